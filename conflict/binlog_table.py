@@ -24,6 +24,7 @@ from conflict.errors import ConfigurationError
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, selected_changes
+from ndb_formats.columnar.stretches import schema_at_start
 from ndb_formats.errors import FormatError
 from ndb_formats.row_records import RECORDS
 from ndb_formats.schema.tables import Schema
@@ -53,7 +54,8 @@ class BinlogTable:
         files: The files, in order.
         table: ``database.table``; None for all tables.
         columns: Columns of the table; None for all.
-        definitions: Definitions, for names and types that are not in the binlog.
+        definitions: Definitions, for names and types that are not in the binlog; they follow its statements.
+        at_end: Whether they are those at the end of the binlogs, not at the start.
         selection: Which changes.
         moments: Whether dates and timestamps have types of their own.
         rows: Most rows of a batch.
@@ -66,6 +68,7 @@ class BinlogTable:
     selection: Selection = attrs.field(factory=Selection)
     moments: bool = True
     rows: int = BATCH_ROWS
+    at_end: bool = False
 
     @cached_property
     def summary(self) -> BinlogSummary:
@@ -84,7 +87,7 @@ class BinlogTable:
         The columns.
 
         Raises:
-            ConfigurationError: No file has changes of the table, or a column changes its type.
+            ConfigurationError: No file has changes of the table, or a column has types that no single one holds.
         """
         with opened_inputs(self.files) as inputs:
             return self._schema(inputs)
@@ -99,8 +102,8 @@ class BinlogTable:
 
         Raises:
             ConfigurationError: As `schema`.
-            FormatError: A file cannot be read further, with its name and the position; all changes before have been
-                yielded.
+            FormatError: A file cannot be read further, or a statement that changes definitions not be followed, with
+                its name and the position; all changes before have been yielded.
         """
         with opened_inputs(self.files) as inputs:
             schema = self._schema(inputs)
@@ -149,15 +152,20 @@ class BinlogTable:
         if self.table is None:
             return _ALL_TABLES
         try:
-            return joined_schema(inputs.paths, self.table, self.definitions, columns=self.columns, moments=self.moments)
+            definitions = self._at_start(inputs)
+            return joined_schema(inputs.paths, self.table, definitions, columns=self.columns, moments=self.moments)
         except FormatError as error:
             raise inputs.renamed(error) from error
+
+    def _at_start(self, inputs: Inputs) -> Schema:
+        return schema_at_start(inputs.paths, self.definitions) if self.at_end else self.definitions
 
     def _parts(self, inputs: Inputs, columns: Collection[str] | None) -> Iterator[tuple[str, list[RowBatch]]]:
         """Yield the selected changes block by block, with the name of their file."""
         moments = self.table is not None and self.moments
-        reading = ChangeReading(self.definitions, moments=moments, columns=columns, verify=True, rows=self.rows)
         try:
+            definitions = self._at_start(inputs)
+            reading = ChangeReading(definitions, moments=moments, columns=columns, verify=True, rows=self.rows)
             for block in selected_changes(inputs.paths, self.selection, reading):
                 yield inputs.name_of(block.file), list(block.batches)
         except FormatError as error:
@@ -192,6 +200,7 @@ def read_binlog(
     *,
     columns: Iterable[str] | None = None,
     schema: Path | str | None = None,
+    schema_at: str = "start",
     temporals: str = "typed",
     start_epoch: int = 0,
     stop_epoch: int | None = None,
@@ -211,6 +220,7 @@ def read_binlog(
         table: ``database.table``; by default the changes of all tables, with images as maps of texts.
         columns: With `table`: its columns to decode.
         schema: File of CREATE TABLE statements, for names and types that are not in the binlog.
+        schema_at: Which moment of the binlogs it describes: ``start`` or ``end``. Statements in them change it.
         temporals: ``typed``, or ``text``, which also holds zero dates.
         start_epoch: First NDB epoch.
         stop_epoch: Last NDB epoch.
@@ -224,8 +234,9 @@ def read_binlog(
     Raises:
         ConfigurationError: A path is missing or holds no binlog, or an argument cannot be used.
     """
-    if (columns is not None and table is None) or temporals not in ("typed", "text"):
-        message = "columns needs table; temporals is typed or text"
+    known = temporals in ("typed", "text") and schema_at in ("start", "end")
+    if (columns is not None and table is None) or not known:
+        message = "columns needs table; temporals is typed or text; schema_at is start or end"
         raise ConfigurationError(message)
     selection = Selection(
         start_time=_seconds(start_time) or 0,
@@ -245,6 +256,7 @@ def read_binlog(
         selection,
         temporals == "typed",
         batch_rows,
+        schema_at == "end",
     )
 
 

@@ -281,14 +281,16 @@ def _columns(held: Manifest) -> Sequence[str]:
 
 def _sizes(configuration: Configuration, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
     """Return the sizes of the rows events of both clusters in every format, and why files were measured in part."""
-    sizer, cut = LogSizer(configuration.data_schema), list[str]()
+    sizer, cut = LogSizer(), list[str]()
     files = [file for cluster in configuration.clusters for file in cluster.files]
-    for done, file in enumerate(files):
-        progress("measuring", done, len(files))
-        try:
-            sizer.add(file)
-        except FormatError as error:  # what comes before it is counted
-            cut.append(str(error))
+    for cluster in configuration.clusters:
+        sizer.begin(configuration.schema_at_start(cluster))
+        for file in cluster.files:
+            progress("measuring", files.index(file), len(files))
+            try:
+                sizer.add(file)
+            except FormatError as error:  # what comes before it is counted
+                cut.append(str(error))
     progress("measuring", len(files), len(files))
     return size_report(sizer, [file.stat().st_size for file in files]), tuple(cut)
 

@@ -17,6 +17,7 @@ __all__ = [
     "SchemaError",
     "SettingError",
     "TruncatedError",
+    "UnfollowedError",
     "UnsupportedError",
 ]
 
@@ -116,6 +117,10 @@ class UnsupportedError(FormatError, ValueError):
 
 class SchemaError(FormatError, ValueError):
     """A table definition is missing, cannot be parsed, or does not fit the binlog."""
+
+
+class UnfollowedError(SchemaError):
+    """A statement in a log changes definitions in a way that cannot be followed."""
 
 
 class SettingError(FormatError, ValueError):

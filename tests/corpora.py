@@ -5,6 +5,7 @@ A test marked `corpus` needs one of those; where that is absent, the test does n
 says so.
 """
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -48,3 +49,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("not run", yellow=True)
     for folder, tests in absent.items():
         terminalreporter.line(f"{Path('../shared', folder)} is absent; tests not run: {tests}")
+
+
+def schema_file(case: Path, folder: Path) -> Path:
+    """Write the CREATE TABLE statements of a recording, of tables as they were at the start of its binlogs."""
+    scenario = json.loads((case / "scenario.json").read_text("utf-8"))
+    file = folder / "schema.sql"
+    file.write_text(f"USE {scenario['database']};\n" + ";\n".join(table["create"] for table in scenario["tables"]))
+    return file

@@ -27,7 +27,7 @@ def primary_of(configuration: Configuration) -> str:
     primaries = [cluster.name for cluster in configuration.clusters if cluster.role is Role.PRIMARY]
     judging = [
         name
-        for name, tables in configuration.setups_at_start().items()
+        for name, tables in configuration.first_setups().items()
         if any(setup.function is not None and setup.function.spec.refreshes for setup in tables.values())
     ]
     return (primaries or judging or [configuration.clusters[0].name])[0]
@@ -37,7 +37,7 @@ def all_policies(configuration: Configuration, asked: Sequence[Policy]) -> tuple
     """Return policies, the functions of the run among them and marked."""
     given = {
         name: {setup.function for setup in tables.values() if setup.function is not None}
-        for name, tables in configuration.setups_at_start().items()
+        for name, tables in configuration.first_setups().items()
     }
     same = [policy for policy in asked if _is_configured(configuration, policy, given)]
     if same:
@@ -89,7 +89,7 @@ def kept_columns(configuration: Configuration, asked: Sequence[Policy]) -> dict[
     """
     wanted = [policy.column for policy in asked if policy.column is not None]
     found = {}
-    for tables in configuration.setups_at_start().values():
+    for tables in configuration.first_setups().values():
         for name, setup in tables.items():
             column = _kept(setup, wanted, any_column=not asked)
             if column is not None:

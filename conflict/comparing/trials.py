@@ -94,7 +94,10 @@ class Subject:
         if binlog_type is None:
             return None
         if any(cluster.versions for cluster in self.clusters):
-            return "definitions change, and changes are logged again only where they do not"
+            return (
+                "definitions change in the binlogs, and a change does not say with which one it would be logged again; "
+                "compare binlogs from before the change, or from after it"
+            )
         shapes: dict[str, set[str]] = {}
         for segments in self.manifest.segments.values():
             for segment in segments:
@@ -169,5 +172,5 @@ def _refusals(pair: Pair, clusters: Sequence[ClusterSetup], judged: Iterable[int
 def binlog_types_of(configuration: Configuration) -> str:
     """Return the binlog types that the tables of a run are logged in, by number."""
     numbers = {row.format: row.number for row in reversed(BINLOG_TYPES) if row.number in range(2, 10) and row.format}
-    formats = {setup.format for tables in configuration.setups_at_start().values() for setup in tables.values()}
+    formats = {setup.format for tables in configuration.first_setups().values() for setup in tables.values()}
     return ", ".join(sorted(str(numbers.get(each, "?")) for each in formats if each.logged))

@@ -134,6 +134,13 @@ class Configuration:
         """Return the tables of a cluster as they are declared, exceptions tables among them."""
         return self.schema if cluster.schema is None else cluster.schema
 
+    def schema_at_start(self, cluster: ClusterConfiguration) -> Schema:
+        """Return the tables of a cluster at the start of its binlogs, without the exceptions tables."""
+        if cluster.name not in self.definitions:
+            return self.data_schema
+        tables = tuple(version.table for version in self.definitions[cluster.name].start.versions.values())
+        return Schema(tables, self.schema.inexact_keys)
+
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Return, per cluster, how its server sets up each table; at the end of its binlogs, if that changes."""
         if self.definitions:
@@ -150,6 +157,10 @@ class Configuration:
         if not self.definitions:
             return self.setups()
         return {name: known.start.setups for name, known in self.definitions.items()}
+
+    def first_setups(self) -> dict[str, dict[str, TableSetup]]:
+        """Return, per cluster, how its server sets up each table at first: at the start, or when it is created."""
+        return {name: {table: own[0] for table, own in over.items()} for name, over in self.setups_over_time().items()}
 
     def setups_over_time(self) -> dict[str, dict[str, list[TableSetup]]]:
         """Return, per cluster and table, every setup that it had, one after the other."""

@@ -14,7 +14,7 @@ from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.json_lines import json_lines
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
 from ndb_formats.columnar_text.log_text import TextOptions, log_text
-from ndb_formats.errors import CutFileError
+from ndb_formats.errors import CutFileError, UnfollowedError
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
@@ -33,11 +33,12 @@ class Decoding:
     Attributes:
         inputs: The files.
         selection: Which changes.
-        schema: Definitions, for names and types.
+        schema: Definitions at the start of the log, for names and types.
         text_options: What is printed as text.
         verify: Whether to check checksums.
         seen: Called with a file and the position up to which it has been read.
-        cut: Why the last file ends too early; None if it does not, or has not been read.
+        cut: Why what comes after was not read: a file ends inside an event, or definitions cannot be followed. None if
+            all was, or has not been read.
         found: Whether anything was selected.
     """
 
@@ -47,7 +48,7 @@ class Decoding:
     text_options: TextOptions
     verify: bool
     seen: Callable[[str, int], None] = lambda file, position: None
-    cut: CutFileError | None = None
+    cut: CutFileError | UnfollowedError | None = None
     found: bool = False
     _tables: set[str] = attrs.field(factory=set)
 
@@ -98,10 +99,16 @@ class Decoding:
         )
 
     def _until_cut(self, parts: Iterator[Part]) -> Iterator[Part]:
-        """Yield what comes before the end of a file that ends inside an event, as mysqlbinlog does."""
+        """
+        Yield what comes before the end of a file that ends inside an event, as mysqlbinlog does.
+
+        The same holds for a statement that changes definitions and cannot be followed.
+        """
         try:
             yield from parts
         except CutFileError as error:
             if (error.position or 0) <= FIRST_POSITION:
                 raise  # not even its first event is whole
+            self.cut = error
+        except UnfollowedError as error:
             self.cut = error

@@ -20,6 +20,12 @@ from ndb_formats.schema.tables import Schema
 
 __all__ = ["fitted_changes", "joined_schema"]
 
+# From the narrowest to the widest; one without a sign comes first, because it stays one if all are.
+_INTEGERS = (
+    *(pa.uint8(), pa.int8(), pa.uint16(), pa.int16()),
+    *(pa.uint32(), pa.int32(), pa.uint64(), pa.int64()),
+)
+
 
 def joined_schema(
     files: Iterable[str],
@@ -36,14 +42,16 @@ def joined_schema(
     Args:
         files: Binlog files, in order.
         table: ``database.table``.
-        schema: Definitions, for names and types that are not in the binlog.
+        schema: Definitions at the start of the log, for names and types that are not in the binlog.
         columns: Columns of the table that are wanted; None for all.
         moments: As for `change_schema`.
         kind_of: Type of Arrow to the type that the column shall have.
 
+    A column whose type changes has a type that holds all its values, if they are integers or texts.
+
     Raises:
-        ConfigurationError: No file has changes of the table, it never has one of `columns`, or a column changes its
-            type.
+        ConfigurationError: No file has changes of the table, it never has one of `columns`, or no type holds all values
+            of a column.
         FormatError: A file cannot be read at all, or Arrow has no type for a column.
     """
     layouts = table_layouts(files, table, schema)
@@ -77,14 +85,39 @@ def _joined_columns(
     kinds: dict[str, pa.DataType] = {}
     for image in images:
         for field in image:
-            kind = kind_of(field.type)
-            if kinds.setdefault(field.name, kind) != kind:
+            last = kinds.setdefault(field.name, field.type)
+            kind = last if kind_of(last) == kind_of(field.type) else _wider(last, field.type)
+            if kind is None:
                 message = (
-                    f"column {field.name} of {table} is {kind} in some events and {kinds[field.name]} in others; read "
+                    f"column {field.name} of {table} is {field.type} in some events and {last} in others; read "
                     "the files before and after that change apart, or all tables as maps of texts, without naming one"
                 )
                 raise ConfigurationError(message)
-    return [pa.field(name, kind) for name, kind in kinds.items()]
+            kinds[field.name] = kind
+    return [pa.field(name, kind_of(kind)) for name, kind in kinds.items()]
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that holds all values of both: a text or an integer; None if there is none."""
+    if pa.types.is_string(_plain(one)) and pa.types.is_string(_plain(other)):
+        return pa.string()
+    if not (pa.types.is_integer(one) and pa.types.is_integer(other)):
+        return None
+    bounds = [bound for kind in (one, other) for bound in _bounds(kind)]
+    return next(
+        (kind for kind in _INTEGERS if _bounds(kind)[0] <= min(bounds) and max(bounds) <= _bounds(kind)[1]), None
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _bounds(kind: pa.DataType) -> tuple[int, int]:
+    """Return the least and the greatest integer of a type."""
+    if pa.types.is_signed_integer(kind):
+        return -(1 << kind.bit_width - 1), (1 << kind.bit_width - 1) - 1
+    return 0, (1 << kind.bit_width) - 1
 
 
 def _chosen(schema: pa.Schema, columns: Collection[str] | None) -> pa.Schema:

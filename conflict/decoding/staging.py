@@ -5,7 +5,6 @@ Outputs that appear whole or not at all: written beside their place, and renamed
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import BinaryIO
 
 from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_file, new_folder, new_name, remove_left_over
+from conflict.grid.beside import new_file, new_folder, new_name, refuse_unwritable, remove_left_over
 
 __all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder"]
 
@@ -36,10 +35,7 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
     Raises:
         ConfigurationError: It may not be written.
     """
-    above = next(folder for folder in target.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        message = f"{target}: nothing can be written into {above}; choose another place"
-        raise ConfigurationError(message)
+    refuse_unwritable(target)
     if not target.exists():
         return
     for file in inputs:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from conflict.config.definitions import DefinitionStep
 from conflict.explaining.decisions import Applied, Decided
-from conflict.explaining.row_changes import Log, LoggedChange
+from conflict.explaining.row_changes import Log, LoggedChange, WantedRow
 from conflict.explaining.story import Kind
 from conflict.rules.decision import Verdict
 
@@ -27,6 +28,7 @@ _PHASES = {
     Kind.REFRESHED: 3,
     Kind.HEARD: 4,
     Kind.NOT_APPLIED: 5,
+    Kind.DEFINED: 6,
 }
 
 
@@ -42,6 +44,7 @@ class Facts:
         server_ids: Server id of each cluster.
         sources: Per cluster, those that it replicates from.
         hears: Clusters that judge by epoch, for which it matters what has come back.
+        told_of: The row that the story is of; None for that of a transaction.
     """
 
     logs: Mapping[str, Log]
@@ -50,6 +53,7 @@ class Facts:
     server_ids: Mapping[str, int]
     sources: Mapping[str, Sequence[str]]
     hears: frozenset[str] = frozenset()
+    told_of: WantedRow | None = None
 
 
 @attrs.define(eq=False)
@@ -69,6 +73,8 @@ class Draft:
         logged: What the cluster itself logged.
         cause: The event that it follows from.
         sequence: Order among the events of a group.
+        statement: The statement, for one that changes the definition of the table.
+        told_of: The row that a statement is told of.
     """
 
     kind: Kind
@@ -82,6 +88,8 @@ class Draft:
     logged: LoggedChange | None = None
     cause: Draft | None = None
     sequence: int = 0
+    statement: DefinitionStep | None = None
+    told_of: WantedRow | None = None
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -97,8 +105,10 @@ class Draft:
         return Verdict.APPLIED if self.decided is None else self.decided.decision.verdict
 
     @property
-    def row(self) -> tuple[str, str]:
+    def row(self) -> WantedRow:
         """The row: table and key."""
+        if self.told_of is not None:
+            return self.told_of
         found = self.change or self.decided
         assert found is not None
         return (found.table, found.key) if isinstance(found, LoggedChange) else (found["table"], found["key"])
@@ -117,10 +127,35 @@ def drafts_of(facts: Facts) -> list[Draft]:
     judged.sort(key=lambda each: each.order)
     shown = [effect for effect in effects if not _joined(effect, judged)]
     drafts = [*committed, *judged, *shown]
+    if drafts and facts.told_of is not None:  # a row to which nothing else happened has no story
+        drafts += _defined(facts, facts.told_of)
     for number, draft in enumerate(drafts):
         draft.sequence = number
     drafts += [each for name in sorted(facts.hears) for each in _heard(name, facts, drafts)]
     return _in_order_of_causes(drafts, facts.logs)
+
+
+def _defined(facts: Facts, row: WantedRow) -> list[Draft]:
+    """Return the statements that change the row's table; one that an applier carried out follows from the first."""
+    names = {server_id: name for name, server_id in facts.server_ids.items()}
+    found: list[Draft] = []
+    for name, log in facts.logs.items():
+        for each in (each for each in log.statements if row[0] in each.step.touched):
+            source = names.get(each.step.server_id, name)
+            draft = Draft(Kind.DEFINED, name, each.epoch, each.group, source, each.epoch)
+            draft.statement, draft.told_of = each.step, row
+            found.append(draft)
+    for name in facts.logs:
+        origins = [each for each in found if each.cluster == each.source]
+        for draft in (each for each in found if each.cluster == name != each.source):
+            same = (each for each in origins if each.source == draft.source and _text(each) == _text(draft))
+            draft.cause = next(same, None)
+            origins = [each for each in origins if each is not draft.cause]
+    return found
+
+
+def _text(draft: Draft) -> str:
+    return "" if draft.statement is None else draft.statement.text
 
 
 def _committed(change: LoggedChange) -> Draft:
@@ -237,10 +272,14 @@ def _in_order_of_causes(drafts: Sequence[Draft], logs: Mapping[str, Log]) -> lis
     while any(queues.values()):
         heads = [queue[0] for queue in queues.values() if queue]
         ready = [each for each in heads if each.cause is None or id(each.cause) in done] or heads
-        chosen = min(
-            ready, key=lambda each: (each.kind is Kind.NOT_APPLIED, logs[each.cluster].times.get(each.epoch, _LATE))
-        )
+        chosen = min(ready, key=lambda each: (each.kind is Kind.NOT_APPLIED, _time(each, logs)))
         queues[chosen.cluster].pop(0)
         told.append(chosen)
         done.add(id(chosen))
     return told
+
+
+def _time(draft: Draft, logs: Mapping[str, Log]) -> int:
+    """Return when the epoch of an event committed; a statement before the first one comes first."""
+    unknown = 0 if draft.kind is Kind.DEFINED else _LATE
+    return logs[draft.cluster].times.get(draft.epoch, unknown)

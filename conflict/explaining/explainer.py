@@ -18,6 +18,7 @@ from conflict.explaining.parting import parting_of
 from conflict.explaining.row_changes import Log, LoggedChange, Wanted, WantedRow, read_logs
 from conflict.explaining.rows import differing_rows, end_of, key_as_it_compares, table_named
 from conflict.explaining.sentences import decided_sentence, place_words, verb
+from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
 from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, reason_of, trees_of
@@ -26,8 +27,8 @@ from conflict.jobs.runner import StageProgress
 from conflict.result import Result
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.layout import UNDECIDED
-from conflict.rules.decision import Cause
-from conflict.rules.table_setup import TableSetup
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.functions import ConflictFunction
 from conflict.runs.inputs import configuration_of
 from conflict.runs.options import no_progress
 from ndb_formats.schema.tables import Table
@@ -50,6 +51,11 @@ class Explainer:
     configuration: Configuration
     progress: StageProgress = no_progress
     _epochs: dict[tuple[object, ...], ConflictEpoch] = attrs.field(factory=dict, init=False, repr=False)
+    _functions: FunctionsOverTime = attrs.field(
+        default=attrs.Factory(lambda self: FunctionsOverTime.of(self.configuration), takes_self=True),
+        init=False,
+        repr=False,
+    )
 
     @classmethod
     def of_result(cls, result: Result, progress: StageProgress = no_progress) -> Explainer:
@@ -71,11 +77,6 @@ class Explainer:
     def applied(self) -> dict[str, list[Applied]]:
         """Per applier, the epochs that it applied."""
         return applied_epochs(self.result)
-
-    @cached_property
-    def setups(self) -> dict[str, dict[str, TableSetup]]:
-        """Per cluster, how its server sets up each table."""
-        return self.configuration.setups()
 
     @cached_property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -158,6 +159,7 @@ class Explainer:
                 "transaction` and in the output of `decode`"
             )
             raise HistoryError(message)
+        self._take(logs)
         facts = self._facts(logs, outcomes, hears=frozenset())
         told = self._tell(drafts_of(facts), facts, whole=False)
         because, follows = self._trees(outcomes)
@@ -188,6 +190,7 @@ class Explainer:
             marked: The outcome that was asked for, if one was.
         """
         logs = read_logs(self.configuration, Wanted(frozenset(rows)), self.progress)
+        self._take(logs)
         outcomes: dict[WantedRow, list[Decided]] = {}
         for each in decided(outcomes_where(self.result, of_rows(rows))):
             outcomes.setdefault((each["table"], each["key"]), []).append(each)
@@ -205,7 +208,7 @@ class Explainer:
     def _story(self, row: WantedRow, logs: Mapping[str, Log], outcomes: list[Decided], marked: Decided | None) -> Story:
         table, key = row
         hears = frozenset(name for name in logs if self._by_epoch(name, table))
-        facts = self._facts(logs, outcomes, hears)
+        facts = attrs.evolve(self._facts(logs, outcomes, hears), told_of=row)
         drafts = drafts_of(facts)
         told = self._tell(drafts, facts)
         ends = {name: end_of(self.result, name, self.tables[table], key) for name in self.result.clusters}
@@ -251,18 +254,31 @@ class Explainer:
         empty = {name: name not in starts for name in self.result.clusters}
         return tell(drafts, facts, self._function_of, starts_empty=empty, reason=self._reason, whole=whole)
 
-    def _function_of(self, cluster: str, table: str) -> Function:
-        setup = self.setups.get(cluster, {}).get(table)
+    def _take(self, logs: Mapping[str, Log]) -> None:
+        """Take from binlogs that were read when functions change."""
+        changes = {name: log.statements for name, log in logs.items()}
+        self._functions = attrs.evolve(self._functions, changes=changes)
+
+    def _function_of(self, draft: Draft) -> Function:
+        rejected = draft.verdict is Verdict.REJECTED
+        return self._judging(
+            draft.cluster,
+            self._functions.at(draft.cluster, draft.row[0], (draft.epoch, draft.group), rejected=rejected),
+        )
+
+    def _judging(self, cluster: str, function: ConflictFunction | None) -> Function:
         roles = {each.name: each.role for each in self.configuration.clusters}
-        return Function(None if setup is None else setup.function, roles[cluster])
+        return Function(function, roles[cluster])
 
     def _by_epoch(self, cluster: str, table: str) -> bool:
-        found = self._function_of(cluster, table)
-        return found.judges and found.function is not None and found.function.spec.refreshes
+        """Whether a cluster judges a table by epoch at any time."""
+        found = [self._judging(cluster, function) for function in self._functions.ever(cluster, table)]
+        return any(each.judges and each.function is not None and each.function.spec.refreshes for each in found)
 
     def _function_text(self, cluster: str, table: str) -> str | None:
-        text = self.result.run["configuration"]["functions"].get(cluster, {}).get(table, {}).get("function")
-        return None if text is None else str(text)
+        """Return the function of a table; where it changes, one after the other."""
+        texts = ["none" if each is None else str(each) for each in self._functions.ever(cluster, table)]
+        return None if texts in ([], ["none"]) else ", later by ".join(texts)
 
     def _reason(self, draft: Draft) -> str:
         outcome = draft.decided
@@ -278,7 +294,8 @@ class Explainer:
 
     def _words(self, outcome: Decided) -> str:
         """Return an operation that is in conflict itself, and why, in words."""
-        function = self._function_of(outcome.applier, outcome["table"]).function
+        moment = outcome["epoch"], outcome["group"]
+        function = self._functions.at(outcome.applier, outcome["table"], moment, rejected=True)
         said = decided_sentence(outcome, function).partition(" put it there: ")[2]
         place = outcome.place
         where = "" if place is None else f" ({place_words(place.file, place.position, place.row)})"

@@ -133,7 +133,7 @@ def _legend(axes: Axes) -> None:
 
 
 def _color(event: StoryEvent) -> str:
-    if event.kind is Kind.HEARD:
+    if event.kind in (Kind.HEARD, Kind.DEFINED):
         return _QUIET
     if event.kind is Kind.REFRESHED:
         return _REFRESHED
@@ -147,7 +147,9 @@ def _text(event: StoryEvent, story: Story) -> str:
     time = f"{event.time:%H:%M:%S.%f}"[:-3] if event.time is not None else ""
     what = "refresh" if event.refresh else verb(event.operation)
     lines = [f"{event.number}  {time}  {_headline(event, what)}"]
-    if event.kind is Kind.COMMITTED:
+    if event.kind is Kind.DEFINED:
+        lines += _wrapped(event.sentence)
+    elif event.kind is Kind.COMMITTED:
         lines += _wrapped(_row(event.before if event.after is None else event.after))
     elif event.kind is Kind.JUDGED and event.verdict != "APPLIED":
         lines += _wrapped(_short(event))
@@ -162,6 +164,7 @@ def _headline(event: StoryEvent, what: str) -> str:
         Kind.REFRESHED: "the row is refreshed",
         Kind.HEARD: f"heard: back up to {event.source_epoch}",
         Kind.LOGGED: f"{what} by the applier",
+        Kind.DEFINED: "the definition changes",
         Kind.NOT_APPLIED: f"{what} of {event.cause_number}: not applied yet",
     }
     if event.kind in heads:

@@ -17,7 +17,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.explaining.wanted_epochs import wanted_epochs
 from conflict.grid.epoch_files import summaries_of
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import RowChange
+from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.scheduling.schedule import Summary, summarize
 from conflict.ingestion.segments import plan_segments
 from conflict.runs.options import no_progress
@@ -108,6 +108,7 @@ class Log:
         changes: The changes, in order.
         times: Own epochs, each with the microsecond since 1970 at which it committed.
         reported: Own epochs that say which epochs of other servers were applied: per epoch, server id and epoch.
+        statements: The statements that change definitions.
         error: Why the binlogs cannot be read to the end; None if they can.
     """
 
@@ -115,6 +116,7 @@ class Log:
     changes: list[LoggedChange] = attrs.field(factory=list)
     times: dict[int, int] = attrs.field(factory=dict, repr=False)
     reported: dict[int, list[tuple[int, int]]] = attrs.field(factory=dict, repr=False)
+    statements: list[DefinitionChange] = attrs.field(factory=list, repr=False)
     error: str | None = None
 
     def add(self, epoch: Summary) -> None:
@@ -169,6 +171,7 @@ def _read(configuration: Configuration, cluster: ClusterConfiguration, wanted: W
             log.changes += _wanted_changes(epoch, log.cluster, texts, wanted)
     except FormatError as error:
         log.error = str(error)
+    log.statements += reader.changes
     return log
 
 

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     REFRESHED = "refreshed"  # an applier sent the row again, after a conflict
     HEARD = "heard"  # a cluster learned that its own change has been applied by the other one
     LOGGED = "logged"  # an applier changed the row, and the result has no operation that explains it
+    DEFINED = "defined"  # a statement changed the definition of the table
     NOT_APPLIED = "not applied"  # an operation that the other cluster's applier did not come to
 
 
@@ -76,7 +77,7 @@ class StoryEvent:
         source_epoch: Its epoch there; of what was heard, the last own epoch that has come back.
         table: ``database.table``.
         key: Primary key as text, as it compares.
-        operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``; None for what was heard.
+        operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``; None for what was heard, and for a statement.
         refresh: Whether the operation is a refresh.
         transaction_id: Id of its transaction; None if not known.
         group: Group of the source epoch to which it belongs.

@@ -17,6 +17,7 @@ from conflict.explaining.sentences import (
     verb,
     winner_words,
 )
+from conflict.explaining.statements import columns_after, statement_sentence
 from conflict.explaining.story import Kind, Place, StoryEvent, Winner, moment_of
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction
@@ -68,7 +69,7 @@ class Told:
 def tell(
     drafts: Sequence[Draft],
     facts: Facts,
-    function_of: Callable[[str, str], Function],
+    function_of: Callable[[Draft], Function],
     *,
     starts_empty: Mapping[str, bool],
     reason: Callable[[Draft], str] = lambda draft: "",
@@ -80,7 +81,7 @@ def tell(
     Args:
         drafts: The events, in an order of causes.
         facts: What they were made of.
-        function_of: Cluster and table to how its applier judges it.
+        function_of: Event to how the applier of its cluster judges the table then.
         starts_empty: Per cluster, whether it is known that the row did not exist before the log.
         reason: Why a transaction is in conflict, for an operation that was rejected with it.
         whole: Whether these are all changes of one row, so that it can be followed.
@@ -91,7 +92,7 @@ def tell(
     heard = {name: list(_heard_steps(name, facts)) for name in facts.logs}
     for number, draft in enumerate(drafts, start=1):
         told.numbers[id(draft)] = number
-        found = function_of(draft.cluster, draft.row[0])
+        found = function_of(draft)
         met = told.rows[draft.cluster] if whole else Known()
         back = _last_before(heard[draft.cluster], (draft.epoch, draft.group))
         sentence = _sentence(draft, found, met, back, reason) + _won(draft, told, whole=whole)
@@ -122,12 +123,13 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
     change, outcome, applied = draft.change, draft.decided, draft.kind is not Kind.NOT_APPLIED
     table, key = draft.row
     heard = draft.kind is Kind.HEARD
+    timed = applied and draft.statement is None  # a statement stands between epochs
     event = StoryEvent(
         number,
         draft.cluster,
         draft.kind,
         draft.epoch if applied else None,
-        moment_of(facts.logs[draft.cluster].times.get(draft.epoch)) if applied else None,
+        moment_of(facts.logs[draft.cluster].times.get(draft.epoch)) if timed else None,
         draft.source,
         draft.source_epoch,
         table,
@@ -135,6 +137,8 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
         cause_number=None if draft.cause is None else told.numbers.get(id(draft.cause)),
         sentence=sentence,
     )
+    if draft.statement is not None:
+        event = attrs.evolve(event, place=Place(draft.statement.file, draft.statement.position, 0))
     if change is not None and not heard:
         event = attrs.evolve(
             event,
@@ -192,6 +196,8 @@ def _place(change: LoggedChange) -> Place:
 
 def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reason: Callable[[Draft], str]) -> str:
     change, outcome, cluster = draft.change, draft.decided, draft.cluster
+    if draft.statement is not None:
+        return statement_sentence(draft.statement, draft.row[0])
     if draft.kind is Kind.COMMITTED:
         return f"a user's {verb(change.operation if change else None)} is committed on {cluster}"
     if draft.kind is Kind.REFRESHED:
@@ -217,6 +223,14 @@ def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reaso
 def _follow(draft: Draft, number: int, told: Told) -> None:
     """Carry out an event on the row of its cluster."""
     row, change = told.rows[draft.cluster], draft.change
+    if draft.statement is not None:
+        columns = columns_after(draft.statement, draft.row[0])
+        if columns is None:
+            row.row, row.known = None, True
+            told.writers[draft.cluster].clear()
+        elif row.row is not None:
+            row.row = {name: value for name, value in row.row.items() if name in columns}
+        return
     if draft.kind is Kind.REFRESHED:
         row.local, row.epoch = True, draft.epoch
         return
@@ -224,13 +238,13 @@ def _follow(draft: Draft, number: int, told: Told) -> None:
     if not applied or change is None:
         return
     local = draft.kind is Kind.COMMITTED
-    row.row, columns = _written(row, change, local=local)
+    row.row, written = _written(row, change, local=local)
     row.known = row.known or row.row is None or change.operation == "WRITE_ROW"
     row.local, row.epoch = local, draft.epoch
     writers = told.writers[draft.cluster]
     if row.row is None:
         writers.clear()
-    writers.update(dict.fromkeys((*columns, ALL_COLUMNS), number))
+    writers.update(dict.fromkeys((*written, ALL_COLUMNS), number))
 
 
 def _written(row: Known, change: LoggedChange, *, local: bool) -> tuple[dict[str, Value] | None, Sequence[str]]:

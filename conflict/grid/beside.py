@@ -14,7 +14,22 @@ from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["new_file", "new_folder", "new_name", "remove_left_over"]
+from conflict.errors import ConfigurationError
+
+__all__ = ["new_file", "new_folder", "new_name", "refuse_unwritable", "remove_left_over"]
+
+
+def refuse_unwritable(target: Path) -> None:
+    """
+    Make sure that something can be made at a place, and the folders above it that are missing.
+
+    Raises:
+        ConfigurationError: It cannot.
+    """
+    above = next(folder for folder in target.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        message = f"{target}: nothing can be written into {above}; choose another place"
+        raise ConfigurationError(message)
 
 
 def new_name(target: Path, ending: str) -> Path:

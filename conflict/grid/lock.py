@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from conflict.errors import ConfigurationError
+from conflict.grid.beside import refuse_unwritable
 from conflict.grid.folder import Folder
 
 __all__ = ["only_writer"]
@@ -45,6 +46,7 @@ def only_writer(folder: Folder) -> Iterator[None]:
 def _lock(folder: Path) -> Iterator[None]:
     """Hold the kernel's lock of a file beside the folder."""
     path = folder.with_name(f".{folder.name}.lock")
+    refuse_unwritable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

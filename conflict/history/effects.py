@@ -4,7 +4,8 @@ The effects of an applier on rows, as its cluster's binlog shows them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from conflict.history.epochs import BinlogEpoch
@@ -13,7 +14,7 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Effect", "effect_of", "recorded_effects", "recorded_images"]
+__all__ = ["Effect", "copy_effects", "effect_of", "net_copies", "recorded_effects", "recorded_images"]
 
 
 class Effect(IntEnum):
@@ -33,12 +34,38 @@ def effect_of(change: RowChange) -> Effect:
     return Effect.DELETED if deleted else Effect.CHANGED
 
 
+def net_copies(change: RowChange) -> dict[tuple[str, bytes], int]:
+    """Return how many copies of each row come with a change of a row without a key; negative if they go."""
+    before, after = change.identities[0], change.identities[-1]
+    if change.operation is Operation.UPDATE_ROW:
+        return {} if before == after else {(change.table, before): -1, (change.table, after): 1}
+    return {(change.table, before): 1 if change.operation is Operation.WRITE_ROW else -1}
+
+
+def copy_effects(net: Mapping[tuple[str, bytes], int]) -> dict[tuple[str, bytes], Effect]:
+    """Return the effects on rows without a key of which copies came or went."""
+    return {row: Effect.CHANGED if count > 0 else Effect.DELETED for row, count in net.items() if count}
+
+
 def recorded_effects(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Effect]]:
-    """Return the effects in a cluster's binlog: by own epoch and group, then by table and key."""
+    """
+    Return the effects in a cluster's binlog: by own epoch and group, then by table and key.
+
+    Of rows without a key, those of which there are more or fewer copies: the events do not tell which of several equal
+    rows they changed.
+    """
     found: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = {}
+    copies: dict[tuple[int, int], Counter[tuple[str, bytes]]] = {}
     for epoch in epochs:
         for group, change in epoch.consequences:
-            found.setdefault((epoch.number, group), {})[change.table, change.key] = effect_of(change)
+            place = epoch.number, group
+            effects = found.setdefault(place, {})
+            if change.keyless and not change.flags & ConflictFlag.REFRESH:
+                copies.setdefault(place, Counter()).update(net_copies(change))
+            else:
+                effects[change.table, change.key] = effect_of(change)
+    for place, net in copies.items():
+        found[place].update(copy_effects(net))
     return found
 
 

@@ -247,7 +247,16 @@ class EpochReader:
             key, moved_to = self._identities(table, before, after)
             origin = Origin(event.file, event.position, number)
             change = RowChange(
-                table.full_name, key, rows.operation, before, after, transaction_id, flags, origin, moved_to=moved_to
+                table.full_name,
+                key,
+                rows.operation,
+                before,
+                after,
+                transaction_id,
+                flags,
+                origin,
+                moved_to=moved_to,
+                keyless=not table.primary_key,
             )
             opened.rows.append((group, event.header.server_id, change))
 

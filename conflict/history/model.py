@@ -76,6 +76,7 @@ class RowChange:
         doubtful: Whether it may be a write or an update: an applier made it, and it is not known whether the row
             existed before.
         moved_to: In a table without a primary key, the identity of the row after an update; None if there is none.
+        keyless: Whether its table has no primary key, so that several rows can have its identity.
     """
 
     table: str
@@ -90,6 +91,12 @@ class RowChange:
     moved_to: bytes | None = None
     unknown_before: frozenset[int] = frozenset()
     doubtful: bool = False
+    keyless: bool = False
+
+    @property
+    def identities(self) -> tuple[bytes, ...]:
+        """The identity of the row; those before and after for an update in a table without a primary key."""
+        return (self.key,) if self.moved_to is None else (self.key, self.moved_to)
 
 
 @attrs.frozen

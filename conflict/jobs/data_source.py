@@ -36,9 +36,11 @@ from conflict.jobs.binlog_options import BinlogOptions, read_options
 from conflict.jobs.spark_types import spark_type
 from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.records import records_of
-from ndb_formats.errors import FormatError
+from ndb_formats.columnar.stretches import Stretch, Stretches
+from ndb_formats.errors import FormatError, UnfollowedError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.row_records import RECORDS, record_batches
+from ndb_formats.schema.tables import Schema
 
 __all__ = ["SCHEMA", "NdbBinlogDataSource", "register"]
 
@@ -50,11 +52,22 @@ _PIECE_BYTES, _EVEN = 1 << 25, 4
 
 @attrs.frozen
 class _Piece(InputPartition):
-    """A segment of one file."""
+    """
+    A segment of one file in which definitions stay.
+
+    Attributes:
+        file: Path of the file.
+        start: Position of its first event.
+        stop: Position after its last event.
+        schema: The definitions that are in force; None for those of the options.
+        fault: Why definitions are not known after it; None if they are.
+    """
 
     file: str
     start: int
     stop: int
+    schema: Schema | None = None
+    fault: FormatError | None = None
 
 
 class NdbBinlogDataSource(DataSource):
@@ -95,11 +108,20 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[_Piece]:
         """Divide the files into segments. An error in a file is raised by the task that meets it."""
-        return [
-            _Piece(str(segment.file), segment.start, segment.stop)
-            for file in self._options.files
-            for segment in plan_segments([Path(file)], _piece_bytes(os.path.getsize(file))).segments
-        ]
+        stretches = Stretches(self._options.schema)
+        return [piece for file in self._options.files for piece in self._pieces(file, list(stretches.of(file)))]
+
+    def _pieces(self, file: str, stretches: Sequence[Stretch]) -> Iterator[_Piece]:
+        """Yield the pieces of a file."""
+        segments = plan_segments([Path(file)], _piece_bytes(os.path.getsize(file))).segments
+        for stretch in stretches:
+            schema = None if stretch.schema == self._options.schema else stretch.schema
+            within = [stretch.within(segment.start, segment.stop) for segment in segments]
+            bounds = [(start, stop) for start, stop in filter(None, within) if stop is not None]
+            if stretch.fault is not None and not bounds:
+                raise stretch.fault
+            for number, (start, stop) in enumerate(bounds, 1):
+                yield _Piece(file, start, stop, schema, stretch.fault if number == len(bounds) else None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the row changes of one segment."""
@@ -112,24 +134,30 @@ class _Reader(DataSourceReader):
                 wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
                 if len(wanted):
                     yield self._records(wanted, partition.file)
+        except UnfollowedError:
+            raise
         except FormatError:
             if options.end_epoch is None or found != _rows_in_range(partition, options):
                 raise
 
     def _batches(self, piece: _Piece) -> Iterator[RowBatch]:
-        """Yield the changes of a segment in the range of epochs."""
-        options = self._options
+        """Yield the changes of a segment in the range of epochs; raises its fault unless the range ends before."""
+        options, last = self._options, -1
         for batch in read_batches(
             piece.file,
             start=piece.start,
             stop=piece.stop,
-            schema=options.schema,
+            schema=piece.schema or options.schema,
             tables=options.tables,
             columns=options.columns,
             moments=options.table is not None and options.moments,
             batch_rows=_BATCH_ROWS,
         ):
-            yield batch.where(_in_epochs(batch.records.column("epoch"), options))
+            epochs = batch.records.column("epoch")
+            yield batch.where(_in_epochs(epochs, options))
+            last = max(last, pc.max(epochs).as_py() or 0)
+        if piece.fault is not None and (options.end_epoch is None or last <= options.end_epoch):
+            raise piece.fault
 
     def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
         return records_of(batch, file)
@@ -202,7 +230,7 @@ def _rows_in_range(piece: _Piece, options: BinlogOptions) -> int:
         piece.file,
         start=piece.start,
         stop=piece.stop,
-        schema=options.schema,
+        schema=piece.schema or options.schema,
         wanted=options.wants,
         last_epoch=options.end_epoch,
     )

@@ -160,7 +160,7 @@ def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: 
         for entry in entries:
             by_row.setdefault(entry.row, []).append(entry)
         for key, operations in by_row.items():
-            if derived.get(key) is not shown.get(key):
+            if derived.get(key) is not shown.get(key) and not operations[0].change.keyless:
                 _force(current, operations, shown.get(key))
     commit_pass(current, source)
     here.keep(dict.fromkeys(key for entry in entries for key in touched_keys(entry.change)), (apply.epoch, apply.group))

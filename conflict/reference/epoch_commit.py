@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from conflict.history.effects import Effect
+from conflict.history.model import RowChange
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import FROM_AN_APPLIER, ExceptionRow, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
@@ -96,9 +97,17 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
         )
         if event is not None:
             yield LoggedChange(event, final.apply.group, -1, changed.server_id, final.cluster.setups[event.table])
-    for change in final.reflected_copies:
-        reflected = attrs.evolve(change, flags=ConflictFlag.REFLECTED, transaction_id=FROM_AN_APPLIER)
-        yield LoggedChange(reflected, final.apply.group, -1, cluster.server_id, cluster.setups[change.table])
+    for change, server_id in _changed_copies(final):
+        yield LoggedChange(change, final.apply.group, -1, server_id, cluster.setups[change.table])
+
+
+def _changed_copies(final: EpochPass) -> Iterator[tuple[RowChange, int]]:
+    """Yield the changes of rows without a key that the pass sends on, each with the server id that it bears."""
+    for change in final.copies.reflected:
+        sent = attrs.evolve(change, flags=ConflictFlag.REFLECTED, transaction_id=FROM_AN_APPLIER)
+        yield sent, final.cluster.server_id
+    for change, server_id in final.copies.made if final.cluster.relays else ():
+        yield attrs.evolve(change, transaction_id=FROM_AN_APPLIER), server_id
 
 
 def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
@@ -119,7 +128,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
 
 def effects_of(final: EpochPass) -> dict[RowKey, Effect]:
     """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
-    store, effects = final.cluster.store, dict(final.without_key)
+    store, effects = final.cluster.store, final.copies.effects()
     for key, changed in final.changed.items():
         if store.get(key) is not None:
             effects[key] = Effect.CHANGED

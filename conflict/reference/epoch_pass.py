@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from conflict.history.effects import Effect
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.history.scheduling.fitting import fitted, misfit
 from conflict.reference.cluster import ReplayedCluster
@@ -26,7 +25,7 @@ from conflict.reference.decide import (
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
-from conflict.reference.rows_without_key import change_copies
+from conflict.reference.rows_without_key import CopyChanges, change_copies, copies_of
 from conflict.results.model import LastWrite, Stop, Undecided
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import (
@@ -121,8 +120,7 @@ class EpochPass:
         excepted: The rejected operation of each.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
-        without_key: Rows of tables without a primary key that were changed, with the effect.
-        reflected_copies: Inserts into such tables that the primary reflects.
+        copies: What happened to rows of tables without a primary key.
         locked: Rows of `early` on which an operation was applied.
         open: What the operations on rows that are not known may be decided as, by the identity of their entries.
     """
@@ -141,8 +139,7 @@ class EpochPass:
     excepted: list[DecidedOperation] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
-    without_key: dict[RowKey, Effect] = attrs.field(factory=dict)
-    reflected_copies: list[RowChange] = attrs.field(factory=list)
+    copies: CopyChanges = attrs.field(factory=CopyChanges)
     locked: set[RowKey] = attrs.field(factory=set)
     open: Mapping[int, frozenset[Decision]] = attrs.field(factory=dict)
 
@@ -176,15 +173,18 @@ class EpochPass:
             # The server skips an update with an empty after image before it does anything else.
             self.decided.append(DecidedOperation(entry, IGNORED))
             return
+        if not setup.table.primary_key and change.operation is not Operation.WRITE_ROW:
+            self._change_copies(entry)  # a row that is found by a scan comes before no function
+            return
         self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
         function = self.active_function(setup, change)
         self.tracker.touch(entry.row, entry.group)
-        if not setup.table.primary_key:
-            self._change_copies(entry, function)
-            return
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
+            return
+        if not setup.table.primary_key:
+            self._insert_copy(entry, function)
             return
         decision, met = self._decide(entry, setup, function)
         self.decided.append(DecidedOperation(entry, decision, met))
@@ -195,17 +195,21 @@ class EpochPass:
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
 
-    def _change_copies(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
-        """Apply an operation on a table without a primary key; of these, the primary reflects inserts alone."""
-        change = entry.change
-        if not change_copies(self.cluster.store, change, local=False, epoch=self.apply.epoch):
+    def _change_copies(self, entry: LoggedChange) -> None:
+        """Apply an operation on a table without a primary key."""
+        change, store = entry.change, self.cluster.store
+        if not change_copies(store, change, local=False, epoch=self.apply.epoch):
             raise self.stopped(StopError.ROW_NOT_FOUND, change, row_not_found(change.table))
         self.decided.append(DecidedOperation(entry, APPLIED))
-        deleted = change.operation is Operation.DELETE_ROW
-        self.without_key[entry.row] = Effect.DELETED if deleted else Effect.CHANGED
-        reflects = function is not None and function.spec.reflects and self.cluster.role is Role.PRIMARY
-        if reflects and change.operation is Operation.WRITE_ROW:
-            self.reflected_copies.append(change)
+        self.copies.note(change, entry.server_id, copies_of(store, entry.row))
+
+    def _insert_copy(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
+        """Apply an insert into a table without a primary key, which the primary reflects."""
+        if function is not None and function.spec.transactional and entry.change.transaction_id is None:
+            raise self.stopped(StopError.FROM_NDB, entry.change, no_transaction_ids(function))
+        self._change_copies(entry)
+        if function is not None and function.spec.reflects and self.cluster.role is Role.PRIMARY:
+            self.copies.reflected.append(entry.change)
 
     def _fitted(self, entry: LoggedChange, source: TableSetup, setup: TableSetup) -> LoggedChange:
         """Return an operation as the applier's own table takes it."""
@@ -225,12 +229,13 @@ class EpochPass:
         return function
 
     def _reject_with_transaction(self, entry: LoggedChange, setup: TableSetup) -> None:
-        """Reject an operation because its transaction is in conflict; its row is always refreshed."""
+        """Reject an operation because its transaction is in conflict; its row, if it has a key, is refreshed."""
         self.counters[TRANSACTION_ROW_REJECTS] += 1
         if any(column.is_blob for column in setup.table.columns):
             raise self.stopped(StopError.FROM_NDB, entry.change, blob_refresh(entry.change.table))
         self.decided.append(DecidedOperation(entry, REJECTED_WITH_TRANSACTION))
-        self.refreshes.setdefault(entry.row, entry.change)
+        if setup.table.primary_key:
+            self.refreshes.setdefault(entry.row, entry.change)
 
     def _decide(
         self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None

@@ -15,12 +15,11 @@ from collections.abc import Iterable
 
 import attrs
 
-from conflict.history.effects import Effect
 from conflict.history.model import NO_FLAGS, RowChange
 from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
 from conflict.reference.foreign_keys import Side, Value
 from conflict.reference.row_store import Row, RowKey
-from conflict.reference.rows_without_key import touched_keys
+from conflict.reference.rows_without_key import copies_of, touched_keys
 from conflict.rules.decision import Verdict
 from conflict.rules.foreign_keys import Link
 from conflict.rules.stop_messages import StopError, parent_missing, parent_needed
@@ -102,8 +101,8 @@ def _act(final: EpochPass, link: Link, parent: RowKey, child: RowKey) -> list[Ro
 
 def _remove_copies(final: EpochPass, child: RowKey) -> list[RowKey]:
     """Remove all equal rows of a table without a primary key."""
+    final.copies.net[child] -= copies_of(final.cluster.store, child)
     final.cluster.store.put(child, None)
-    final.without_key[child] = Effect.DELETED
     return [child]
 
 

@@ -86,6 +86,10 @@ class RowStore:
         known = key in self._gone or (key[0] in self.given and key not in self._lost)
         return None if known else NOT_KNOWN
 
+    def may_hold_older(self, table: str) -> bool:
+        """Whether a table may have rows that are older than the log and are not given."""
+        return self.older and table not in self.given
+
     def put(self, key: RowKey, row: Row | None) -> None:
         """Set a row, or remove it."""
         self._undo.setdefault(key, self.get(key))

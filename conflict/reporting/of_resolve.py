@@ -58,6 +58,9 @@ def _asked(run: Mapping[str, Any]) -> dict[str, str]:
     functions: dict[str, list[str]] = {}
     for cluster, tables in configuration["functions"].items():
         for table, setup in tables.items():
+            earlier = configuration.get("earlier_functions", {}).get(cluster, {}).get(table, [])
+            for function in earlier:
+                functions.setdefault(f"{function} on {cluster} until a statement", []).append(table)
             if setup["function"]:
                 functions.setdefault(f"{setup['function']} on {cluster}", []).append(table)
     found["functions"] = "; ".join(f"{name}: {', '.join(tables)}" for name, tables in functions.items()) or "none"

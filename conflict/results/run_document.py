@@ -5,6 +5,7 @@ What a run came to, and the document `run.json` that says so.
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -127,7 +128,17 @@ def _configuration_json(configuration: Configuration) -> dict[str, Any]:
             name: {table: _setup_json(setup) for table, setup in setups.items()}
             for name, setups in configuration.setups().items()
         },
+        "earlier_functions": {
+            name: {table: found for table, over_time in setups.items() if (found := _earlier_functions(over_time))}
+            for name, setups in configuration.setups_over_time().items()
+        },
     }
+
+
+def _earlier_functions(setups: Sequence[TableSetup]) -> list[str]:
+    """Return the functions of a table that statements in the binlogs took away or replaced."""
+    texts = dict.fromkeys(str(each.function) for each in setups if each.function is not None)
+    return [text for text in texts if text != str(setups[-1].function)]
 
 
 def _own_rows(cluster: ClusterConfiguration) -> dict[str, Any]:

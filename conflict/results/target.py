@@ -5,12 +5,11 @@ The folder that a result goes to: nothing of the user's is lost, and the result 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_folder, remove_left_over
+from conflict.grid.beside import new_folder, refuse_unwritable, remove_left_over
 from conflict.grid.folder import Folder
 
 __all__ = ["check_target", "refuse_nesting", "whole_or_not_at_all"]
@@ -39,10 +38,7 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
     if inside is not None:
         message = f"{inside}, which the run reads, is inside {target.uri}; give another folder for the result"
         raise ConfigurationError(message)
-    there = next(folder for folder in path.parents if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        message = f"{target.uri} cannot be made: {there} is not a folder that may be written to"
-        raise ConfigurationError(message)
+    refuse_unwritable(Path(target.uri))
 
 
 def refuse_nesting(history: Folder, target: Folder) -> None:

@@ -22,14 +22,13 @@ from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.size_layout import SizedShape, SizeState, SizeStop
 from ndb_formats.columnar.kernels.sizes import account_events, join_events, size_rows
-from ndb_formats.columnar.log_scan import LoggedStatement, scan_log
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.size_plan import KEY_CHANGES, SizePlan
 from ndb_formats.columnar.size_tables import CHANGES, SizedTables
+from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import DEFAULT_EVENT_SIZE, EVENT_HEADER_SIZE, EventType
 from ndb_formats.cursor import Cursor
-from ndb_formats.events.logged_statement import schema_following
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map, name_bytes
 from ndb_formats.rules.formats import FORMATS, KeyChange
@@ -122,8 +121,12 @@ class LogSizer:
         self.tables = SizedTables(schema or Schema())
         self.tally = Tally.empty()
         self.event_size = event_size
-        self._schema = schema or Schema()
+        self._stretches = Stretches.without_faults(schema or Schema())
         self._map_names: dict[bytes, str] = {}
+
+    def begin(self, schema: Schema) -> None:
+        """Take other definitions at the start of the logs that are added from here on."""
+        self._stretches = Stretches.without_faults(schema)
 
     @property
     def map_names(self) -> tuple[npt.NDArray[np.uint8], Int64]:
@@ -151,7 +154,7 @@ class LogSizer:
         seen: Callable[[EventChunk], None] = lambda chunk: None,
     ) -> None:
         """
-        Add a file, or a part of it. Definitions follow its statements; see `schema_following`.
+        Add a file, or a part of it. Definitions follow its statements; see `Stretches.without_faults`.
 
         Args:
             path: The binlog file.
@@ -163,26 +166,17 @@ class LogSizer:
         Raises:
             FormatError: The file cannot be read further; what comes before is added.
         """
-        begun = start
-        for item in scan_log([path]):
-            if isinstance(item, LoggedStatement) and begun <= item.position and (stop is None or item.position < stop):
-                self._add_part(path, begun, item.position, seen, verify=verify)
-                begun, self._schema = item.position, schema_following(self._schema, item.statement)
-                self.tables.define(self._schema)
-        self._add_part(path, begun, stop, seen, verify=verify)
-
-    def _add_part(
-        self, path: str | Path, start: int, stop: int | None, seen: Callable[[EventChunk], None], *, verify: bool
-    ) -> None:
-        """Add a part of a file in which definitions stay."""
-        walk = RowWalk(TableRegister(self._schema, lambda table: True, None, text=False), _BLOCK_ROWS)
-        work = _FileSizer(walk, self)
-        events = _BLOCK_ROWS * _EVENTS_PER_ROW
-        for chunk in read_chunks(path, start=start, stop=stop, verify=verify, events=events, span=_CHUNK_BYTES):
-            work.add(chunk)
-            seen(chunk)
-            if chunk.error is not None:
-                raise chunk.error
+        for stretch in self._stretches.of(str(path), start=start, stop=stop):
+            self.tables.define(stretch.schema)
+            walk = RowWalk(TableRegister(stretch.schema, lambda table: True, None, text=False), _BLOCK_ROWS)
+            work, events = _FileSizer(walk, self), _BLOCK_ROWS * _EVENTS_PER_ROW
+            for chunk in read_chunks(
+                path, start=stretch.start, stop=stretch.stop, verify=verify, events=events, span=_CHUNK_BYTES
+            ):
+                work.add(chunk)
+                seen(chunk)
+                if chunk.error is not None:
+                    raise chunk.error
 
 
 class _FileSizer:

@@ -21,15 +21,24 @@ from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
 from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.row_walk import RowWalk
+from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
-from ndb_formats.errors import CorruptError
+from ndb_formats.errors import CorruptError, UnfollowedError
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
-__all__ = ["Block", "ChangeReading", "file_chunks", "kept_rows", "selected_changes", "transaction_start"]
+__all__ = [
+    "Block",
+    "ChangeReading",
+    "SelectedPart",
+    "kept_rows",
+    "selected_changes",
+    "selected_parts",
+    "transaction_start",
+]
 
 Bools = npt.NDArray[np.bool_]
 _GTIDS = np.array(
@@ -50,7 +59,8 @@ class ChangeReading:
     How changes are read.
 
     Attributes:
-        schema: Definitions, for names and types that are not in the binlog.
+        schema: Definitions at the start of the log, for names and types that are not in the binlog; they follow its
+            statements.
         moments: As for `read_batches`.
         columns: Names of the columns to decode, besides those that the selection looks at; None for all.
         verify: Whether to check checksums.
@@ -94,7 +104,8 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
         reading: How to read them.
 
     Raises:
-        FormatError: A file cannot be read further; all changes before have been yielded.
+        FormatError: A file cannot be read further, or definitions not be followed; all changes before have been
+            yielded.
     """
 
     def wanted(name: str) -> bool:
@@ -103,15 +114,13 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
         return chosen and selection.has_name(database, table)
 
     columns = None if reading.columns is None else {*reading.columns, *(name for name, _ in selection.key)}
-    for number, file in enumerate(files):
-        register = TableRegister(reading.schema, wanted, columns, text=True, moments=reading.moments)
+    for part in selected_parts(files, selection, reading):
+        register = TableRegister(part.schema, wanted, columns, text=True, moments=reading.moments)
         walk = RowWalk(register, reading.rows)
-        start = selection.start_position if number == 0 else FIRST_POSITION
-        stop = selection.stop_position if number == len(files) - 1 else None
-        for chunk, is_last in file_chunks(file, (start, stop), selection, reading):
+        for chunk, is_last in part.chunks(selection, reading):
             for batches in BlockReader(walk).blocks(chunk):
-                kept = [batch.where(kept_rows(batch, selection, start)) for batch in batches]
-                yield Block(file, [batch for batch in kept if len(batch)])
+                kept = [batch.where(kept_rows(batch, selection, part.first)) for batch in batches]
+                yield Block(part.file, [batch for batch in kept if len(batch)])
                 reading.met(register.names)
                 if selection.stop_epoch is not None and walk.facts.epochs.max(initial=0) > selection.stop_epoch:
                     return
@@ -119,30 +128,62 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
                 raise chunk.error
             if is_last:
                 return
+        if part.fault is not None:
+            raise part.fault
 
 
-def file_chunks(
-    file: str, bounds: tuple[int, int | None], selection: Selection, reading: ChangeReading
-) -> Iterator[tuple[EventChunk, bool]]:
+@attrs.frozen(eq=False)
+class SelectedPart:
     """
-    Yield the chunks of a file from the transaction at a position on, and whether the selection ends with each.
+    A part of a file that is read for a selection, in which definitions stay.
 
-    Args:
-        file: The binlog file.
-        bounds: Position to start at, and position to stop before.
-        selection: Its moment to stop at ends the chunks.
-        reading: How to read them.
+    Attributes:
+        file: Path of the file.
+        first: First position that is selected.
+        start: Position of its first event, which can be that of the transaction at `first`.
+        stop: Position after its last event; None for the end of the file.
+        schema: The definitions that are in force.
+        fault: Why the file cannot be read after it; None if it can.
     """
-    start, stop = bounds
-    begin = transaction_start(file, start) if start > FIRST_POSITION else FIRST_POSITION
-    events = max(reading.rows * _EVENTS_PER_ROW, 1024)
-    for chunk in read_chunks(file, start=begin, stop=stop, verify=reading.verify, events=events, span=reading.span):
-        if len(chunk.stops):
-            reading.seen(file, int(chunk.stops[-1]))
-        if selection.stop_time is not None and (chunk.timestamps >= selection.stop_time).any():
-            yield _first_events(chunk, int((chunk.timestamps >= selection.stop_time).argmax())), True
-            return
-        yield chunk, False
+
+    file: str
+    first: int
+    start: int
+    stop: int | None
+    schema: Schema
+    fault: UnfollowedError | None
+
+    def chunks(self, selection: Selection, reading: ChangeReading) -> Iterator[tuple[EventChunk, bool]]:
+        """Yield its chunks, and whether the selection ends with each: its moment to stop at ends them."""
+        events, size = max(reading.rows * _EVENTS_PER_ROW, 1024), reading.span
+        for chunk in read_chunks(
+            self.file, start=self.start, stop=self.stop, verify=reading.verify, events=events, span=size
+        ):
+            if len(chunk.stops):
+                reading.seen(self.file, int(chunk.stops[-1]))
+            if selection.stop_time is not None and (chunk.timestamps >= selection.stop_time).any():
+                yield _first_events(chunk, int((chunk.timestamps >= selection.stop_time).argmax())), True
+                return
+            yield chunk, False
+
+
+def selected_parts(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[SelectedPart]:
+    """
+    Yield the parts of files that are read for a selection, each from the transaction at its first position on.
+
+    Raises:
+        FormatError: The first position is none of an event.
+    """
+    stretches = Stretches(reading.schema)
+    for number, file in enumerate(files):
+        first = selection.start_position if number == 0 else FIRST_POSITION
+        stop = selection.stop_position if number == len(files) - 1 else None
+        start = transaction_start(file, first) if first > FIRST_POSITION else FIRST_POSITION
+        for stretch in stretches.of(file):
+            bounds = stretch.within(start, stop)
+            if bounds is not None:
+                ends_before = stop is not None and stretch.stop is not None and stop <= stretch.stop
+                yield SelectedPart(file, first, *bounds, stretch.schema, None if ends_before else stretch.fault)
 
 
 def _first_events(chunk: EventChunk, count: int) -> EventChunk:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
+from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.constants import EventType
 from ndb_formats.events.row_image import RowLayout, layout_of
 from ndb_formats.events.table_map import TableMap, decode_table_map
@@ -25,24 +26,32 @@ def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowL
     Return the different layouts of the rows of a table, in the order in which the files have them.
 
     Args:
-        files: Binlog files, in order. What comes after an event that cannot be read is not searched.
+        files: Binlog files, in order. What comes after an event that cannot be read, or after a statement that cannot
+            be followed, is not searched.
         table: ``database.table``.
-        schema: Definitions, for names and types that are not in the binlog.
+        schema: Definitions at the start of the log, for names and types that are not in the binlog.
 
     Raises:
         FormatError: A file cannot be read at all, or the definition does not fit the log.
     """
     found: dict[RowLayout, None] = {}
-    for file in files:
-        for chunk in read_chunks(file, start=0, stop=None, verify=False, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
-            for table_map in _different_maps(chunk):
-                if table_map.full_name == table:
-                    found[layout_of(table_map, schema.find(table_map.database, table_map.table))] = None
+    stretches = Stretches(schema)
+    for part in (part for file in files for part in stretches.of(file)):
+        for table_map in _different_maps(part):
+            if table_map.full_name == table:
+                found[layout_of(table_map, part.schema.find(table_map.database, table_map.table))] = None
     return list(found)
 
 
-def _different_maps(chunk: EventChunk) -> Iterator[TableMap]:
-    """Yield a Table_map event of each table id and size; a table id stands for one definition in a file."""
+def _different_maps(part: Stretch) -> Iterator[TableMap]:
+    """Yield the Table_map events of a stretch, of each table id and size in a chunk one: it stands for one table."""
+    for chunk in read_chunks(
+        part.file, start=part.start, stop=part.stop, verify=False, events=_CHUNK_EVENTS, span=_CHUNK_BYTES
+    ):
+        yield from _maps_of_chunk(chunk)
+
+
+def _maps_of_chunk(chunk: EventChunk) -> Iterator[TableMap]:
     events = np.flatnonzero(chunk.types == EventType.TABLE_MAP_EVENT)
     events = events[chunk.ends[events] - chunk.starts[events] >= _TABLE_ID]
     heads = chunk.data[chunk.starts[events][:, None] + np.arange(_TABLE_ID)].astype(np.int64)

@@ -13,11 +13,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.batches import reason_of
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.row_walk import RowWalk
-from ndb_formats.columnar.selected_changes import ChangeReading, file_chunks
+from ndb_formats.columnar.selected_changes import ChangeReading, selected_parts
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.columnar_text.event_printer import EventPrinter
 from ndb_formats.columnar_text.event_selection import EventSelection
@@ -45,17 +44,14 @@ def log_text(
         options: What to print.
 
     Raises:
-        FormatError: A file cannot be read further; everything before has been yielded.
+        FormatError: A file cannot be read further, or definitions not be followed; everything before has been yielded.
     """
-    for number, file in enumerate(files):
-        start = selection.start_position if number == 0 else FIRST_POSITION
-        stop = selection.stop_position if number == len(files) - 1 else None
+    for part in selected_parts(files, selection, reading):
         walk = RowWalk(TableRegister(Schema(), lambda table: True, None, text=False), reading.rows)
-        rows = RowPrinter(options, reading.schema)
-        printer = _Printer(
-            walk, EventSelection(selection, start), EventPrinter(walk, rows, options.table_metadata), rows
-        )
-        for chunk, is_last in file_chunks(file, (start, stop), selection, reading):
+        rows = RowPrinter(options, part.schema)
+        chosen, events = EventSelection(selection, part.first), EventPrinter(walk, rows, options.table_metadata)
+        printer = _Printer(walk, chosen, events, rows)
+        for chunk, is_last in part.chunks(selection, reading):
             yield from printer.chunk_text(chunk)
             reading.met(walk.register.names)
             if printer.is_past:
@@ -64,6 +60,8 @@ def log_text(
                 raise chunk.error
             if is_last:
                 return
+        if part.fault is not None:
+            raise part.fault
 
 
 @attrs.define(eq=False)

@@ -9,10 +9,11 @@ import attrs
 from ndb_formats.errors import FormatError
 from ndb_formats.events.query_event import QueryEvent, has_ansi_quotes, session_collation
 from ndb_formats.schema.definitions import Definitions, Statement, defines_tables
+from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.collation_names import collation_of
 
-__all__ = ["schema_after", "schema_following", "statement_of"]
+__all__ = ["definitions_following", "definitions_without_faults", "schema_after", "statement_of"]
 
 
 def statement_of(query: QueryEvent) -> Statement | None:
@@ -25,23 +26,54 @@ def statement_of(query: QueryEvent) -> Statement | None:
     return statement if collation is None else attrs.evolve(statement, charset=(collation.charset, collation.name))
 
 
+def definitions_following(known: Definitions, statement: Statement) -> Definitions:
+    """
+    Return definitions after a statement.
+
+    A table that it creates is what it says, whatever was known of it before; if that cannot be read, the table is one
+    that is not known.
+
+    Raises:
+        FormatError: What it does to a known table cannot be followed; the error shows it.
+    """
+    try:
+        return known.after(statement)[0]
+    except FormatError as error:
+        made = _created(_without(known, error.table), statement)
+        if error.table is not None and (_knows(made, error.table) or not _knows(known, error.table)):
+            return made
+        raise statement.shown_in(error) from None
+
+
+def _knows(known: Definitions, table: str) -> bool:
+    return known.find(*split_full_name(table)) is not None
+
+
+def _created(known: Definitions, statement: Statement) -> Definitions:
+    """Return definitions after a statement, as they are if it cannot be followed."""
+    try:
+        return known.after(statement)[0]
+    except FormatError:
+        return known
+
+
+def definitions_without_faults(known: Definitions, statement: Statement) -> Definitions:
+    """Return `definitions_following`; a table whose statement cannot be followed is not known afterwards."""
+    try:
+        return definitions_following(known, statement)
+    except FormatError as error:
+        return _created(_without(known, error.table), statement)
+
+
+def _without(known: Definitions, table: str | None) -> Definitions:
+    kept = {name: each for name, each in known.tables.items() if each.full_name != table}
+    return attrs.evolve(known, tables=kept)
+
+
 def schema_after(schema: Schema, query: QueryEvent) -> Schema:
-    """
-    Return definitions after an event; a table whose statement cannot be followed is not known afterwards.
-
-    A table that is created is what the statement says, whatever was known of it before.
-    """
+    """Return definitions after an event; see `definitions_without_faults`."""
     statement = statement_of(query)
-    return schema if statement is None else schema_following(schema, statement)
-
-
-def schema_following(schema: Schema, statement: Statement) -> Schema:
-    """Return definitions after a statement; see `schema_after`."""
+    if statement is None:
+        return schema
     known = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
-    for _ in range(2):
-        try:
-            return known.after(statement)[0].schema
-        except FormatError as error:
-            kept = {name: table for name, table in known.tables.items() if table.full_name != error.table}
-            known = attrs.evolve(known, tables=kept)
-    return known.schema
+    return definitions_without_faults(known, statement).schema

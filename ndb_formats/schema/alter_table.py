@@ -15,6 +15,7 @@ from ndb_formats.errors import SchemaError
 from ndb_formats.schema.column_definition import take_column, take_default
 from ndb_formats.schema.create_table import TABLE_ITEMS, complete, options_charset, take_index, take_name
 from ndb_formats.schema.foreign_keys import split_reference, with_foreign_key, without_foreign_key
+from ndb_formats.schema.serving_key import without_serving_key
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import TEXT_TYPES, Column, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
@@ -66,7 +67,8 @@ class _Work:
         if any(each.name.lower() == column.name.lower() for each, _ in self.columns):
             message = (
                 f"the statement makes column {column.name}, which the table has already; is the definition that of "
-                'a later time? Give the one from before the binlogs, or set schema_at = "end"'
+                'a later time? Give the one from before the binlogs, or say that it is of their end: schema_at = "end" '
+                "in a run file, --schema-at end for decode"
             )
             raise SchemaError(message, table=self.table.full_name, column=column.name)
         self.columns.insert(place, (column, source))
@@ -99,7 +101,7 @@ def alter_table(table: Table, words: Words, database: str) -> Alteration:
     """
     collation = table.collation or default_collation("utf8mb4")
     text = (charset_of_collation(collation), collation)
-    work = _Work(table, text, [(column, place) for place, column in enumerate(table.columns)])
+    work = _Work(without_serving_key(table), text, [(column, place) for place, column in enumerate(table.columns)])
     for clause in words.items():
         while clause.word:
             _clause(work, clause, database)
@@ -107,9 +109,11 @@ def alter_table(table: Table, words: Words, database: str) -> Alteration:
     if not columns:
         message = "no column would be left"
         raise SchemaError(message, table=table.full_name)
-    copied = work.rebuilds if not work.algorithm or work.algorithm == "DEFAULT" else work.algorithm == "COPY"
     after = complete(attrs.evolve(work.table, columns=columns, collation=work.text[1]))
-    return Alteration(after, tuple(source for _, source in work.columns), copied, work.added_only)
+    another_key = bool(table.serving) != bool(after.serving)
+    rebuilds = work.rebuilds or another_key
+    copied = rebuilds if not work.algorithm or work.algorithm == "DEFAULT" else work.algorithm == "COPY"
+    return Alteration(after, tuple(source for _, source in work.columns), copied, work.added_only and not another_key)
 
 
 def without_index(table: Table, name: str) -> Table:

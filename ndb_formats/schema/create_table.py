@@ -16,6 +16,7 @@ from ndb_formats.errors import SchemaError
 from ndb_formats.schema.column_definition import charset_name, take_column
 from ndb_formats.schema.foreign_keys import split_reference, take_foreign_key, with_foreign_key
 from ndb_formats.schema.full_names import full_name
+from ndb_formats.schema.serving_key import with_serving_key
 from ndb_formats.schema.sql_words import Words, statements
 from ndb_formats.schema.tables import Column, ForeignKey, Schema, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
@@ -221,7 +222,9 @@ def complete(table: Table) -> Table:
     key = set(primary_key)
     columns = [attrs.evolve(column, nullable=column.nullable and column.name not in key) for column in table.columns]
     columns = [attrs.evolve(column, depends_on=_mentioned(column.depends_on, columns)) for column in columns]
-    return attrs.evolve(table, columns=tuple(columns), primary_key=primary_key, unique_keys=unique_keys)
+    return with_serving_key(
+        attrs.evolve(table, columns=tuple(columns), primary_key=primary_key, unique_keys=unique_keys)
+    )
 
 
 def _as_declared(names: tuple[str, ...], columns: Sequence[Column]) -> tuple[str, ...]:

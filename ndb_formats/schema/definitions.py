@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 from sqlglot.tokenizer_core import TokenType
 
-from ndb_formats.errors import SchemaError
+from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.schema.alter_table import alter_table, without_index
-from ndb_formats.schema.create_table import key_columns, options_charset, take_name, take_table
+from ndb_formats.schema.create_table import complete, key_columns, options_charset, take_name, take_table
 from ndb_formats.schema.exact_keys import with_inexact_columns
+from ndb_formats.schema.full_names import full_name
+from ndb_formats.schema.serving_key import without_serving_key
 from ndb_formats.schema.sql_words import Words, statements
 from ndb_formats.schema.tables import ForeignKey, Schema, Table
 
@@ -22,6 +24,7 @@ __all__ = ["Definitions", "Statement", "TableStep", "defines_tables"]
 
 Text = tuple[str, str]  # character set and collation
 Name = tuple[str, str]  # database and table
+_MOST_SHOWN = 200  # characters of a statement in a message
 
 
 @attrs.frozen
@@ -42,6 +45,11 @@ class Statement:
     charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
     ansi_quotes: bool = False
     inline_references: bool = True
+
+    def shown_in(self, error: FormatError) -> FormatError:
+        """Add the statement to the message of an error, and return the error."""
+        error.message = f"{error.message}. The statement: {self.text[:_MOST_SHOWN]}"
+        return error
 
 
 @attrs.frozen
@@ -210,11 +218,13 @@ def _create(known: Definitions, words: Words, statement: Statement) -> list[Tabl
     if before is not None and words.upper == "IF":
         return []
     text = known.charsets.get(name[0], statement.charset)
-    like = _model(known, words, statement)
-    if like:  # without its foreign keys
+    try:
+        like = _model(known, words, statement)
+        after = take_table(words, statement.database, text) if like is None else like
+    except SchemaError as error:
+        raise error.located(table=full_name(*name)) from None
+    if like is not None:
         after = attrs.evolve(like, database=name[0], name=name[1], foreign_keys=())
-    else:
-        after = take_table(words, statement.database, text)
     after = known.allowed(after)
     # A schema file may hold what the log creates; then both say the same.
     if before is not None and attrs.evolve(before, engine=after.engine) != after:
@@ -303,8 +313,9 @@ def _create_unique_index(known: Definitions, words: Words, statement: Statement)
     found = known.find(*take_name(words, statement.database))
     if found is None:
         return []
-    after = found.with_unique_key(name, key_columns(words)[0])
-    return [TableStep(found, after, tuple(range(len(found.columns))), added_only=True)]
+    after = complete(without_serving_key(found).with_unique_key(name, key_columns(words)[0]))
+    same_key = bool(found.serving) == bool(after.serving)
+    return [TableStep(found, after, tuple(range(len(found.columns))), copied=not same_key, added_only=same_key)]
 
 
 def _drop_index(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
@@ -316,7 +327,9 @@ def _drop_index(known: Definitions, words: Words, statement: Statement) -> list[
     if name.upper() == "PRIMARY":
         after = attrs.evolve(found, primary_key=(), primary_key_prefixes=())
         return [TableStep(found, after, tuple(range(len(found.columns))), copied=True)]
-    return [TableStep(found, without_index(found, name), tuple(range(len(found.columns))))]
+    after = complete(without_index(without_serving_key(found), name))
+    same_key = bool(found.serving) == bool(after.serving)
+    return [TableStep(found, after, tuple(range(len(found.columns))), copied=not same_key)]
 
 
 def _name_database(_: Definitions, words: Words, __: Statement) -> list[TableStep]:

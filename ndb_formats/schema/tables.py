@@ -174,6 +174,7 @@ class Table:
         collation: Collation of text columns that declare none; None if it is not known.
         unique_names: Name of each of the other unique keys.
         foreign_keys: Its foreign keys.
+        serving: Name of the unique key that serves as the primary key; empty if the primary key is declared, or none.
     """
 
     database: str
@@ -186,6 +187,7 @@ class Table:
     collation: str | None = attrs.field(default=None, eq=False, repr=False)
     unique_names: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
     foreign_keys: tuple[ForeignKey, ...] = attrs.field(default=(), eq=False, repr=False)
+    serving: str = attrs.field(default="", eq=False, repr=False)
 
     def with_unique_key(self, name: str, columns: tuple[str, ...]) -> Table:
         """Return the table with one more unique key; without a name, the server names it after its first column."""

@@ -7,7 +7,7 @@ other cluster takes a statement in its turn. The appliers leave traces, and no c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -17,6 +17,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, S
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
 from tests.conflict.raw_events import (
     BEGIN,
     COMMIT,
@@ -84,6 +85,7 @@ class _Side:
         log: The whole binlog.
         sent: What the other cluster has to take, in order: epochs, and statements with the tables after them.
         taken: How many of these the other one took.
+        defined: Per statement in the log, how many events come before it, and the tables after it.
     """
 
     name: str
@@ -93,6 +95,7 @@ class _Side:
     log: list[Raw] = attrs.field(factory=list)
     sent: list[int | tuple[str, dict[str, Columns]]] = attrs.field(factory=list)
     taken: int = 0
+    defined: list[tuple[int, dict[str, Columns]]] = attrs.field(factory=list)
 
     @property
     def server_id(self) -> int:
@@ -112,8 +115,16 @@ class _Side:
     def define(self, statement: str, tables: dict[str, Columns], server_id: int) -> None:
         """Log a statement."""
         self.close(1)
+        self.defined.append((len(self.log), dict(tables)))
         self.log.append((QUERY, server_id, query_body(b"d", statement.encode())))
         self.tables = tables
+
+    def write(self, path: Path, first: int = 0, stop: int | None = None) -> Path:
+        """Write a binlog of some of the events."""
+        start = event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=self.server_id)
+        content = b"".join(event_bytes(code, body, server_id=author) for code, author, body in self.log[first:stop])
+        path.write_bytes(MAGIC + start + content)
+        return path
 
     def _maps(self) -> Iterator[Raw]:
         for name, columns in self.tables.items():
@@ -245,17 +256,54 @@ def write_logs(
     folder: Path, seed: int, steps: int, setting: int, *, statements: int = 4, roles: tuple[Role, Role]
 ) -> Configuration:
     """Write the binlogs of two clusters, and return their run; all statements are run on A first."""
+    clusters = []
+    for side, role in zip(_sides(seed, steps, statements), roles, strict=True):
+        path = side.write(folder / f"{side.name}.000001")
+        clusters.append(ClusterConfiguration(side.name, side.server_id, (path,), role))
+    rows = tuple(ReplicationRow("d", table, server, 7, function) for table, server, function in SETTINGS[setting])
+    return Configuration(tuple(clusters), parse_schema(SCHEMA, database="d"), rows, span=Span(empty=True))
+
+
+def _sides(seed: int, steps: int, statements: int) -> list[_Side]:
     maker = _Maker(Random(seed), {name: _Side(name) for name in "AB"}, statements)
     for _ in range(steps):
         maker.step()
     maker.take_all()
-    clusters = []
-    for (name, side), role in zip(maker.sides.items(), roles, strict=True):
+    for side in maker.sides.values():
         side.close(1)
-        path = folder / f"{name}.000001"
-        first = event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=side.server_id)
-        content = b"".join(event_bytes(code, body, server_id=author) for code, author, body in side.log)
-        path.write_bytes(MAGIC + first + content)
-        clusters.append(ClusterConfiguration(name, side.server_id, (path,), role))
-    rows = tuple(ReplicationRow("d", table, server, 7, function) for table, server, function in SETTINGS[setting])
-    return Configuration(tuple(clusters), parse_schema(SCHEMA, database="d"), rows, span=Span(empty=True))
+    return list(maker.sides.values())
+
+
+@attrs.frozen
+class CutLog:
+    """
+    A random binlog, whole and cut where definitions change.
+
+    Attributes:
+        whole: The binlog.
+        schema: The definitions at its start.
+        parts: What is between the statements, as binlogs, each with the definitions that are in force in it.
+    """
+
+    whole: Path
+    schema: Schema
+    parts: Sequence[tuple[Path, Schema]]
+
+
+def write_cut_logs(folder: Path, seed: int, steps: int, statements: int) -> Iterator[CutLog]:
+    """Write binlogs of two clusters whole, and again in parts; the generator keeps the definitions by itself."""
+    start = {"judged": FIRST, "other": FIRST}
+    for side in _sides(seed, steps, statements):
+        places = [place for place, _ in side.defined]
+        bounds = zip([0, *(place + 1 for place in places)], [*places, len(side.log)], strict=True)
+        tables = [start, *(after for _, after in side.defined)]
+        parts = [
+            (side.write(folder / f"{side.name}-{number}", *part), _schema(of))
+            for number, (part, of) in enumerate(zip(bounds, tables, strict=True))
+        ]
+        yield CutLog(side.write(folder / side.name), _schema(start), parts)
+
+
+def _schema(tables: dict[str, Columns]) -> Schema:
+    text = "; ".join(f"CREATE TABLE {name} ({', '.join(columns)})" for name, columns in tables.items())
+    return parse_schema(text, database="d")

@@ -20,7 +20,8 @@ where C or D are named too, they stand in a ring, and each applies the epochs of
     <7^1:3.1    applied it, but judged row 1 of table t after group 1 of the own epoch 3;  <7^1:3.1,2:4.0 two rows
 
 The tables are alike (k the key, x compared, v): t, m and q have the conflict function; v must be given in m and is
-unique in q. n, z and c have none; z has a TEXT column besides, and c is there for foreign keys.
+unique in q. n, z and c have none; z has a TEXT column besides, and c is there for foreign keys. h has no primary key:
+its images have all columns, and one that is not given is NULL.
 
 An epoch is a number, or `high.low` for its two words. Words of a cluster with the same epoch are groups 0, 1, 2 of it.
 Every transaction has an id: its cluster's server id times 100, plus its number from 1.
@@ -60,6 +61,7 @@ CREATE TABLE q (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, UNIQUE KEY
 CREATE TABLE z (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, w TEXT);
 CREATE TABLE c (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);
 """
+KEYLESS_TABLE = "CREATE TABLE h (k INT, x BIGINT UNSIGNED, v INT);"
 JUDGED = "tmq"
 BASIC_EXCEPTIONS = """
 CREATE TABLE `{}` (
@@ -73,7 +75,7 @@ CLUSTERS = "ABCD"
 SERVER_IDS = {"A": 1, "B": 2}
 
 _WORD = re.compile(r"([A-D]):(?:<(!?)([A-D]?)([\d.]+)(\??)(?:\^([\d.:,]+))?|([^@<]+))@([\d.]+)")
-_CHANGE = re.compile(r"([iudr])([tnmqzc]?)(\d+)(?:=(.*))?")
+_CHANGE = re.compile(r"([iudr])([tnmqzch]?)(\d+)(?:=(.*))?")
 
 Setups = dict[str, dict[str, TableSetup]]
 NO_ROLES: Mapping[str, Role] = {}
@@ -111,7 +113,7 @@ def image(table: str, values: Mapping[int, int | None]) -> RowImage:
     present = tuple(sorted(values))
     payloads = [values[place] for place in present]
     return RowImage(
-        _layouts(TABLES + MORE_TABLES)[f"d.{table}"],
+        _layouts(TABLES + MORE_TABLES + KEYLESS_TABLE)[f"d.{table}"],
         present,
         tuple(
             None if value is None else value.to_bytes(WIDTHS[place], "little")
@@ -129,6 +131,8 @@ def change(text: str, transaction_id: int | None = None) -> RowChange:
     before, arrow, after = (values or "").partition(">")
     if not arrow and letter != "d":
         before, after = "", before
+    if table == "h":
+        return _keyless_change(letter, number, (before, after), transaction_id)
     operation = {"i": Operation.WRITE_ROW, "d": Operation.DELETE_ROW}.get(letter, Operation.UPDATE_ROW)
     return RowChange(
         f"d.{table}",
@@ -139,6 +143,18 @@ def change(text: str, transaction_id: int | None = None) -> RowChange:
         transaction_id,
         ConflictFlag.READ if letter == "r" else ConflictFlag(0),
     )
+
+
+def _keyless_change(letter: str, number: str, values: tuple[str, str], transaction_id: int | None) -> RowChange:
+    rows = [_columns(number, text) for text in values]
+    before, after = (image("h", {place: row.get(place) for place in range(3)}) for row in rows)
+    keys = [str(each.payloads).encode() for each in (before, after)]
+    if letter == "i":
+        return RowChange("d.h", keys[1], Operation.WRITE_ROW, None, after, transaction_id, keyless=True)
+    if letter == "d":
+        return RowChange("d.h", keys[0], Operation.DELETE_ROW, before, None, transaction_id, keyless=True)
+    images = before, after, transaction_id
+    return RowChange("d.h", keys[0], Operation.UPDATE_ROW, *images, moved_to=keys[1], keyless=True)
 
 
 def _columns(number: str, values: str) -> dict[int, int | None]:
@@ -207,7 +223,7 @@ def history(text: str, roles: Mapping[str, Role] = NO_ROLES, *, with_ids: bool =
         Cluster(name, place, tuple(timelines[name].items), roles.get(name, Role.NONE))
         for place, name in enumerate(names, start=1)
     )
-    return History(clusters, layouts(TABLES + MORE_TABLES))
+    return History(clusters, layouts(TABLES + MORE_TABLES + KEYLESS_TABLE))
 
 
 def setups(

@@ -16,7 +16,8 @@ import conflict
 from conflict.binlog_summary import BinlogSummary, TableChanges
 from conflict.cli.app import app
 from ndb_formats.errors import FormatError
-from tests.corpora import DEMO, RECORDINGS
+from tests.corpora import DEMO, RECORDINGS, schema_file
+from tests.ndb_formats.rewritten import rewritten
 
 BINLOG, SCHEMA = DEMO / "A.binlog.000001", DEMO / "schema.sql"
 TYPES = RECORDINGS / "ndb_formats/types_type8"
@@ -131,3 +132,56 @@ def test_what_is_not_there_is_refused() -> None:
             conflict.read_binlog(BINLOG, **arguments).to_arrow()  # type: ignore[arg-type]
     with pytest.raises(conflict.ConfigurationError, match="no such file"):
         conflict.read_binlog(DEMO / "none")
+
+
+def test_definitions_that_change(tmp_path: Path) -> None:
+    """A table has the columns of all its versions; where a version lacks one, it is not among the names."""
+    case = RECORDINGS / "everyday/max/ddl_drop_column_type7"
+    changes = conflict.read_binlog(case / "A.binlog.000001", "day.t1", schema=schema_file(case, tmp_path))
+    rows = changes.to_arrow().to_pylist()
+    assert [field.name for field in changes.schema.field("after").type] == ["k", "x", "v", "s"]
+    carried = [row["after_columns"] for row in rows if row["operation"] == "WRITE_ROW"]
+    assert carried == ["k,x,v,s"] * 6  # recorded: the rows were inserted before the column was dropped
+    later = [row for row in rows if row["after_columns"] == "k,x,v"]
+    assert later
+    assert {row["after"]["s"] for row in later} == {None}
+
+
+def test_definitions_of_the_end(tmp_path: Path) -> None:
+    """They are taken back; a word that is no moment is refused."""
+    case, end = RECORDINGS / "everyday/epoch2/ddl_add_column_type8", tmp_path / "end.sql"
+    start = schema_file(case, tmp_path)
+    end.write_text(start.read_text().replace("PRIMARY KEY", "n1 INT, PRIMARY KEY", 1))
+    expected = conflict.read_binlog(case / "A.binlog.000001", "day.t1", schema=start).to_arrow()
+    found = conflict.read_binlog(case / "A.binlog.000001", "day.t1", schema=end, schema_at="end").to_arrow()
+    assert "n1" in [field.name for field in found.schema.field("after").type]
+    assert found.equals(expected)
+    with pytest.raises(conflict.errors.ConfigurationError, match="schema_at is start or end"):
+        conflict.read_binlog(case / "A.binlog.000001", schema_at="middle")
+
+
+def test_a_column_that_gets_a_wider_type(tmp_path: Path) -> None:
+    """One type holds the values of both versions."""
+    case = RECORDINGS / "everyday/max_ins/ddl_widen_column_type7"
+    changes = conflict.read_binlog(case / "A.binlog.000001", "day.t1", schema=schema_file(case, tmp_path))
+    apart = conflict.read_binlog(case / "A.binlog.000001", schema=schema_file(case, tmp_path)).to_arrow()
+    shown = [
+        {name: None if value is None else str(value) for name, value in row["after"].items()}
+        for row in changes.to_arrow().to_pylist()
+        if row["after"]
+    ]
+    texts = [dict(row["after"]) for row in apart.to_pylist() if row["table"] == "t1" and row["after"]]
+    assert shown == texts
+
+
+def test_a_statement_that_cannot_be_followed(tmp_path: Path) -> None:
+    """All changes before it are given, and then an error names it."""
+    case = RECORDINGS / "everyday/epoch2/ddl_add_column_type8"
+    file = tmp_path / "A.binlog.000001"
+    wrong = "ALTER TABLE t1 DROP COLUMN nowhere"
+    file.write_bytes(rewritten(case / file.name, lambda text: wrong if "ALTER" in text else text))
+    batches = iter(conflict.read_binlog(file, schema=schema_file(case, tmp_path)))
+    before = next(batches)
+    assert before.num_rows
+    with pytest.raises(FormatError, match=wrong):
+        list(batches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import subprocess
@@ -20,6 +21,7 @@ from conflict.jobs.runner import in_threads
 conflict.pipeline.spark_workers = lambda *given: in_threads
 app.main()
 """
+_PR_CAPBSET_DROP, _WRITES_EVERYWHERE = 24, (1, 2)  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
 
 
 @attrs.frozen
@@ -30,18 +32,22 @@ class Ended:
     said: str
 
 
-def run(*words: object, file_bytes: int | None = None) -> Ended:
+def run(*words: object, file_bytes: int | None = None, powers: bool = True) -> Ended:
     """
     Run a command.
 
     Args:
         words: Its arguments.
         file_bytes: A file cannot become longer, as on a disk that is full at that moment; None for any length.
+        powers: Whether the superuser may write everywhere, if the tests are run by the superuser.
     """
 
     def limit() -> None:
         if file_bytes is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+        if not powers:
+            for power in _WRITES_EVERYWHERE:
+                ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, power)  # nobody else has it anyway
 
     environment = {**os.environ, "COLUMNS": "500", "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(

@@ -94,10 +94,12 @@ def test_killed_at_any_moment(name: str, forked: Forks, times: int, tmp_path: Pa
 def _undisturbed(
     forked: Forks, words: Sequence[object], whole: Callable[[Path], object], folder: Path
 ) -> tuple[object, float]:
-    """Return what a command writes, and in how many seconds, kernels being compiled."""
-    for number in range(2):
+    """Return what a command writes, and the fewest seconds that it took, kernels being compiled."""
+    took = []
+    for number in range(4):
         out, start = folder / f"{number}" / "out", perf_counter()
         out.parent.mkdir(parents=True)
         (ended,) = forked.run([*words, out])
         assert ended.code == 0, ended.said
-    return whole(out), perf_counter() - start
+        took.append(perf_counter() - start)
+    return whole(out), min(took)

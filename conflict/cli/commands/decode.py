@@ -40,6 +40,13 @@ class Temporals(StrEnum):
     TEXT = "text"
 
 
+class SchemaAt(StrEnum):
+    """The moment of the log that a schema file describes."""
+
+    START = "start"
+    END = "end"
+
+
 def decode(
     files: Annotated[list[Path], typer.Argument(help="Binlog files, in order; also .gz, .zst, pipes, and - .")],
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Show rows; twice: with types.")] = 0,
@@ -61,6 +68,7 @@ def decode(
     schema: Annotated[
         Path | None, typer.Option(help="CREATE TABLE statements, for column names.", exists=True, dir_okay=False)
     ] = None,
+    schema_at: Annotated[SchemaAt, typer.Option(help="When in the log the schema held.")] = SchemaAt.START,
     start_position: Annotated[
         int, typer.Option("--start-position", "-j", help="In the first file.", rich_help_panel=_FILTERS)
     ] = FIRST_POSITION,
@@ -105,6 +113,7 @@ def decode(
     from conflict.decoding.decoding import Decoding
     from conflict.decoding.inputs import opened_inputs
     from conflict.decoding.outputs import Output
+    from ndb_formats.columnar.stretches import schema_at_start
     from ndb_formats.columnar_text.log_text import TextOptions
     from ndb_formats.selection import Selection
 
@@ -127,8 +136,10 @@ def decode(
     definitions = load_definitions(schema, inexact_keys=False)
     options = TextOptions(verbose, print_table_metadata, column_names or schema is not None)
     with opened_inputs(files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
-        decoding = Decoding(inputs, selection, definitions, options, verify_binlog_checksum, seen)
         try:
+            if schema_at is SchemaAt.END:
+                definitions = schema_at_start(inputs.paths, definitions)
+            decoding = Decoding(inputs, selection, definitions, options, verify_binlog_checksum, seen)
             output.write(decoding, typer.get_binary_stream("stdout"))
         except FormatError as error:
             raise inputs.renamed(error) from error

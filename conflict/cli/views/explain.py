@@ -136,6 +136,8 @@ def _headline(event: StoryEvent) -> str:
     whose = f"{event.source}'s {what}"
     if event.cause_number is not None:
         whose += f" (event {event.cause_number})"
+    if event.kind is Kind.DEFINED:
+        return f"takes the statement of event {event.cause_number}" if event.cause_number else "runs a statement"
     if event.kind is Kind.COMMITTED:
         return f"commits {_article(what)} in epoch {event.epoch}"
     if event.kind is Kind.REFRESHED:
@@ -186,7 +188,7 @@ def _details(event: StoryEvent, story: Story, followers: Sequence[int]) -> Itera
         yield f"{event.sentence}."
     if is_source and event.operation is not None:
         yield from _images(event)
-    changed = event.verdict == "APPLIED" or event.kind in (Kind.COMMITTED, Kind.LOGGED)
+    changed = event.verdict == "APPLIED" or event.kind in (Kind.COMMITTED, Kind.LOGGED, Kind.DEFINED)
     if story.table and changed and (event.kind is not Kind.COMMITTED or event.row != event.after):
         yield f"row on {event.cluster} then: {row_words(event.row)}"
     elif story.table and event.kind is Kind.JUDGED:
@@ -212,6 +214,8 @@ def _places(event: StoryEvent) -> Iterator[str]:
     whose = f"transaction {event.transaction_id}, " if known else ""
     if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
         yield f"{whose}{_place(event.place)}"
+    elif event.kind is Kind.DEFINED and event.place is not None:
+        yield f"{event.place.file.rpartition('/')[2]}, position {event.place.position}"
     elif event.logged is not None:
         yield f"{event.cluster} logged it: {_place(event.logged)}"
     elif event.kind is Kind.JUDGED and event.place is not None:

@@ -15,6 +15,7 @@ from rich.text import Text
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.scheduling.reconcile import Inference
 from conflict.results.doubts import causes_of, missing_parts, not_examined, notes_of, unexplained_changes
 from conflict.results.model import Stop
@@ -22,6 +23,7 @@ from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
 from conflict.rules.decision import Cause, Decision, Verdict, explain
 from conflict.rules.functions import Argument
+from conflict.rules.table_setup import RefusalKind
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["print_run"]
@@ -37,11 +39,12 @@ def print_run(
 
     Args:
         console: Where to print.
-        configuration: The run.
+        configuration: The run; its definitions are followed here.
         run: Its figures.
         examples: Some rejected operations (see `conflict.results.files.rejected_examples`).
         where: Folder of the result.
     """
+    configuration = follow_definitions(configuration)
     _print_setups(console, configuration)
     tallies = [
         (cluster, name, tally)
@@ -72,7 +75,7 @@ def _print_setups(console: Console, configuration: Configuration) -> None:
     for cluster, setups in configuration.setups().items():
         for table, setup in setups.items():
             said = [("yellow", warning) for warning in setup.warnings]
-            if setup.refusal is not None:
+            if setup.refusal is not None and setup.refusal.kind is not RefusalKind.DROPPED:
                 said.insert(0, ("red", f"refused: {setup.refusal.message}"))
             for each in said:
                 places.setdefault(each, []).append(f"{table} on {cluster}")
@@ -142,7 +145,8 @@ def _differing(rows: int | None) -> Text:
 
 def _example(configuration: Configuration, outcome: Mapping[str, Any]) -> str:
     """Return a sentence on a rejected operation."""
-    function = configuration.setups()[outcome["applier"]][outcome["table"]].function
+    functions = [each.function for each in configuration.setups_over_time()[outcome["applier"]][outcome["table"]]]
+    function = next(filter(None, reversed(functions)), None)
     decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
     by_epoch = function is not None and function.spec.argument is Argument.GCI_BITS
     sentence = explain(decision, Operation[outcome["operation"]], by_epoch=by_epoch)
@@ -167,15 +171,19 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
     if run.summary.contradicted:
         return
     for table, differing in run.summary.differing_rows.items():
-        functions = [
-            str(setup.function)
-            for setups in configuration.setups().values()
-            if (setup := setups.get(table)) is not None and setup.function
-        ]
-        why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
         if differing:
             what = f"{counted(differing, 'row')} {'differs' if differing == 1 else 'differ'}"
-            console.print(f"[red]{escape(table)}: {what}[/red]; {escape(why)}.")
+            console.print(f"[red]{escape(table)}: {what}[/red]; {escape(_resolved_by(configuration, table))}.")
+
+
+def _resolved_by(configuration: Configuration, table: str) -> str:
+    """Return by which functions a table is resolved, on either cluster and at any time."""
+    over_time = [setups.get(table, []) for setups in configuration.setups_over_time().values()]
+    functions = dict.fromkeys(str(each.function) for own in over_time for each in own if each.function)
+    if not functions:
+        return "no conflict function is set for it"
+    lost = all(own[-1].function is None for own in over_time if own)
+    return f"resolved by {', '.join(functions)}" + (" until a statement in the binlogs took it away" if lost else "")
 
 
 def _print_appliers(console: Console, run: Run) -> None:

@@ -47,6 +47,7 @@ from conflict.columnar.kernels.passes import (
     mark_rows,
     restore,
 )
+from conflict.columnar.kernels.plain_values import NO, YES, ZERO
 from conflict.columnar.kernels.records import Changes, PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
@@ -184,7 +185,7 @@ def fold_packed(
 ) -> Folded:
     """Decide every operation of a bucket whose changes are packed, to fold them more than once; see `fold`."""
     schedule = packed_schedule(applies)
-    given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
+    given = Conflicts(read_only(conflicts.offsets), np.require(conflicts.groups, requirements=["C", "W"]))
     keeping = candidates and len(conflicts.groups) > 0
     # Few rows are refreshed, usually; all may be reflected.
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
@@ -224,9 +225,9 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         passes: `PassDecisions`; filled in.
         keeping: Find what else pass TRACK may have decided.
     """
-    made, seen, sent = 0, 0, 0
+    made, seen, sent = ZERO, ZERO, ZERO
     arrivals, decisions, tracked = work.arrivals, passes.final, passes.tracked
-    nothing = Groups(conflicts.groups, 0, 0)
+    nothing = Groups(conflicts.groups, ZERO, ZERO)
     for number in range(len(schedule.applies)):
         if not arrivals[number]["active"]:
             continue
@@ -245,7 +246,7 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         catch_up(here, epoch, follows, changes, rules, work, tries)
         arrivals[number]["own_end"] = work.state.done[here] - changes.begin[here]
         if tracks:
-            seen, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, tracked, seen, True)
+            seen, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, tracked, seen, YES)
             if seen < 0:
                 return NO_DECISIONS
             restore(here, saved, work)
@@ -256,7 +257,7 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
             try_earlier_states(number, schedule, changes, rules, work, passes, tracked_start, seen)
 
         # 2. The pass that is committed.
-        made, _, answers = decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, False)
+        made, _, answers = decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, NO)
         if made < 0:
             return NO_DECISIONS
         if in_conflict:

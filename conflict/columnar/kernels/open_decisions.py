@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from conflict.columnar.kernels.passes import LAST_OPERATION, Groups, call_decide_pass, copy_version, restore
+from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Verdict
 
@@ -90,13 +91,13 @@ def try_earlier_states(number, schedule, changes, rules, work, passes, start, st
     here, arrival = apply["applier"], work.arrivals[number]
     first_open = open_start(number, schedule, changes)
     chosen = _choose(here, changes, work, passes.tracked.key[start:stop], first_open)
-    started, nothing, trial = False, Groups(passes.tracked.group, 0, 0), passes.trial
+    started, nothing, trial = False, Groups(passes.tracked.group, ZERO, ZERO), passes.trial
     while chosen > 0:
         if started and _go_back(here, chosen, work) == 0:
             break
         if started or arrival["early_start"] < arrival["early_stop"]:
             work.early.ignored[0] = True
-            count, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, trial, 0, True)
+            count, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, trial, ZERO, YES)
             for place in range(count):
                 if work.marks[trial.key[place]]:
                     passes.candidates[start + place] |= outcome_bit(trial.verdict[place], trial.cause[place])

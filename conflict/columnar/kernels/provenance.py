@@ -27,6 +27,7 @@ from conflict.columnar.kernels.arrays import (
 from conflict.columnar.kernels.event_masks import EventMasks, mark_columns
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.last_images import last_images
+from conflict.columnar.kernels.plain_values import NONE, ZERO
 from conflict.columnar.kernels.provenance_records import (
     Columns,
     ColumnSets,
@@ -271,7 +272,7 @@ def _do_own(trace, columns, traced, states, count, side, first, last):
                 _tell_older(trace, columns, side, key, change["before"], 2 * number + BEFORE)
             _write(trace, columns, side, number, change)
             if states.watched[key]:
-                count = _keep_state(trace, columns, states, count, side, key, number - traced.begin[side], -1)
+                count = _keep_state(trace, columns, states, count, side, key, number - traced.begin[side], NONE)
     return count
 
 
@@ -288,7 +289,7 @@ def _trace(traced, columns, masks, entries, trace, states):
         trace: `Trace`; filled in.
         states: `States`; filled in.
     """
-    decision, entry, count, watching = 0, 0, 0, len(states.cluster) > 0
+    decision, entry, count, watching = ZERO, ZERO, ZERO, len(states.cluster) > 0
     # Compiled code counts references to every array of a tuple that it assigns or passes on; per row that is too slow.
     applies, sources, verdicts, followed = traced.apply, traced.source, traced.verdict, trace.followed
     changes, entry_keys = traced.changes, entries.key
@@ -317,7 +318,7 @@ def _trace(traced, columns, masks, entries, trace, states):
             source = sources[changed]
             key = changes[first + source]["key"] if source >= 0 else entry_keys[-1 - source]
             if verdicts[changed] == APPLIED and states.watched[key]:
-                count = _keep_state(trace, columns, states, count, here, key, -1, changed)
+                count = _keep_state(trace, columns, states, count, here, key, NONE, changed)
         while entry < len(entries.key) and entries.apply[entry] == apply:
             key = entries.key[entry]
             _spread(trace, columns, here, key)

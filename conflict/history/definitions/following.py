@@ -121,8 +121,7 @@ class _Log:
         try:
             after, steps = current.after(item.statement)
         except FormatError as error:
-            error.message = f"{error.message}. The statement: {item.statement.text[:200]}"
-            raise
+            raise item.statement.shown_in(error) from None
         if steps:
             self.steps.append(_Step(item, steps, after))
         return after
@@ -226,8 +225,9 @@ def _moments(log: _Log, tables: dict[str, HistoryTable]) -> list[_Moment]:
             taken = [(each, _take(lineage, tables, each)) for each in step.tables]
         except FormatError as error:
             statement = step.logged
-            error.message = f"{error.message}. The statement: {statement.statement.text[:200]}"
-            log.error = error.located(file=statement.file, position=statement.position, event="QUERY_EVENT")
+            log.error = statement.statement.shown_in(error).located(
+                file=statement.file, position=statement.position, event="QUERY_EVENT"
+            )
             del log.steps[number:]
             break
         emptied = tuple(name for each, name in taken if name is not None and each.emptied)

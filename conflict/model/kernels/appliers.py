@@ -13,6 +13,7 @@ from numba import njit
 from conflict.columnar.kernels.dependencies import find_dependent_groups
 from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.passes import FULL, Groups, call_decide_pass, restore
+from conflict.columnar.kernels.plain_values import NO, YES
 from conflict.model.kernels.users import epoch_number, note_difference
 from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, author_of
 from conflict.rules.decision import Cause, Verdict
@@ -24,8 +25,6 @@ __all__ = ["apply_epoch"]
 UPDATE, DELETE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW)
 APPLIED, REJECTED, MISSING = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Cause.ROW_DOES_NOT_EXIST)
 EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
-# Not literals: of a function that is called with one, another version would be compiled.
-YES, NO = np.bool_(True), np.bool_(False)
 LOST_REJECTED, LOST_OVERWRITTEN = int(Loss.REJECTED), int(Loss.OVERWRITTEN)
 
 

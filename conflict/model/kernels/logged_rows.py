@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int64, UInt64
+from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.records import DecisionBuffers, Records
 from conflict.model.kernels.world import RESOLVE_BIT, Entries, Made
 from conflict.rules.decision import Verdict
@@ -140,7 +141,7 @@ def log_epochs(first, last, origin, held, out, starts):
         out: `LoggedRows` with room for them; filled in.
         starts: First row event of each epoch; one more at the end. Filled in. Shape (last - first + 1,), int64.
     """
-    row = 0
+    row = ZERO
     for number in range(first, last):
         starts[number - first] = row
         place, end = origin.epochs[number]["first"], origin.epochs[number]["last"]
@@ -193,7 +194,7 @@ def _log_change(place, row, origin, held, out):
     key, operation, carried = change["key"], change["operation"], origin.made.carried[place]
     existed = held.exists[key]
     _show(row, out.before, key, origin, held, existed)
-    _change_row(key, operation, carried, origin.made.columns[place], True, origin.values[place]["after"], origin, held)
+    _change_row(key, operation, carried, origin.made.columns[place], YES, origin.values[place]["after"], origin, held)
     _show(row, out.after, key, origin, held, held.exists[key])
     out.kind[row] = UPDATE if existed and operation == WRITE else operation
     out.table[row], out.server[row], out.flags[row] = origin.key_table[key], origin.side, 0

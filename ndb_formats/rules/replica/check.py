@@ -17,6 +17,7 @@ from ndb_formats.rules.replica.keys import key_findings
 from ndb_formats.rules.replica.layout import TablePair
 from ndb_formats.rules.replica.structure import structure_findings
 from ndb_formats.rules.update_format import is_ndb
+from ndb_formats.schema.serving_key import without_serving_key
 from ndb_formats.schema.tables import Schema, Table
 
 __all__ = ["ReplicaSettings", "check_replica", "check_table"]
@@ -62,7 +63,8 @@ def check_replica(source: Schema, replica: Schema, settings: ReplicaSettings) ->
 
 def check_table(source: Table, replica: Table, settings: ReplicaSettings) -> tuple[Finding, ...]:
     """Return what is wrong with one table, whatever the names of the two are: errors first, then warnings and notes."""
-    pair = TablePair(source, replica, settings.logging, settings.is_ndb(source))
+    tables = [table if settings.is_ndb(table) else without_serving_key(table) for table in (source, replica)]
+    pair = TablePair(tables[0], tables[1], settings.logging, settings.is_ndb(source))
     found = [*_engines(pair, settings), *structure_findings(pair)]
     for each in pair.pairs:
         found += column_findings(pair, each, settings.conversions)

@@ -172,9 +172,7 @@ OTHER_FILES = [
     Case("sides swapped", RESOLVE, "are the two sides swapped?", swapped),
 ]
 SITUATIONS = [
-    Case(
-        "out under a file", "resolve {run} --out {d}/schema.sql/x", "schema.sql is not a folder that may be written to"
-    ),
+    Case("out under a file", "resolve {run} --out {d}/schema.sql/x", "schema.sql; choose another place"),
     Case("out exists", "resolve {run} --out {d}", "exists already; give another folder"),
     Case("out is input", "resolve {run} --out {d} --force", "is no result, which is all that --force replaces"),
     Case("epoch as text", f"{RESOLVE} --start-epoch A=x", "--start-epoch A=x is not understood"),

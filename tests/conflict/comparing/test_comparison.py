@@ -16,6 +16,7 @@ from tests.conflict.comparing.recorded import compared, differing_rows
 from tests.corpora import DEMO, RECORDINGS, SHARED
 
 LIVES = RECORDINGS / "lives"
+CHANGING = sorted(path.parent for path in RECORDINGS.glob("everyday/*/ddl_*/scenario.json"))
 
 
 def used(rows: tuple[Row, ...]) -> Figures:
@@ -55,6 +56,43 @@ def test_every_live_run(tmp_path: Path) -> None:
     for number, folder in enumerate([SHARED / "conformance" / "live", *folders]):
         case = ConflictCase.load(folder)
         assert_recorded(case, used(compared(case, "OVERWRITE").rows), tmp_path / str(number))
+
+
+@pytest.mark.parametrize("case", CHANGING, ids=lambda case: case.name)
+def test_definitions_that_change(case: Path, tmp_path: Path) -> None:
+    """The recorded counters and rows that differ; the bytes of the binlogs are measured to their end."""
+    loaded = ConflictCase.load(case)
+    found = compared(loaded, "OVERWRITE", steps=tmp_path / "steps.json")
+    assert (found.cut, found.doubts) == ((), ())
+    figures = used(found.rows)
+    for side in "AB":
+        recorded, ranges = loaded.expected[side]["status_difference"], found.run.summary.counter_ranges[side]
+        for counter in COUNTERS:
+            value = figures.counters[side].get(counter, 0)
+            least, most = ranges.get(counter, (value, value))
+            assert least <= recorded[counter] <= most, (side, counter)
+    differing = {f"day.{name}": count for name, count in differing_rows(loaded.expected).items()}
+    assert {name: count for name, count in figures.differing.items() if name in differing} == differing
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/everyday")
+def test_every_recording_whose_definitions_change(tmp_path: Path) -> None:
+    """The same of all of the corpus."""
+    cases = sorted((SHARED / "conformance" / "everyday").glob("*/ddl_*"))
+    assert cases
+    for case in cases:
+        test_definitions_that_change(case, tmp_path)
+
+
+def test_formats_where_definitions_change() -> None:
+    """They are not tried, and it is said what to do."""
+    found = compared(ConflictCase.load(CHANGING[0]), "OVERWRITE", (3,))
+    (said,) = {row.error for row in found.rows if row.binlog_type == "3"}
+    assert said == (
+        "definitions change in the binlogs, and a change does not say with which one it would be logged again; compare "
+        "binlogs from before the change, or from after it"
+    )
 
 
 def test_the_demo() -> None:

@@ -48,7 +48,7 @@ def told(facts: Facts, function: str | None) -> Told:
     return tell(
         drafts_of(facts),
         facts,
-        lambda cluster, table: of_a if cluster == "A" else Function(None),
+        lambda draft: of_a if draft.cluster == "A" else Function(None),
         starts_empty={"A": True, "B": True},
     )
 

@@ -211,6 +211,7 @@ def connect(cluster: Cluster) -> Iterator[Mapping[str, str]]:
         yield {**cluster.environment, "SPARK_REMOTE": f"sc://{address}"}
 
 
+@pytest.mark.slow
 def test_spark_connect_finds_what_one_process_finds(
     connect: Mapping[str, str], expected: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -221,6 +222,7 @@ def test_spark_connect_finds_what_one_process_finds(
     assert result(tmp_path / "connect") == expected
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_shared_is_refused(connect: Mapping[str, str], tmp_path: Path) -> None:
     """A relative path is another folder on the executors: they find nothing there, and the run is refused."""
     code = """
@@ -249,6 +251,7 @@ else:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing(cluster: Cluster, expected: dict[str, Any], tmp_path: Path) -> None:
     """
     A worker dies with its executors while a task waits whose work is done but not yet reported.

@@ -8,7 +8,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import conflict
 from conflict.jobs.data_source import register
+from tests.corpora import schema_file
+from tests.ndb_formats.rewritten import rewritten
 
 DEMO = Path(__file__).parents[2] / "recordings" / "demo"
 PROBE = Path(__file__).parents[2] / "recordings" / "conflict" / "max" / "probe_type8"
@@ -114,3 +117,34 @@ def test_one_table_has_its_columns(spark: SparkSession) -> None:
         _read(spark, DEMO, table="cft.nope").collect()
     with pytest.raises(PySparkException, match=r"table cft\.t1 has no column z"):
         _read(spark, DEMO, columns="k,z", **options).collect()
+
+
+def test_definitions_that_change(spark: SparkSession, tmp_path: Path) -> None:
+    """Both logs of a folder are followed from the schema; the rows are those of `read_binlog`."""
+    case = DEMO.parent / "everyday" / "epoch2" / "ddl_add_column_type8"
+    schema = schema_file(case, tmp_path)
+    files = [case / f"{side}.binlog.000001" for side in "AB"]
+    rows = _read(spark, case / "*.binlog.000001", schema=str(schema), table="day.t1").collect()
+    expected = conflict.read_binlog(files, "day.t1", schema=schema).to_arrow().to_pylist()
+    assert any("n1" in row["after_columns"] for row in expected if row["after_columns"])
+    shown = sorted(
+        (row.file, row.position, row.row, row.after_columns, row.after and row.after.asDict()) for row in rows
+    )
+    assert shown == sorted(
+        (row["file"], row["position"], row["row"], row["after_columns"], row["after"]) for row in expected
+    )
+
+
+@pytest.mark.slow
+def test_a_statement_that_cannot_be_followed(spark: SparkSession, tmp_path: Path) -> None:
+    """It is an error, unless the epochs that are read end before it."""
+    case = DEMO.parent / "everyday" / "epoch2" / "ddl_add_column_type8"
+    schema, file = schema_file(case, tmp_path), tmp_path / "A.binlog.000001"
+    wrong = "ALTER TABLE t1 DROP COLUMN nowhere"
+    file.write_bytes(rewritten(case / file.name, lambda text: wrong if "ALTER" in text else text))
+    with pytest.raises(PySparkException, match=wrong):
+        _read(spark, file, schema=str(schema)).collect()
+    whole = _read(spark, case / file.name, schema=str(schema)).collect()
+    first = min(row.epoch for row in whole)
+    before = _read(spark, file, schema=str(schema), endEpoch=str(first)).collect()
+    assert [row.after for row in before] == [row.after for row in whole if row.epoch == first]

@@ -2,14 +2,16 @@
 
 import pytest
 
+from conflict.history.effects import Effect
 from conflict.history.model import RowChange
 from conflict.reference.row_store import RowStore
-from conflict.reference.rows_without_key import change_copies, touched_keys
+from conflict.reference.rows_without_key import CopyChanges, change_copies, touched_keys
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, layout_of_types
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.types.column_types import WireType
+from tests.conflict.histories import KEYLESS_TABLE, TABLES, resolved, rows
 
 TABLE = parse_create_table("CREATE TABLE t (v INT)", database="d")
 LAYOUT = layout_of_types(TABLE, (WireType(ColumnCode.LONG),))
@@ -70,3 +72,46 @@ def test_touched_keys() -> None:
     """An update touches the row that it changes, and the one that it makes."""
     assert touched_keys(change("+5")) == (("d.t", b"5"),)
     assert touched_keys(change("5>6")) == (("d.t", b"5"), ("d.t", b"6"))
+
+
+def test_in_a_chain_of_clusters() -> None:
+    """A cluster between two others logs what it applied for the third: C has A's rows too, with their number."""
+    text = "A:ih1=1,ih1=1,ih2=1@1 B:<A1@11 A:uh1=1>5,dh2=1@2 B:<A2@12 C:<B11@21 C:<B12@22"
+    found = resolved(text, tables=TABLES + KEYLESS_TABLE)
+    assert [rows(found, name, "d.h") for name in "ABC"] == [[(1, 1, None), (1, 5, None)]] * 3
+
+
+@pytest.mark.parametrize(
+    ("older", "given", "found", "left"),
+    [
+        (False, frozenset(), [True, False], {b"6": 1}),
+        # It may have begun with more copies than it tells.
+        (True, frozenset(), [True, True], {b"6": 2}),
+        (True, frozenset({"d.t"}), [True, False], {b"6": 1}),
+    ],
+)
+def test_a_log_that_starts_in_the_middle(
+    older: bool, given: frozenset[str], found: list[bool], left: dict[bytes, int]
+) -> None:
+    """A row that was made and deleted in the log may have had equal ones before, unless all rows are given."""
+    store = RowStore(older=older, given=given)
+    change_copies(store, change("+5"), local=True, epoch=1)
+    assert [change_copies(store, change("5>6"), local=False, epoch=2) for _ in range(2)] == found
+    assert {key: row.copies for (_, key), row in store.rows.items()} == left
+
+
+@pytest.mark.parametrize(
+    ("changes", "effects"),
+    [
+        (["+5", "-5"], {}),
+        (["5>6", "6>7"], {b"5": Effect.DELETED, b"7": Effect.CHANGED}),
+        (["-5", "-5", "+5"], {b"5": Effect.DELETED}),
+        (["5>5"], {}),
+    ],
+)
+def test_effects(changes: list[str], effects: dict[bytes, Effect]) -> None:
+    """However an NDB transaction merges its events, as many copies come and go."""
+    copies = CopyChanges()
+    for text in changes:
+        copies.note(change(text), 1, 0)
+    assert copies.effects() == {("d.t", key): effect for key, effect in effects.items()}

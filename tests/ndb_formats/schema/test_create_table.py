@@ -104,7 +104,7 @@ class TestTypes:
         """SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE."""
         table = parse_create_table("CREATE TABLE t (id SERIAL, a INT)")
         assert table.columns[0] == Column("id", "bigint", unsigned=True, nullable=False, auto_increment=True)
-        assert (table.unique_keys, table.primary_key) == ((("id",),), ())
+        assert (table.serving, table.primary_key) == ("id", ("id",))
 
     @pytest.mark.parametrize(
         ("definition", "members"),

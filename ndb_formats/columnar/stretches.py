@@ -1,0 +1,130 @@
+"""
+A log in stretches in which definitions stay: from one statement that changes them to the next.
+
+The schema says how tables stand at the start of a log. Each server whose files are read has a log of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from ndb_formats.binlog_reader import FIRST_POSITION, first_event
+from ndb_formats.columnar.log_scan import LoggedStatement, scan_log
+from ndb_formats.errors import FormatError, UnfollowedError
+from ndb_formats.events.logged_statement import definitions_following, definitions_without_faults
+from ndb_formats.schema.definitions import Definitions, Statement
+from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.undo import definitions_before
+
+__all__ = ["Stretch", "Stretches", "schema_at_start"]
+
+
+@attrs.frozen(eq=False)
+class Stretch:
+    """
+    A part of a file in which definitions stay.
+
+    Attributes:
+        file: Path of the file.
+        start: Position of its first event.
+        stop: Position after its last event; None for the end of the file.
+        schema: The definitions that are in force.
+        fault: Why definitions are not known after it; None if they are.
+    """
+
+    file: str
+    start: int
+    stop: int | None
+    schema: Schema
+    fault: UnfollowedError | None = None
+
+    def within(self, start: int, stop: int | None) -> tuple[int, int | None] | None:
+        """Return the part of it between two positions, the second exclusive; None if there is none."""
+        first = max(self.start, start)
+        last = min((each for each in (self.stop, stop) if each is not None), default=None)
+        return None if last is not None and last <= first else (first, last)
+
+
+class Stretches:
+    """Divides files into stretches, in the order in which they were written."""
+
+    def __init__(self, schema: Schema) -> None:
+        """
+        Start before the first file.
+
+        Args:
+            schema: Definitions at the start of each log; without any, nothing is followed.
+        """
+        self._first = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
+        self._follows: Callable[[Definitions, Statement], Definitions] = definitions_following
+        self._scans = bool(schema.tables)
+        self._known: dict[int | None, Definitions | None] = {}  # None: not any more
+
+    @classmethod
+    def without_faults(cls, schema: Schema) -> Stretches:
+        """Return one that also follows what a log creates, and forgets a table whose statement cannot be followed."""
+        made = cls(schema)
+        made._follows, made._scans = definitions_without_faults, True
+        return made
+
+    def of(self, file: str, *, start: int = FIRST_POSITION, stop: int | None = None) -> Iterator[Stretch]:
+        """
+        Yield the stretches of the next file; the last one has a fault if definitions cannot be followed to its end.
+
+        After a fault, the files of that server have no stretches.
+
+        Args:
+            file: Path of the file. An error in it is left to whoever reads the stretches.
+            start: Position from which statements are followed.
+            stop: Position to stop before; None for the end of the file.
+        """
+        server = _server_of(file)
+        current = self._known.get(server, self._first)
+        if current is None:
+            return
+        for item in _statements([file]) if self._scans else ():
+            if item.position < start or (stop is not None and item.position >= stop):
+                continue
+            try:
+                after = self._follows(current, item.statement)
+            except FormatError as error:
+                fault = UnfollowedError(error.message, table=error.table, column=error.column)
+                fault.located(file=file, position=item.position, event="QUERY_EVENT")
+                self._known[server] = None
+                yield Stretch(file, start, item.position, current.schema, fault)
+                return
+            if after.tables != current.tables:
+                yield Stretch(file, start, item.position, current.schema)
+                start = item.position
+            self._known[server] = current = after
+        yield Stretch(file, start, stop, current.schema)
+
+
+def schema_at_start(files: Sequence[str], schema: Schema) -> Schema:
+    """
+    Return the definitions at the start of logs from those at their end.
+
+    Args:
+        files: In the order in which they were written.
+        schema: Definitions at the end.
+
+    Raises:
+        SchemaError: A statement cannot be taken back.
+    """
+    end = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
+    return definitions_before(end, [item.statement for item in _statements(files)]).schema
+
+
+def _statements(files: Sequence[str]) -> Iterator[LoggedStatement]:
+    return (item for item in scan_log(files) if isinstance(item, LoggedStatement))
+
+
+def _server_of(file: str) -> int | None:
+    """Return the id of the server that wrote a file; None if the file cannot be read."""
+    try:
+        first = first_event(file, verify=False)
+    except (FormatError, OSError):
+        return None
+    return None if first is None else first.header.server_id

@@ -1,0 +1,72 @@
+"""A log in stretches in which definitions stay."""
+
+from pathlib import Path
+
+import pytest
+
+from ndb_formats.columnar.stretches import Stretch, Stretches, schema_at_start
+from ndb_formats.schema.create_table import parse_schema
+from tests.ndb_formats.building import FORMAT_DESCRIPTION, MAGIC, QUERY, description_body, event_bytes, query_body
+
+SCHEMA = parse_schema("CREATE TABLE t (a INT PRIMARY KEY)", database="d")
+
+
+def write(path: Path, *statements: str, server_id: int = 3) -> list[int]:
+    """Write a binlog of statements; return the position of each, and that of the end."""
+    data = MAGIC + event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=server_id)
+    positions = []
+    for statement in statements:
+        positions.append(len(data))
+        data += event_bytes(QUERY, query_body(b"d", statement.encode()), server_id=server_id)
+    path.write_bytes(data)
+    return [*positions, len(data)]
+
+
+def columns(stretches: Stretches, path: Path) -> list[list[str]]:
+    """Return the columns of table t in each stretch of the next file."""
+    tables = [each.schema.find("d", "t") for each in stretches.of(str(path))]
+    return [[] if table is None else [column.name for column in table.columns] for table in tables]
+
+
+def test_statements_divide_a_file(tmp_path: Path) -> None:
+    """Only those that change a table; the next file of the server goes on, and another server starts anew."""
+    first, second, other = (tmp_path / name for name in ("1", "2", "3"))
+    places = write(first, "ALTER TABLE t ADD b INT", "CREATE DATABASE e", "DROP TABLE IF EXISTS nowhere")
+    stretches = Stretches(SCHEMA)
+    assert [(each.start, each.stop) for each in stretches.of(str(first))] == [(4, places[0]), (places[0], None)]
+    write(second, "ALTER TABLE t ADD c INT")
+    assert columns(stretches, second) == [["a", "b"], ["a", "b", "c"]]
+    write(other, "ALTER TABLE t ADD b INT", server_id=4)
+    assert columns(stretches, other) == [["a"], ["a", "b"]]
+
+
+def test_what_cannot_be_followed(tmp_path: Path) -> None:
+    """The stretch before it says why, and there is none after it; or its table is not known any more."""
+    file = tmp_path / "1"
+    place = write(file, "ALTER TABLE t DROP COLUMN z", "ALTER TABLE t ADD b INT")[0]
+    stretches = Stretches(SCHEMA)
+    (only,) = stretches.of(str(file))
+    assert (only.stop, str(only.fault).split(": ")[0]) == (
+        place,
+        f"{file}, position {place}, QUERY_EVENT, table d.t, column z",
+    )
+    assert list(stretches.of(str(file))) == []
+    assert columns(Stretches.without_faults(SCHEMA), file) == [["a"], []]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [((4, None), (20, 90)), ((50, 60), (50, 60)), ((90, None), None), ((4, 20), None), ((30, 200), (30, 90))],
+)
+def test_a_part_of_a_stretch(bounds: tuple[int, int | None], expected: tuple[int, int | None] | None) -> None:
+    """Between two positions, the second exclusive."""
+    assert expected == Stretch("file", 20, 90, SCHEMA).within(*bounds)
+
+
+def test_definitions_of_the_end(tmp_path: Path) -> None:
+    """What statements added is taken back."""
+    file = tmp_path / "1"
+    write(file, "ALTER TABLE t ADD b INT", "RENAME TABLE t TO u")
+    end = parse_schema("CREATE TABLE u (a INT PRIMARY KEY, b INT)", database="d")
+    start = schema_at_start([str(file)], end)
+    assert [(table.name, [column.name for column in table.columns]) for table in start.tables] == [("t", ["a"])]
