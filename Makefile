@@ -30,7 +30,7 @@ test-mysql: setup         ## Written files and keys, judged by a real MySQL 9 se
 	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py
 
 test-all: check          ## Also the long checks
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long
 
 fuzz: setup              ## Inputs that nobody meant, for every reader: make fuzz FUZZ_SECONDS=3600
 	$(BIN)/python -m tests.fuzz --seconds $$(($(FUZZ_SECONDS) / 3))

@@ -9,10 +9,12 @@ from pyspark.sql import SparkSession
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
+from tests.examples import LONG
 
 pytest_plugins = ["tests.corpora"]
 
 settings.register_profile("ndb", deadline=None, print_blob=True)
+settings.register_profile(LONG, settings.get_profile("ndb"))
 settings.load_profile("ndb")
 
 

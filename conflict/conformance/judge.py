@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,10 +18,14 @@ from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
 from conflict.conformance.judged_run import Comparison, compare_readings, read_readings
 from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
+from conflict.conformance.set_back_candidates import set_back_candidates
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
+from conflict.history.reading import ClusterHints
+from conflict.history.scheduling.schedule import Summary
 from conflict.history.scheduling.steps import hints_of_steps
+from conflict.jobs.log_part import HintsOf
 from conflict.pipeline import ENGINES
 from ndb_formats.errors import FormatError
 
@@ -114,8 +119,28 @@ def _first(differences: Sequence[str]) -> str:
 
 
 def _compare_conflict(case: ConflictCase, engine: str, *, use_steps: bool) -> Comparison:
+    if use_steps:
+        return _compare_run(case, engine, lambda summaries: hints_of_steps(case.steps, summaries))
+    epochs: dict[str, Sequence[Summary]] = {}
+
+    def note_epochs(summaries: Mapping[str, Sequence[Summary]]) -> ClusterHints:
+        epochs.update(summaries)
+        return {}
+
+    found = _compare_run(case, engine, note_epochs)
+    for hints in set_back_candidates(case.steps, epochs) if found.differences else ():
+        other = _compare_run(case, engine, partial(_given, hints))
+        if not other.differences:
+            return attrs.evolve(other, by_candidates=True)
+    return found
+
+
+def _given(hints: ClusterHints, _: Mapping[str, Sequence[Summary]]) -> ClusterHints:
+    return hints
+
+
+def _compare_run(case: ConflictCase, engine: str, hints_of: HintsOf) -> Comparison:
     with tempfile.TemporaryDirectory() as folder:
-        hints_of = (lambda summaries: hints_of_steps(case.steps, summaries)) if use_steps else None
         run = ENGINES[engine](case.configuration(), Folder(folder), hints_of)
         readings = read_readings(case, Folder(folder), run)
     undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)

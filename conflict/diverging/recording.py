@@ -18,9 +18,9 @@ from conflict.diverging.retelling import Told, history_of, retell
 from conflict.diverging.scope import DATABASE, NAMES, TABLE, Scope
 from conflict.diverging.search import Found
 from conflict.diverging.state import NAME, cells
-from conflict.diverging.steps import Apply, Commit, Load, SetBack
+from conflict.diverging.steps import Commit, Load, SetBack
 from conflict.grid.beside import new_folder
-from conflict.history.model import RowChange, Transaction
+from conflict.history.model import EpochApply, RowChange, Transaction
 from conflict.reference.replay import resolve
 from conflict.results.model import ClusterResult
 from conflict.rules.roles import Role
@@ -109,37 +109,35 @@ def _variables(scope: Scope, number: int, role: str) -> dict[str, str]:
 
 
 def _steps(scope: Scope, told: Sequence[Told]) -> Iterator[dict[str, Any]]:
-    """Yield the steps of the scenario; an applier runs from the first epoch that it takes until none is left."""
-    running = {0: True, 1: True}
+    """Yield the steps of the scenario; an applier runs only while it takes epochs, and a stop names the last one."""
+    taken = [0, 0]
     for each in told:
         step = each.step
+        for event in each.events:
+            if isinstance(event.item, EpochApply):
+                taken[event.side] = event.item.foreign_epoch
         if isinstance(step, Load):
             for event in each.events:
                 if isinstance(event.item, Transaction):
                     inserts = [Operation.WRITE_ROW] * len(event.item.changes)
                     yield _transaction(scope, event.side, event.item, inserts)
             yield _QUIESCE
-            for number in running:
-                yield from _switched(running, number, on=False)
+            yield from (_stopped(number, taken[number]) for number in (0, 1))
         elif isinstance(step, Commit):
             for event in each.events:
                 assert isinstance(event.item, Transaction)
                 yield _transaction(scope, step.side, event.item, [wish.operation for wish in step.wishes])
         elif isinstance(step, SetBack):
             yield {"applier": NAMES[step.side], "action": "rewind"}
-            running[step.side] = False
-        elif isinstance(step, Apply):
-            yield from _switched(running, step.side, on=True)
-            if not each.state.waits(step.side, scope):
-                yield {"applier": NAMES[step.side], "action": "wait"}
-                yield from _switched(running, step.side, on=False)
+        else:
+            yield {"applier": NAMES[step.side], "action": "start"}
+            if each.events[-1].stop is None:
+                yield _stopped(step.side, taken[step.side])
 
 
-def _switched(running: dict[int, bool], number: int, *, on: bool) -> Iterator[dict[str, Any]]:
-    """Start or stop an applier, unless it is so already."""
-    if running[number] != on:
-        running[number] = on
-        yield {"applier": NAMES[number], "action": "start" if on else "stop"}
+def _stopped(number: int, epoch: int) -> dict[str, Any]:
+    """Return the step that stops an applier after an epoch of the other cluster."""
+    return {"applier": NAMES[number], "action": "stop", "epoch": epoch}
 
 
 def _transaction(

@@ -79,6 +79,9 @@ def _draw(axes: Axes, story: Story, places: Mapping[int, float], texts: Mapping[
     for event in story.events:
         if event.number in places:
             _draw_event(axes, event, lanes, places, texts[event.number], first=names[0])
+    if story.marked is not None and story.marked in places:
+        lane = lanes[story.event(story.marked).cluster]
+        axes.plot([lane], [places[story.marked]], "o", color="#222222", markersize=13, fillstyle="none", zorder=3)
 
 
 def _draw_event(
@@ -146,7 +149,8 @@ def _text(event: StoryEvent, story: Story) -> str:
     """Return what is written beside an event."""
     time = f"{event.time:%H:%M:%S.%f}"[:-3] if event.time is not None else ""
     what = "refresh" if event.refresh else verb(event.operation)
-    lines = [f"{event.number}  {time}  {_headline(event, what)}"]
+    asked = "asked for: " if event.number == story.marked else ""
+    lines = [f"{event.number}  {time}  {asked}{_headline(event, what)}"]
     if event.kind is Kind.DEFINED:
         lines += _wrapped(event.sentence)
     elif event.kind is Kind.COMMITTED:

@@ -16,7 +16,7 @@ from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["Known", "applied_sentence", "decided_sentence", "place_words", "verb", "winner_words"]
+__all__ = ["Known", "applied_sentence", "decided_sentence", "lost_words", "place_words", "verb", "winner_words"]
 
 _VERBS = {"WRITE_ROW": "write", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}
 
@@ -102,6 +102,8 @@ def applied_sentence(
     """
     said = explain(APPLIED, Operation[change.operation])
     if change.refresh:
+        if _is_as_brought(change, met):
+            return f"the refresh was applied and changed nothing: the row was as on {change.cluster} already"
         return f"the refresh was applied: the row is now as it stood on {change.cluster}"
     if function is None:
         return f"{said}: no conflict function is set for the table here, so nothing was compared"
@@ -111,6 +113,25 @@ def applied_sentence(
         return f"{said}: no row was there"
     compared = _compared(change, function, met, heard)
     return f"{said}: {compared}" if compared else said
+
+
+def lost_words(outcome: Decided, here: str, source: str) -> str:
+    """Return the rule by which an operation lost that was judged by epoch; empty if it was judged otherwise."""
+    told = outcome.own_decision or outcome.decision
+    if told.cause is not Cause.ROW_IN_CONFLICT or told.stored is None:
+        return ""
+    return (
+        f"; {source} had not shown that it had that epoch of {here} when it made the change, so {here}'s row stays and "
+        f"the change from {source} loses"
+    )
+
+
+def _is_as_brought(change: LoggedChange, met: Known) -> bool:
+    """Whether a row was already as an operation leaves it."""
+    if change.operation == "DELETE_ROW":
+        return met.known and met.row is None
+    row = met.row
+    return row is not None and all(name in row and row[name] == value for name, value in (change.after or {}).items())
 
 
 def _compared(change: LoggedChange, function: ConflictFunction, met: Known, heard: int | None) -> str:

@@ -14,6 +14,7 @@ from conflict.explaining.sentences import (
     Known,
     applied_sentence,
     decided_sentence,
+    lost_words,
     verb,
     winner_words,
 )
@@ -212,6 +213,8 @@ def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reaso
         return f"{cluster} had not applied epoch {draft.source_epoch} of {draft.source} when the logs end"
     if outcome is not None and outcome.decision.verdict is not Verdict.APPLIED:
         said = decided_sentence(outcome, found.function)
+        if found.function is not None and found.function.spec.refreshes:
+            said += lost_words(outcome, cluster, draft.source)
         if outcome.decision.cause is Cause.TRANS_IN_CONFLICT and outcome.own_decision is None:
             said += reason(draft)
         return said

@@ -16,7 +16,16 @@ from conflict.history.model import START, EpochApply, Window
 from conflict.history.scheduling.schedule import Summary
 from conflict.rules.roles import Role
 
-__all__ = ["EPOCHS", "applies_of", "epochs_part", "epochs_table", "read_summaries", "schedule_table", "summaries_of"]
+__all__ = [
+    "EPOCHS",
+    "applies_of",
+    "epochs_part",
+    "epochs_table",
+    "read_epoch_sizes",
+    "read_summaries",
+    "schedule_table",
+    "summaries_of",
+]
 
 _GIVEN = Window(START)  # stands for no window: the place is given
 # One row per own epoch; the lists `applied_...` of a row belong together.
@@ -58,6 +67,12 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
 def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary]:
     """Return the summaries of the first `segments` segments of a cluster, in order."""
     return summaries_of(history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS))
+
+
+def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> dict[int, int]:
+    """Return how many row changes each epoch in the first `segments` segments of a cluster has."""
+    epochs = history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS)
+    return dict(zip(epochs.column("number").to_pylist(), epochs.column("changes").to_pylist(), strict=True))
 
 
 def summaries_of(epochs: pa.Table) -> list[Summary]:

@@ -116,6 +116,8 @@ Arrays = TypeVar("Arrays", Events, Rows, StatusRows)
 
 def joined(pieces: Sequence[Arrays]) -> Arrays:
     """Return pieces, at least one, as one."""
+    if len(pieces) == 1:
+        return pieces[0]
     return type(pieces[0])._make(map(np.concatenate, zip(*pieces, strict=True)))
 
 

@@ -30,7 +30,7 @@ from conflict.ingestion.segment_content import SegmentContent
 from conflict.ingestion.segment_walk import SegmentWalk
 from conflict.ingestion.segments import Segment
 from ndb_formats.columnar.event_chunks import read_chunks
-from ndb_formats.columnar.kernels.keys import copy_slices
+from ndb_formats.columnar.kernels.keys import copy_rows, slice_offsets
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
@@ -217,18 +217,15 @@ def _binary(
     Raises:
         UnreadableError: They are too large for one array.
     """
-    missing = sizes[rows] < 0
-    sizes = np.maximum(sizes, 0)
-    offsets = _offsets(sizes[rows])
+    offsets, targets = np.empty(len(rows) + 1, np.int64), np.full(len(sizes), -1, np.int64)
+    missing = slice_offsets(sizes, rows, offsets, targets)
     if offsets[-1] > _MAX_OFFSET:
         raise UnreadableError
-    out, targets = np.empty(offsets[-1], np.uint8), np.full(len(sizes), -1, np.int64)
-    targets[rows] = offsets[:-1]
-    here = np.flatnonzero(targets >= 0)  # in the order of the file, so that every byte comes to the cache once
+    out = np.empty(offsets[-1], np.uint8)
     for number, data in enumerate(sources):
-        chosen = here if len(sources) == 1 else here[source[here] == number]
-        copy_slices(data, starts[chosen], sizes[chosen], targets[chosen], out)
-    valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+        chosen = np.empty(0, np.bool_) if len(sources) == 1 else source == number
+        copy_rows(data, chosen, starts, sizes, targets, out)
+    valid = pa.py_buffer(np.packbits(sizes[rows] >= 0, bitorder="little")) if missing else None
     buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
     return pa.BinaryArray.from_buffers(pa.binary(), len(rows), buffers)
 

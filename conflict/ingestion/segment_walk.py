@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.tables import TableNumbers
 from conflict.ingestion.kernels.event_roles import commit_times, read_numbers, roles_of
 from conflict.ingestion.kernels.image_digests import add_values
+from conflict.ingestion.kernels.image_slices import image_slices
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, StatusRows, UnreadableError, joined, no_status_rows
 from ndb_formats.columnar.column_arrays import ColumnFaultError
@@ -32,7 +32,7 @@ from ndb_formats.schema.tables import Schema
 
 __all__ = ["SegmentWalk"]
 
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 17
 _SERVER_ID, _EPOCH, _LOG_NAME = range(3)  # columns of ndb_apply_status
 _MAX_FLAGS = 0x7FFF
 
@@ -125,11 +125,8 @@ class SegmentWalk:
             self.shapes.add(shape)
         batch, event = (array[:count] for array in self._walk.rows[:2])
         number = self._walk.rows[2][:count]
-        start, between, end = (self._walk.rows[4][:count].astype(np.int64) + chunk.base).T
-        has_before, has_after = (
-            np.array([bool(bitmap) for bitmap in bitmaps], np.bool_)[batch]
-            for bitmaps in (self.shapes.before, self.shapes.after)
-        )
+        carries = [[bool(bitmap) for bitmap in each] for each in (self.shapes.before, self.shapes.after)]
+        starts, sizes = image_slices(self._walk.rows[4][:count], chunk.base, batch, np.array(carries, np.bool_))
         values: tuple[UInt64, UInt64] = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
         keys = []
         order, bounds = by_kind(batch, count, len(shapes))
@@ -144,7 +141,6 @@ class SegmentWalk:
                 self._put_values(place, shapes[place], chunk, cells, rows, values)
             except (FormatError, ColumnFaultError):
                 raise UnreadableError from None
-        after_size = np.where(has_after, end - between, -1)
         data, offsets = put_keys(keys, count)
         buckets = np.empty(count, np.int32)
         buckets_of(data, offsets, self._buckets, buckets)
@@ -153,11 +149,11 @@ class SegmentWalk:
                 event=event + self._first_event,
                 number=number.copy(),
                 source=np.full(count, len(self.sources) - 1, np.int32),
-                before_start=start,
-                before_size=np.where(has_before, between - start, -1),
-                after_start=between,
-                after_size=after_size,
-                digest=self._digests(chunk, batch, event, between, after_size),
+                before_start=starts[0],
+                before_size=sizes[0],
+                after_start=starts[1],
+                after_size=sizes[1],
+                digest=self._digests(chunk, batch, event, starts[1], sizes[1]),
                 before_value=values[0],
                 after_value=values[1],
                 bucket=buckets,
@@ -239,7 +235,7 @@ def _compared(column: ImageColumn, chunk: EventChunk, cells: Cells) -> UInt64:
     array = column.array(chunk.data, chunk.base, cells)
     if not pa.types.is_integer(array.type):
         return np.zeros(len(cells), np.uint64)
-    values = array.fill_null(0)
+    values = np.asarray((array.fill_null(0) if array.null_count else array).to_numpy())
     if pa.types.is_signed_integer(array.type):
-        values = pc.max_element_wise(values, pa.scalar(0, array.type))
-    return np.asarray(values.to_numpy()).astype(np.uint64)
+        values = np.maximum(values, 0)
+    return values.astype(np.uint64, copy=False)

@@ -59,10 +59,14 @@ def part_of_log(
     Raises:
         ConfigurationError: A cluster has no epoch left, or it starts in the middle and definitions change.
     """
+    span = configuration.span
+    whole = WHOLE, history.read_table("schedule.parquet", SCHEDULE), manifest
+    if not span.cuts and span.empty:
+        return whole
     read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
     usable = consistent_cut(read, configuration.server_ids)
-    if not configuration.span.cuts and not starts_in_the_middle(configuration, usable):
-        return WHOLE, history.read_table("schedule.parquet", SCHEDULE), manifest
+    if not span.cuts and not starts_in_the_middle(configuration, usable):
+        return whole
     refuse_changes(configuration)
     if configuration.span.cuts:
         bounds = bounds_of(configuration, usable)

@@ -27,7 +27,7 @@ from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
 from conflict.config.configuration import Configuration
-from conflict.grid.epoch_files import applies_of, read_summaries, schedule_table
+from conflict.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
@@ -168,10 +168,7 @@ def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Sett
 def _examined(resolved: Resolved, run: ResolveRun) -> Int64:
     """Return the numbers of the epoch applies that are tried row by row: the first that rows leave open, in bounds."""
     numbers, applies = resolved.contested[:MAX_OPEN_EPOCHS], resolved.found.applies
-    changes = [
-        {each.number: each.changes for each in read_summaries(run.history, name, len(segments))}
-        for name, segments in run.manifest.segments.items()
-    ]
+    changes = [read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()]
     sizes = [changes[1 - applies.applier[each]].get(int(applies.foreign_epoch[each]), 0) for each in numbers.tolist()]
     return numbers[: int(np.searchsorted(np.cumsum(sizes), MAX_OPEN_CHANGES, "right"))]
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, check_magic, event_at, first_event, map_file
-from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, first_bad_checksum, walk_headers
+from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, Headers, walk_headers
 from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
@@ -26,6 +26,7 @@ __all__ = ["EventIndex", "changed_file", "index_events", "index_parts", "map_byt
 _CHANGED = "the file was changed while it was read; read it again, or a copy of it"
 _FIRST_GUESS = 1 << 16
 _EVERYTHING = 1 << 62
+_LANDMARKS = Headers(rows=False, by_description=False, verify=False)
 
 
 @attrs.frozen(eq=False)
@@ -40,6 +41,7 @@ class EventIndex:
         sizes: Bytes of each event, header and checksum included. uint32.
         server_ids: Server on which each change was first made. uint32.
         timestamps: Seconds since 1970. uint32.
+        end: Position after the last event of the file or part, whether the index holds it or not; 4 if there is none.
         trailer: Bytes of the checksum at the end of each event but Format_description; 0 from `index_events`.
         error: Why the event after the last one cannot be read; None if the index ends for another reason.
     """
@@ -50,6 +52,7 @@ class EventIndex:
     sizes: npt.NDArray[np.uint32] = attrs.field(repr=False)
     server_ids: npt.NDArray[np.uint32] = attrs.field(repr=False)
     timestamps: npt.NDArray[np.uint32] = attrs.field(repr=False)
+    end: int = FIRST_POSITION
     trailer: int = 0
     error: FormatError | None = None
 
@@ -57,22 +60,10 @@ class EventIndex:
         return len(self.positions)
 
     @property
-    def end(self) -> int:
-        """Position after the last event; 4 if there is none."""
-        return int(self.positions[-1]) + int(self.sizes[-1]) if len(self) else FIRST_POSITION
-
-    @property
     def bodies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Start and end of the body of each event, without the checksum."""
         ends = self.positions + self.sizes.astype(np.int64) - self.trailer
         return self.positions + EVENT_HEADER_SIZE, ends
-
-    def __getitem__(self, part: slice) -> EventIndex:
-        """Return a range of the events, without the error."""
-        return attrs.evolve(self, error=None, **{name: getattr(self, name)[part] for name in _ARRAYS})
-
-
-_ARRAYS = ("positions", "types", "sizes", "server_ids", "timestamps")
 
 
 def changed_file(event: Event) -> FormatError:
@@ -87,7 +78,7 @@ def map_bytes(path: str | Path) -> npt.NDArray[np.uint8]:
 
 def index_events(path: str | Path) -> EventIndex:
     """
-    Return the events of a whole file, as `read_headers` gives them; 21 bytes of memory per event.
+    Return the events of a whole file but rows events, as `read_headers` gives them; 21 bytes of memory for each.
 
     Raises:
         FormatError: Not a binlog that can be read. A later error is the index's `error`.
@@ -98,13 +89,13 @@ def index_events(path: str | Path) -> EventIndex:
     position, error = FIRST_POSITION, None
     limit = _FIRST_GUESS
     while position < len(data) and error is None:
-        arrays, position, reason = _walk(data, position, _EVERYTHING, 0, limit, _EVERYTHING, by_description=False)
+        arrays, position, reason = _walk(data, position, (_EVERYTHING, 0, _EVERYTHING), limit, _LANDMARKS)
         parts.append(arrays)
         limit *= 2
         if reason == AT_FAULT:
             error = _reason(name, position, None, len(data), verify=False)
     whole = [np.concatenate(each) for each in zip(*parts, strict=True)] if parts else _empty(0)
-    return _index(name, whole, 0, error)
+    return _index(name, whole, position, 0, error)
 
 
 # Indexes of whole files that are asked for again soon, by path, size and time; at most so many events in all.
@@ -160,13 +151,9 @@ def index_parts(
         trailer = description.checksum_size
         # The first event has been read, and says itself whether it has a checksum.
         least = 0 if position == FIRST_POSITION else trailer
-        arrays, position, reason = _walk(data, position, end, least, events, span, by_description=True)
+        wanted = Headers(rows=True, by_description=True, verify=verify and trailer > 0)
+        arrays, position, reason = _walk(data, position, (end, least, span), events, wanted)
         error: FormatError | None = None
-        if verify and trailer:
-            good = first_bad_checksum(data, arrays[0], arrays[1], arrays[2])
-            if good < len(arrays[0]):
-                position, reason = int(arrays[0][good]), AT_FAULT
-                arrays = [array[:good] for array in arrays]
         if reason == AT_FAULT:
             error = _reason(name, position, description, len(data), verify=verify)
         if reason == AT_DESCRIPTION and arrays[0][-1] != FIRST_POSITION:
@@ -176,15 +163,15 @@ def index_parts(
                 description = decode_format_description(event.body)
             except FormatError as fault:
                 error = fault
-                arrays = [array[:-1] for array in arrays]
-        yield _index(name, arrays, trailer, error)
+                arrays, position = [array[:-1] for array in arrays], int(arrays[0][-1])
+        yield _index(name, arrays, position, trailer, error)
         if error is not None:
             return
 
 
-def _index(name: str, arrays: list[npt.NDArray[Any]], trailer: int, error: FormatError | None) -> EventIndex:
+def _index(name: str, arrays: list[npt.NDArray[Any]], end: int, trailer: int, error: FormatError | None) -> EventIndex:
     positions, types, sizes, server_ids, timestamps = arrays
-    return EventIndex(name, positions, types, sizes, server_ids, timestamps, trailer, error)
+    return EventIndex(name, positions, types, sizes, server_ids, timestamps, end, trailer, error)
 
 
 def _empty(count: int) -> list[npt.NDArray[Any]]:
@@ -192,11 +179,15 @@ def _empty(count: int) -> list[npt.NDArray[Any]]:
 
 
 def _walk(
-    data: npt.NDArray[np.uint8], position: int, stop: int, trailer: int, limit: int, span: int, *, by_description: bool
+    data: npt.NDArray[np.uint8], position: int, bounds: tuple[int, int, int], limit: int, wanted: Headers
 ) -> tuple[list[npt.NDArray[Any]], int, int]:
-    """Return the arrays of the next events, the position after them, and why they end."""
+    """
+    Return the arrays of the next wanted events, at most `limit`, the position after them, and why they end.
+
+    `bounds` are the arguments `stop`, `trailer` and `span` of the kernel.
+    """
     arrays = _empty(limit)
-    count, position, reason = walk_headers(data, position, stop, trailer, by_description, span, *arrays)
+    count, position, reason = walk_headers(data, position, *bounds, wanted, tuple(arrays))
     return [array[:count] for array in arrays], position, reason
 
 

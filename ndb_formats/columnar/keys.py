@@ -120,11 +120,12 @@ def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Int64]:
     Returns:
         The keys, concatenated, and the start of each and the end of the last one: shape (rows + 1,).
     """
-    sizes = np.full(rows, 2, np.int64)
+    offsets = np.full(rows + 1, 2, np.int64)
+    offsets[0], sizes = 0, offsets[1:]
     for each in keys:
         for part in each.parts:
             add_parts(part.lengths, each.rows, sizes)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    np.cumsum(sizes, out=sizes)
     out = np.empty(offsets[-1], np.uint8)
     targets = offsets[:-1] + 2
     for each in keys:

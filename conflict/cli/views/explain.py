@@ -4,6 +4,7 @@ A story as the terminal shows it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -72,16 +73,33 @@ def print_differences(console: Console, stories: Sequence[Story], doubts: Sequen
         for name, end in story.ends.items():
             _print_inside(console, f"{name}: {row_words(end.row) if end.known else 'not known'}")
         _print_inside(console, story.parting)
-        if story.parted_by is not None:
-            event = story.event(story.parted_by)
-            told = [event] if event.cause_number is None else [story.event(event.cause_number), event]
-            for each in told:
-                _print_event(console, each, story, (), _colors(story))
+        for number in _cited(story):
+            _print_event(console, story.event(number), story, (), _colors(story))
     if len(stories) > top:
         console.print(f"\nand {counted(len(stories) - top, 'row')} more; --top shows more of them, --json FILE all.")
     first = stories[0]
     console.print("\nThe whole story of a row:")
     console.print(Text(f"ndb-conflict explain {run} --table {first.table} --key '{first.key}'"), soft_wrap=True)
+
+
+def _cited(story: Story) -> list[int]:
+    """Return the numbers of the events that the reason cites, and of those that these cite, in order."""
+    left = _numbers(story.parting, story)
+    found = set[int]()
+    while left:
+        number = left.pop()
+        if number not in found:
+            found.add(number)
+            event = story.event(number)
+            left |= _numbers(event.sentence, story)
+            if event.cause_number is not None:
+                left.add(event.cause_number)
+    return sorted(found)
+
+
+def _numbers(text: str, story: Story) -> set[int]:
+    numbers = map(int, re.findall(r"\b[Ee]vent (\d{1,9})\b", text))
+    return {number for number in numbers if 1 <= number <= len(story.events)}
 
 
 def differences_json(stories: Sequence[Story], doubts: Sequence[Doubt]) -> dict[str, Any]:
@@ -194,11 +212,26 @@ def _details(event: StoryEvent, story: Story, followers: Sequence[int]) -> Itera
     elif story.table and event.kind is Kind.JUDGED:
         yield f"row on {event.cluster} stays: {row_words(event.row)}"
     yield from _places(event)
+    rejected = _refreshed_for(event, story)
+    if len(rejected) > 1:
+        yield f"one refresh for the rejections of events {', '.join(map(str, rejected[:-1]))} and {rejected[-1]}"
     late = _late(event, story)
     if late:
         yield late
     if followers:
         yield f"leads to {'event' if len(followers) == 1 else 'events'} {', '.join(map(str, followers))}"
+
+
+def _refreshed_for(event: StoryEvent, story: Story) -> list[int]:
+    """Return the numbers of the rejections, of one epoch of the other cluster, that a refresh answers."""
+    if event.kind is not Kind.REFRESHED or event.cause_number is None:
+        return []
+
+    def place(each: StoryEvent) -> tuple[object, ...]:
+        return each.cluster, each.epoch, each.source, each.source_epoch, each.table, each.key
+
+    wanted = place(story.event(event.cause_number))
+    return [each.number for each in story.events if each.verdict == "REJECTED" and place(each) == wanted]
 
 
 def _images(event: StoryEvent) -> Iterator[str]:

@@ -34,7 +34,9 @@ def print_sweep(console: Console, sweep: Sweep, swept: Swept, search: Search | N
     """
     lost = grid_of(swept.results, sweep.axes, "lost_share")
     along = "" if lost.over is None else f", by {lost.over}"
-    title = f"Lost updates, % of all changes{along} (median)"
+    cells = sum(cell is not None for row in lost.rows.values() for cell in row)
+    several = " (median)" if swept.results.num_rows > cells else ""  # runs of a cell: seeds, and axes not shown
+    title = f"Lost updates, % of all changes{along}{several}"
     console.print(table_of(title, _names(lost), _headings(lost), _percent(lost)))
     if search is not None:
         console.print(_borders(sweep, swept.borders, search))

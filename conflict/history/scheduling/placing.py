@@ -128,7 +128,7 @@ def _required(slots: Sequence[Slot], latest: Sequence[Position]) -> Deadlines:
 
 def _bounds(link: Link, slots: Sequence[Slot], required: Mapping[Link, Deadlines], ends: Ends) -> list[Position]:
     """
-    Return, per slot, the position after which it is, because of what the other clusters applied.
+    Return, per slot, the position after which it is, because of what the other clusters applied; START for a trace.
 
     Args:
         link: The link of the slots.
@@ -141,6 +141,9 @@ def _bounds(link: Link, slots: Sequence[Slot], required: Mapping[Link, Deadlines
     own, made = ends[applier], _Ends(ends[source])
     numbers, found = [epoch for epoch, _ in own], []
     for slot in slots:
+        if slot.trace is not None:  # which tells
+            found.append(START)
+            continue
         known = bisect.bisect_right(numbers, news.newest(made.of(slot.foreign_epoch)))
         found.append(own[known - 1] if known else START)
     return found

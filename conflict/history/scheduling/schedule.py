@@ -97,6 +97,7 @@ class Hint:
     role: Role | None = None
 
 
+_NO_HINT = Hint()
 # The hints of one applier by foreign epoch: one mapping up to the first rewind of the replica, one after each rewind.
 Hints = Sequence[Mapping[int, Hint]]
 
@@ -149,6 +150,7 @@ def place_applies(
         causal=_causal_bounds(ends, source, applier_id, barriers),
         source_name=source_name,
         cut=cut,
+        committed={summary.number: summary.committed for summary in source},
         barriers=barriers,
     )
     numbers = [summary.number for summary in source]
@@ -158,9 +160,7 @@ def place_applies(
     for place, period in enumerate(periods):
         next_starts = [min(later.traces.values()) for later in periods[place + 1 :] if later.traces]
         placement.place(place, period, numbers, next_starts[0] if next_starts else END)
-    committed = {summary.number: summary.committed for summary in source}
-    applies = [attrs.evolve(each, committed=committed.get(each.foreign_epoch)) for each in placement.applies]
-    return applies, placement.assumed
+    return placement.applies, placement.assumed
 
 
 def set_back(applier: Sequence[Summary], source_id: int) -> bool:
@@ -178,13 +178,17 @@ class _Period:
         traces: Where the binlog shows each foreign epoch.
         hints: What other sources say, by foreign epoch.
         epochs: First and last foreign epoch that count as applied in it.
-        highest: The highest foreign epoch of the traces; 0 if there is none.
+        highest: The highest foreign epoch of the traces; -1 if there is none.
     """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
     epochs: tuple[int, int] = (0, END[0])
-    highest: int = 0
+    highest: int = -1
+
+    def may_show(self, epoch: int) -> bool:
+        """Whether the next trace of the applier, of this epoch, can belong to the period."""
+        return self.hints.get(epoch, Hint()).applied and epoch > self.highest
 
 
 def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
@@ -192,17 +196,13 @@ def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Peri
     periods = [_Period({}, each) for each in hints] or [_Period({}, {})]
     place = 0
     for epoch, position in traces:
-        hint = periods[place].hints.get(epoch)
-        hints_left = place + 1 < len(hints)
-        if hints_left and hint is not None and not hint.applied:
+        while place + 1 < len(periods) and not periods[place].may_show(epoch):
             place += 1
-        elif periods[place].traces and epoch <= periods[place].highest:
+        if epoch <= periods[place].highest:
+            # Only the first trace tells from which epoch on the replica surely applied epochs again.
+            periods[place].epochs = (periods[place].epochs[0], periods[place].highest)
+            periods.append(_Period({}, {}, epochs=(epoch, END[0])))
             place += 1
-            if not hints_left:
-                # Only the first trace tells from which epoch on the replica surely applied epochs again.
-                before = periods[place - 1]
-                before.epochs = (before.epochs[0], before.highest)
-                periods.append(_Period({}, {}, epochs=(epoch, END[0])))
         periods[place].traces[epoch] = position
         periods[place].highest = max(periods[place].highest, epoch)
     return periods
@@ -219,6 +219,7 @@ class _Placement:
         causal: By source epoch, the position after which it was applied at the earliest.
         source_name: Name of the other cluster.
         cut: See `place_applies`.
+        committed: When each epoch of the other cluster committed.
         barriers: See `place_applies`.
         applies: What was placed so far.
         assumed: How many of them stand at an assumed place.
@@ -229,6 +230,7 @@ class _Placement:
     causal: dict[int, Position]
     source_name: str
     cut: bool
+    committed: Mapping[int, int | None]
     barriers: Sequence[Barrier] = ()
     applies: list[EpochApply] = attrs.field(factory=list)
     assumed: int = 0
@@ -243,9 +245,9 @@ class _Placement:
         last = max([last, *(barrier.foreign_epoch + 1 for barrier in self.barriers)])
         for epoch in epochs:
             trace = period.traces.get(epoch)
-            hint = period.hints.get(epoch, Hint())
+            hint = period.hints.get(epoch, _NO_HINT)
             if trace is not None:
-                self._add(EpochApply(*trace, self.source_name, epoch, period=number), trace, hint)
+                self._add(self._apply(trace, epoch, hint, number), trace, hint)
             elif stop <= self.causal.get(epoch, START) or not hint.applied:
                 continue  # the epoch was made after the rewind, or never applied
             else:
@@ -253,10 +255,22 @@ class _Placement:
                 window = self._window(epoch, hint, next_trace[epoch], between=between)
                 applied = period.epochs[0] <= epoch <= period.epochs[1]
                 applied = applied and not (self.cut and next_trace[epoch] == END)
-                apply = EpochApply(
-                    *START, self.source_name, epoch, traced=False, window=window, applied=applied, period=number
-                )
+                apply = self._apply(START, epoch, hint, number)
+                apply = attrs.evolve(apply, traced=False, window=window, applied=applied)
                 self._add_untraced(apply, hint, next_trace[epoch])
+
+    def _apply(self, at: Position, epoch: int, hint: Hint, period: int) -> EpochApply:
+        """Return a traced epoch apply at a position, or what an untraced one is made of."""
+        return EpochApply(
+            *at,
+            self.source_name,
+            epoch,
+            restarted=self._run is not None and hint.run != self._run,
+            arrived=max(self.causal.get(epoch, START), hint.earliest),
+            period=period,
+            role=hint.role,
+            committed=self.committed.get(epoch),
+        )
 
     def _window(self, epoch: int, hint: Hint, next_trace: Position, *, between: bool) -> Window:
         """Return what bounds an untraced epoch; `between`: it lies between two traces. News outrank a hint."""
@@ -277,9 +291,7 @@ class _Placement:
         self._add(attrs.evolve(apply, epoch=own_epoch, group=group), earliest, hint)
 
     def _add(self, apply: EpochApply, position: Position, hint: Hint) -> None:
-        restarted = self._run is not None and hint.run != self._run
-        arrived = max(self.causal.get(apply.foreign_epoch, START), hint.earliest)
-        self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived, role=hint.role))
+        self.applies.append(apply)
         if apply.applied:
             self._previous, self._run = position, hint.run
 

@@ -32,6 +32,26 @@ class _Commit:
     rank: int
 
 
+@attrs.frozen
+class _Run:
+    """
+    A stretch of steps in which an applier was running.
+
+    Attributes:
+        start: The step before it; -1 for none.
+        stop: The step that ended it.
+        last: The last epoch of the other cluster that was applied by then; None if not known.
+    """
+
+    start: int
+    stop: int = _NEVER
+    last: int | None = None
+
+    def may_apply(self, epoch: int, made: int) -> bool:
+        """Whether an epoch that was made at a step can have been applied in it."""
+        return made < self.stop and (self.last is None or epoch <= self.last)
+
+
 @attrs.define
 class _Side:
     """
@@ -39,14 +59,14 @@ class _Side:
 
     Attributes:
         commits: Its transactions that can have logged something.
-        runs: From where to where (exclusive) its applier was running.
+        runs: When its applier was running, in order.
         waits: Steps after which its applier had applied everything.
         rewinds: Steps at which its applier was rewound to the start of the other cluster's binlog.
         roles: Steps that changed its role, each with the new one.
     """
 
     commits: list[_Commit] = attrs.field(factory=list)
-    runs: list[tuple[int, int]] = attrs.field(factory=lambda: [(-1, _NEVER)])
+    runs: list[_Run] = attrs.field(factory=lambda: [_Run(-1)])
     waits: list[int] = attrs.field(factory=list)
     rewinds: list[int] = attrs.field(factory=list)
     roles: list[tuple[int, Role]] = attrs.field(factory=list)
@@ -54,17 +74,18 @@ class _Side:
     @property
     def running(self) -> bool:
         """Whether its applier is running after the last step so far."""
-        return self.runs[-1][1] == _NEVER
+        return self.runs[-1].stop == _NEVER
 
-    def act(self, number: int, action: str | None, *, timed_out: bool) -> None:
-        """Add a step that concerns its applier; a wait that timed out ended before everything was applied."""
+    def act(self, number: int, step: Step) -> None:
+        """Add a step that concerns its applier; a wait with a result ended before everything was applied."""
+        action = step.get("action")
         if action in ("stop", "rewind") and self.running:
-            self.runs[-1] = (self.runs[-1][0], number)
+            self.runs[-1] = attrs.evolve(self.runs[-1], stop=number, last=step.get("epoch"))
         if action == "rewind":
             self.rewinds.append(number)
         elif action == "start" and not self.running:
-            self.runs.append((number, _NEVER))
-        elif action in ("wait", "quiesce") and self.running and not timed_out:
+            self.runs.append(_Run(number))
+        elif action in ("wait", "quiesce") and self.running and "result" not in step:
             self.waits.append(number)
 
 
@@ -84,7 +105,7 @@ def hints_of_steps(steps: Sequence[Step], summaries: Mapping[str, Sequence[Summa
         positions = _positions(side.commits, own)
         made = {summary.number: _made_by(sides[other].commits, summary.number) for summary in summaries[other]}
         hints[name] = [
-            {epoch: _hint(side, step, positions, period) for epoch, step in made.items()}
+            {epoch: _hint(side, epoch, step, positions, period) for epoch, step in made.items()}
             for period in pairwise([-1, *side.rewinds, _NEVER])
         ]
     return hints
@@ -102,7 +123,7 @@ def _sides(steps: Sequence[Step], names: Sequence[str]) -> dict[str, _Side]:
         if step.get("action") == "role":
             sides[step["applier"]].roles.append((number, Role(step["role"])))
         for name in [step["applier"]] if "applier" in step else names:
-            sides[name].act(number, step.get("action"), timed_out="result" in step)
+            sides[name].act(number, step)
     return sides
 
 
@@ -128,28 +149,31 @@ def _positions(commits: Sequence[_Commit], own: Sequence[Summary]) -> list[tuple
     ]
 
 
-def _hint(side: _Side, made: int, positions: Sequence[tuple[int, Position]], period: tuple[int, int]) -> Hint:
+def _hint(
+    side: _Side, epoch: int, made: int, positions: Sequence[tuple[int, Position]], period: tuple[int, int]
+) -> Hint:
     """
     Return the hint on one foreign epoch.
 
     Args:
         side: The applying cluster.
+        epoch: The epoch.
         made: The step that made the epoch.
         positions: Step and own position of each of the cluster's transactions.
         period: From which step to which the epoch is applied, between two rewinds.
     """
     begin, end = period
-    applied = next(
-        ((run, start) for run, (start, stop) in enumerate(side.runs) if begin <= start < end and made < stop), None
-    )
+    runs = enumerate(side.runs)
+    applied = next(((n, run) for n, run in runs if begin <= run.start < end and run.may_apply(epoch, made)), None)
     if applied is None:
         return Hint(applied=False)
-    run, start = applied
+    number, run = applied
     # A role changes while the applier is stopped.
-    role = next((role for number, role in reversed(side.roles) if number < start), None)
-    arrival = max(made, start)
-    waited = next((number for number in side.waits if number > arrival), None)
-    return Hint(_last(positions, arrival), None if waited is None else _last(positions, waited), run=run, role=role)
+    role = next((role for step, role in reversed(side.roles) if step < run.start), None)
+    arrival = max(made, run.start)
+    known = [step for step in side.waits if step > arrival][:1] + ([] if run.last is None else [run.stop])
+    latest = _last(positions, min(known)) if known else None
+    return Hint(_last(positions, arrival), latest, run=number, role=role)
 
 
 def _last(positions: Sequence[tuple[int, Position]], step: int) -> Position:

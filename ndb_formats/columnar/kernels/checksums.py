@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from ndb_formats.columnar.kernels.words import load64
+
 __all__ = ["crc32"]
 
 POLYNOMIAL = 0xEDB88320
-SLICES = np.uint64(16)
+SLICES, HALF = np.uint64(16), np.uint64(8)
 
 
 def _tables() -> npt.NDArray[np.uint32]:
@@ -34,20 +36,27 @@ def _tables() -> npt.NDArray[np.uint32]:
 TABLES = _tables()
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _eight(word, following):
+    """Return what eight bytes add to a CRC32; `following` is how many follow the first of them in its slice. uint64."""
+    added = np.uint32(0)
+    for byte in range(np.uint64(8)):
+        added ^= TABLES[following - byte, word >> np.uint64(8) * byte & np.uint64(0xFF)]
+    return added
+
+
 @njit(cache=True, nogil=True)
 def crc32(data, start, end):
     """Return the CRC32 of ``data[start:end]``."""
     crc = np.uint32(0xFFFFFFFF)
     offset, end = np.uint64(start), np.uint64(end)
     while offset + SLICES <= end:
-        after = np.uint32(0)
-        for byte in range(SLICES):
-            value = data[offset + byte]
-            if byte < 4:
-                value ^= np.uint8(crc >> np.uint32(8 * byte))
-            after ^= TABLES[SLICES - np.uint64(1) - byte, value]
-        crc = after
+        first = _eight(load64(data, offset) ^ np.uint64(crc), SLICES - np.uint64(1))
+        crc = first ^ _eight(load64(data, offset + HALF), HALF - np.uint64(1))
         offset += SLICES
+    if offset + HALF <= end:
+        crc = _eight(load64(data, offset) ^ np.uint64(crc), HALF - np.uint64(1))
+        offset += HALF
     while offset < end:
         crc = crc >> np.uint32(8) ^ TABLES[0, np.uint8(crc) ^ data[offset]]
         offset += np.uint64(1)

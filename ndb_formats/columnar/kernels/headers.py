@@ -1,10 +1,13 @@
 """
 The headers of the events of a file, and their checksums.
 
-The size in a header says where the next one is, so only one cache line per event is read.
+The size in a header says where the next one is, so only one cache line per event is read. A checksum is computed right
+after the header was read, so that the event comes to the cache once.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -13,34 +16,51 @@ from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.words import load32
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
 
-__all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "first_bad_checksum", "walk_headers"]
+__all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "Headers", "walk_headers"]
 
 AT_END, AT_DESCRIPTION, AT_FAULT = range(3)
 HEADER = EVENT_HEADER_SIZE
 DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROWS_EVENT_V1)
+FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
+
+
+class Headers(NamedTuple):
+    """
+    Which headers are wanted.
+
+    Attributes:
+        rows: Whether those of rows events are.
+        by_description: Whether to stop after a Format_description event, which may change the size of checksums.
+        verify: Whether to check checksums; events have one of four bytes then. Format_description events are not
+            checked: they say themselves whether they have one.
+    """
+
+    rows: bool
+    by_description: bool
+    verify: bool
 
 
 @njit(cache=True, nogil=True)
-def walk_headers(data, position, stop, trailer, by_description, span, positions, types, sizes, servers, timestamps):
+def walk_headers(data, position, stop, trailer, span, wanted, arrays):
     """
-    Read headers from `position` on, and stop at an event whose size is wrong.
+    Read headers from `position` on, and stop at an event whose size or checksum is wrong.
 
     Args:
         data: The file. Shape (bytes,), uint8.
         position: Position of an event.
         stop: Position to stop before.
         trailer: Bytes of the checksum; no event may be shorter than a header and this.
-        by_description: Whether to stop after a Format_description event, which may change `trailer`.
         span: Most bytes of all events together, unless the first alone has more.
-        positions: Filled in. Shape (events,), like the arrays after it; reading stops when they are full.
-        types: Filled in.
-        sizes: Filled in.
-        servers: Filled in.
-        timestamps: Filled in.
+        wanted: `Headers`.
+        arrays: The positions, types, sizes, servers and timestamps of wanted events; filled in. Each of shape
+            (events,); reading stops when they are full.
 
     Returns:
-        Number of events, position of the next one, and why reading stopped: `AT_END`, `AT_DESCRIPTION`, `AT_FAULT`.
+        Number of wanted events, position of the next event, and why reading stopped: `AT_END`, `AT_DESCRIPTION`,
+        `AT_FAULT`.
     """
+    positions, types, sizes, servers, timestamps = arrays
     count = 0
     start = position
     end = min(stop, len(data))
@@ -50,29 +70,20 @@ def walk_headers(data, position, stop, trailer, by_description, span, positions,
         size = np.int64(load32(data, position + 9))
         if size < HEADER + trailer or position + size > len(data):
             return count, position, AT_FAULT
-        if count and position + size - start > span:
+        if position > start and position + size - start > span:
             break
-        positions[count] = position
-        timestamps[count] = load32(data, position)
-        types[count] = data[position + 4]
-        servers[count] = load32(data, position + 5)
-        sizes[count] = size
-        count += 1
+        code = data[position + 4]
+        last = position + size - 4
+        if wanted.verify and code != DESCRIPTION and crc32(data, position, last) != load32(data, last):
+            return count, position, AT_FAULT
+        if wanted.rows or not (FIRST_V1 <= code <= LAST_V1 or FIRST_V2 <= code <= LAST_V2):
+            positions[count] = position
+            timestamps[count] = load32(data, position)
+            types[count] = code
+            servers[count] = load32(data, position + 5)
+            sizes[count] = size
+            count += 1
         position += size
-        if by_description and types[count - 1] == DESCRIPTION:
+        if wanted.by_description and code == DESCRIPTION:
             return count, position, AT_DESCRIPTION
     return count, position, AT_END
-
-
-@njit(cache=True, nogil=True)
-def first_bad_checksum(data, positions, types, sizes):
-    """
-    Return the index of the first event that does not match its CRC32, or the number of events if there is none.
-
-    Format_description events are skipped: they say themselves whether they have a checksum.
-    """
-    for number in range(len(positions)):
-        end = positions[number] + np.int64(sizes[number]) - 4
-        if types[number] != DESCRIPTION and crc32(data, positions[number], end) != load32(data, end):
-            return number
-    return len(positions)

@@ -18,16 +18,30 @@ __all__ = [
     "UPPER",
     "add_parts",
     "buckets_of",
+    "copy_rows",
     "copy_slices",
     "hex_text",
     "next_parts",
     "put_parts",
+    "slice_offsets",
     "slices_of",
     "weigh_ascii",
 ]
 
 LOWER = np.frombuffer(b"0123456789abcdef", np.uint8)  # hexadecimal digits
 UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _copy(data, start, length, out, to):
+    """Copy a slice, and nothing beyond its end."""
+    place = np.int64(0)
+    while place + 8 <= length:
+        copy_eight(data, start + place, out, to + place)
+        place += 8
+    while place < length:
+        out[to + place] = data[start + place]
+        place += 1
 
 
 @njit(cache=True, nogil=True)
@@ -133,8 +147,7 @@ def put_parts(data, starts, lengths, rows, targets, out):
         for byte in range(4):
             out[to + 1 + byte] = length >> (8 * byte) & 0xFF
         # The next key may be complete already, so nothing may be written beyond the end of the part.
-        for byte in range(length):
-            out[to + 5 + byte] = data[starts[part] + byte]
+        _copy(data, starts[part], length, out, to + 5)
         targets[row] = to + 5 + length
 
 
@@ -177,16 +190,49 @@ def copy_slices(data, starts, lengths, targets, out):
         out: Filled in. Shape (bytes,), uint8.
     """
     for number in range(len(starts)):
-        offset, to = starts[number], targets[number]
-        end = offset + lengths[number]
-        while offset + 8 <= end:
-            copy_eight(data, offset, out, to)
-            offset += 8
-            to += 8
-        while offset < end:
-            out[to] = data[offset]
-            offset += 1
-            to += 1
+        _copy(data, starts[number], lengths[number], out, targets[number])
+
+
+@njit(cache=True, nogil=True)
+def slice_offsets(lengths, rows, offsets, targets):
+    """
+    Find where slices are copied to, one after the other; a negative length takes no bytes.
+
+    Args:
+        lengths: Of the slices of all rows. Shape (all rows,), int64.
+        rows: The rows whose slices are copied, in order. Shape (rows,), int64.
+        offsets: Where each of them begins, and where the last one ends; filled in. Shape (rows + 1,), int64.
+        targets: The same by row; filled in for `rows`. Shape (all rows,), int64.
+
+    Returns:
+        How many of them have a negative length.
+    """
+    to = negative = np.int64(0)
+    for number in range(len(rows)):
+        row = rows[number]
+        offsets[number] = targets[row] = to
+        to += max(lengths[row], 0)
+        negative += lengths[row] < 0
+    offsets[len(rows)] = to
+    return negative
+
+
+@njit(cache=True, nogil=True)
+def copy_rows(data, chosen, starts, lengths, targets, out):
+    """
+    Copy the slices of rows, in the order of the rows, so that every byte comes to the cache once.
+
+    Args:
+        data: Their bytes. Shape (bytes,), uint8.
+        chosen: Whether the slice of each row is in `data`. Shape (rows,), bool; or (0,) if all are.
+        starts: Shape (rows,), int64.
+        lengths: Negative for none. Shape (rows,), int64.
+        targets: Offset in `out` of each one; -1 for one that is not copied. Shape (rows,), int64.
+        out: Filled in. Shape (bytes,), uint8.
+    """
+    for row in range(len(starts)):
+        if targets[row] >= 0 and (len(chosen) == 0 or chosen[row]):
+            _copy(data, starts[row], lengths[row], out, targets[row])
 
 
 @njit(cache=True, nogil=True)

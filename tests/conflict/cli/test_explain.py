@@ -31,6 +31,8 @@ def test_a_row(result: Path, tmp_path: Path) -> None:
     assert (
         "the row was changed here in epoch 5321464479756, and only epochs up to 5321464479747 had come back" in output
     )
+    assert "so A's row stays and the change from B loses. What won is the update of A in its epoch" in output
+    assert "one refresh for the rejections of events 15 and 16" in output
     assert "What won is the update of A in its epoch 5321464479756 (event 13)" in output
     assert "the operation: B.binlog.000001, position 6305, row 1" in output
     assert "leads to event 17" in output
@@ -44,9 +46,23 @@ def test_an_exceptions_row_and_its_picture(result: Path, tmp_path: Path) -> None
     arguments = ("explain", result, "--exception", 1, "--plot", tmp_path / "story.svg")
     code, output = invoke(*arguments)
     assert (code, "> 7 16:00:15.765 A rejects B's delete (event 4)" in output) == (0, True)
-    assert "delete of 4: rejected" in (tmp_path / "story.svg").read_text()
+    assert "asked for: delete of 4: rejected" in (tmp_path / "story.svg").read_text()
     assert invoke(*arguments)[0] == ExitCode.REFUSED
     assert invoke("explain", result, "--exception", 26)[1] == "there is no exceptions row 26; there are 25"
+
+
+def test_a_refresh_that_changes_nothing(result: Path) -> None:
+    """B had applied A's write before the refresh of the row came."""
+    _, output = invoke("explain", result, "--table", "cft.t1", "--key", "2")
+    assert "the refresh was applied and changed nothing: the row was as on A already" in output
+    assert "one refresh for" not in output
+
+
+def test_differences_print_the_events_that_they_cite(result: Path) -> None:
+    """Each once: the changes that were written last, and where they were applied."""
+    _, output = invoke("explain", result, "--differences")
+    for said in ("B commits a write", "A commits an update", "A applies B's write", "B applies A's update"):
+        assert output.count(said) == 1
 
 
 def test_a_transaction(result: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.columnar.bucket_result import BucketResult
@@ -16,6 +16,7 @@ from tests.conflict.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.columnar.test_early_rows import with_moments
 from tests.conflict.histories import history, setups
 from tests.conflict.worlds import random_steps, world
+from tests.examples import examples
 
 ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
 
@@ -26,7 +27,7 @@ def applied_alone(result: BucketResult) -> BucketResult:
     return BucketResult(result.bucket, result.clusters, result.applies, result.conflicts, folded)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from(["NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]), st.integers(0, 2**32))
 def test_final_rows_are_the_same(function: str, seed: int) -> None:
     """Every column of every final row comes from the same image as with all decisions and all log entries."""

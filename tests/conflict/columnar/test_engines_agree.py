@@ -33,6 +33,7 @@ from tests.conflict.random_histories import (
     configuration,
     make_history,
 )
+from tests.examples import examples
 
 RUNS = {
     "seed": st.integers(0, 2**32 - 1),
@@ -129,7 +130,7 @@ POLICIES = st.fixed_dictionaries(
 
 
 @given(seed=RUNS["seed"], steps=st.integers(0, 60), policies=st.tuples(POLICIES, POLICIES), skip_missing=st.booleans())
-@settings(max_examples=50)
+@examples(50)
 def test_policies_of_users_give_the_same_in_both_engines(
     seed: int, steps: int, policies: tuple[dict[str, Cell], dict[str, Cell]], skip_missing: bool
 ) -> None:

@@ -1,6 +1,6 @@
 """The reference engine and the kernels give the same answer from the middle of any History."""
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conflict.jobs.resolve_job import LeftToReferenceError
@@ -11,6 +11,7 @@ from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.cut_histories import cut_history
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
 from tests.conflict.truthful_histories import truthful
+from tests.examples import examples
 
 
 @given(
@@ -23,7 +24,7 @@ from tests.conflict.truthful_histories import truthful
     cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
     buckets=st.integers(1, 3),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_kernels_agree_with_the_reference_engine(
     seed: int,
     steps: int,

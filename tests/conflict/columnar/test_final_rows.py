@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.columnar import image_values
@@ -25,6 +25,7 @@ from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.vector import Vector
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
+from tests.examples import examples
 
 LATIN, UTF8 = "CHARACTER SET latin1", "CHARACTER SET utf8mb4"
 # Definition, default of it, wire type, values.
@@ -155,7 +156,7 @@ MADE = {
 
 
 @given(**MADE)
-@settings(max_examples=25)
+@examples(25)
 def test_columns_of_every_type(seed: int, steps: int, function: str, required: bool, blobs: bool) -> None:
     """Rows and exceptions rows hold what the scalar codecs give, defaults and zeros among them."""
     history, run = _make(seed, steps, function, required=required, blobs=blobs)

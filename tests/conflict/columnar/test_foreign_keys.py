@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
@@ -23,6 +23,7 @@ from ndb_formats.types.column_types import WireType
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
 from tests.corpora import RECORDINGS
+from tests.examples import examples
 
 SCHEMA = """
 CREATE TABLE parent (
@@ -100,7 +101,7 @@ def _without_keys(run: Configuration) -> Configuration:
     function=st.sampled_from(FUNCTIONS),
     buckets=st.integers(1, 4),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_what_the_kernels_resolve_is_what_the_reference_engine_finds(
     seed: int, steps: int, function: str, buckets: int
 ) -> None:

@@ -104,6 +104,33 @@ def test_any_schedule_is_a_recording(function: str | None, binlog_type: int, tmp
             assert judged(folder, "reference", use_steps=use_steps) == (CaseStatus.PASS, "")
 
 
+@pytest.mark.parametrize(("function", "binlog_type"), FUNCTIONS)
+def test_outages_are_in_recordings(function: str | None, binlog_type: int, tmp_path: Path) -> None:
+    """Steps leave nothing open of an outage; without them, it is tried where replicas were set back."""
+    assert_outages_agree(function, binlog_type, 2, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("function", "binlog_type"), FUNCTIONS)
+def test_more_outages_are_in_recordings(function: str | None, binlog_type: int, tmp_path: Path) -> None:
+    """The same of more schedules."""
+    assert_outages_agree(function, binlog_type, 40, tmp_path)
+
+
+def assert_outages_agree(function: str | None, binlog_type: int, number: int, folder: Path) -> None:
+    """Let both engines judge so many random schedules with one or two outages."""
+    for seed in range(number):
+        chance = Random(seed * 10 + binlog_type)
+        values = chance.choice((Values.VERSION, Values.CLOCK))
+        scope = Scope(function, binlog_type, 4, rows=2, columns=2, outages=1 + seed % 2, values=values)
+        case = folder / str(seed)
+        case.mkdir()
+        write_recording(scope, retell(scope, walk(scope, chance, load=seed % 3)), "a random schedule", case)
+        for engine in ("reference", "local"):
+            assert judged(case, engine, use_steps=True) == (CaseStatus.PASS, ""), seed
+            assert judged(case, engine, use_steps=False) == (CaseStatus.PASS, ""), seed
+
+
 def test_found_schedules_as_recordings(tmp_path: Path) -> None:
     """One folder for each goal that was reached; the columnar engine agrees too."""
     results = [search(Scope("NDB$EPOCH()"), goal) for goal in Goal]

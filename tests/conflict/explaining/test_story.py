@@ -119,7 +119,9 @@ def test_a_conflict_and_its_refresh() -> None:
     ]
     decision = story.events[6]
     assert decision.sentence == (
-        "the update was rejected: the row was changed here in epoch 20, and only epochs up to 10 had come back. "
+        "the update was rejected: the row was changed here in epoch 20, and only epochs up to 10 had come back; "
+        "B had not shown that it had that epoch of A when it made the change, so A's row stays and the change from B "
+        "loses. "
         "What won is the update of A in its epoch 20 (event 5)"
     )
     assert (decision.place and decision.place.position, decision.row) == (19, {"k": 1, "x": 2})

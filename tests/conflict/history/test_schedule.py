@@ -233,6 +233,15 @@ class TestRewound:
         applies, _ = place_applies(applier, [sent(100)], source_name="B", source_id=2, applier_id=1, hints=hints)
         assert [(apply.foreign_epoch, apply.epoch) for apply in applies] == [(100, 5)]
 
+    def test_not_applied_in_two_periods(self):
+        """Periods whose hints rule a trace out are passed over, also after one that it cannot belong to."""
+        applier = [own(5, applied=((0, 100), (1, 101))), own(6, applied=((0, 101),))]
+        hints = [{}, {101: Hint(applied=False)}, {}]
+        source = [sent(100), sent(101)]
+        applies, _ = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
+        traced = [(apply.period, apply.foreign_epoch) for apply in applies if apply.traced]
+        assert traced == [(0, 100), (0, 101), (2, 101)]
+
 
 class TestRuns:
     """Starts of an applier."""

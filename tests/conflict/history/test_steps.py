@@ -193,6 +193,25 @@ def test_a_rewind_without_a_start():
     ]
 
 
+def test_a_stop_names_the_last_epoch():
+    """What came up to it was applied before the stop, and all else after the next start."""
+    steps = [
+        commit("B", 100),
+        commit("B", 101),
+        commit("A", 10),
+        action("stop", "A", epoch=100),
+        commit("A", 20),
+        action("start", "A"),
+        commit("A", 30),
+    ]
+    assert hints(steps, b=(100, 101)) == {100: Hint((0, -1), (10, 0)), 101: Hint((20, 0), run=1)}
+
+
+def test_a_stop_before_any_epoch():
+    """Epoch 0 is none: an applier that is not started again applied nothing."""
+    assert hints([commit("B", 100), action("stop", "A", epoch=0)]) == {100: Hint(applied=False)}
+
+
 def test_a_role_holds_from_the_next_start():
     """Roles change while the applier is stopped; the last one before it starts again counts."""
     steps = [

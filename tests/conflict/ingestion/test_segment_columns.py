@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
-from conflict.grid.epoch_files import epochs_table, read_summaries
+from conflict.grid.epoch_files import epochs_table, read_epoch_sizes, read_summaries
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import load_manifest
 from conflict.grid.part_builder import PartBuilder
@@ -267,7 +267,9 @@ def test_summaries_come_back(tmp_path: Path):
     for cluster in demo.configuration.clusters:
         reader = EpochReader(cluster.server_id, demo.configuration.data_schema)
         expected = [summarize(each) for each in read_epochs(cluster.files, reader)]
-        assert read_summaries(history, cluster.name, len(manifest.segments[cluster.name])) == expected
+        segments = len(manifest.segments[cluster.name])
+        assert read_summaries(history, cluster.name, segments) == expected
+        assert read_epoch_sizes(history, cluster.name, segments) == {each.number: each.changes for each in expected}
     assert read_summaries(history, "none", 3) == []
 
 

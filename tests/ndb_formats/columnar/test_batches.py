@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.results.arrow_rows import row_schema
@@ -23,6 +23,7 @@ from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.column_types import WireType, codec_of
+from tests.examples import examples
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes
 from tests.ndb_formats.columnar.answers import columnar_answer, scalar_answer
 from tests.ndb_formats.recordings import ALL_RECORDINGS, BINLOGS, COMPOSITE, CORPUS, TYPES, name_of
@@ -251,7 +252,7 @@ class TestRandom:
     """Random tables and rows, whole and damaged."""
 
     @given(data=files(checksum=True), rows=st.integers(1, 5))
-    @settings(max_examples=150)
+    @examples(150)
     def test_random_tables(self, tmp_path_factory: pytest.TempPathFactory, data: bytes, rows: int) -> None:
         """Any types, NULLs, absent columns, several rows per event, bytes that no server writes."""
         path = tmp_path_factory.mktemp("random") / "binlog.000001"
@@ -262,7 +263,7 @@ class TestRandom:
         assert columnar_answer(path, {"c0", "c2"}) == scalar_answer(path, {"c0", "c2"})
 
     @given(data=st.data(), whole=files(checksum=False))
-    @settings(max_examples=150)
+    @examples(150)
     def test_damage(self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, whole: bytes) -> None:
         """Changed bytes that no checksum finds give the same other rows, or the same error after the same rows."""
         damaged = bytearray(whole)

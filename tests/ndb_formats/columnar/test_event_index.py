@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 
 from ndb_formats.binlog_reader import read_events, read_headers
 from ndb_formats.columnar.event_index import EventIndex, index_events, index_parts
+from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes, query_body
 from tests.ndb_formats.recordings import BINLOGS, CORPUS, TYPES, name_of
 
+ROWS = {
+    *(EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1),
+    *(EventType.WRITE_ROWS_EVENT, EventType.UPDATE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT),
+}
 Answer = tuple[list[Any], tuple[type, str] | None]
 
 
@@ -37,11 +42,12 @@ def facts(index: EventIndex) -> Iterable[tuple[int, ...]]:
 
 
 def scalar_headers(path: Path) -> Answer:
-    """Return what `read_headers` says."""
+    """Return what `read_headers` says of other than rows events."""
     return answer(
         lambda: (
             (place, header.type_code, header.size, header.server_id, header.timestamp)
             for place, header in read_headers(path)
+            if header.type_code not in ROWS
         )
     )
 
@@ -80,6 +86,15 @@ def test_every_file_of_the_corpus() -> None:
     """Every file of the corpus, broken ones with their error."""
     for path in CORPUS:
         assert_same(path)
+
+
+def test_the_end() -> None:
+    """An index says where the last event ends, also if that is a rows event, which it leaves out."""
+    for path in BINLOGS:
+        headers, error = answer(lambda path=path: read_headers(path))
+        if error is None:
+            place, header = headers[-1]
+            assert index_events(path).end == place + header.size
 
 
 def test_start_and_stop() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.columnar.log_sizes import LEAST, MOST, LogSizer, Tally, size_log
@@ -23,6 +23,7 @@ from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
 from tests.corpora import RECORDINGS, SHARED
+from tests.examples import examples
 from tests.strategies import ndb_tables
 
 NAMES = [form.name for form in FORMATS]
@@ -93,7 +94,7 @@ def logs(draw: st.DrawFn) -> tuple[Table, str, list[list[RowChange]]]:
     return table, name, draw(st.lists(st.lists(changes(table), min_size=1, max_size=6), min_size=1, max_size=4))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(log=logs(), checksums=st.booleans(), version=st.sampled_from([1, 2]), event_size=st.sampled_from([256, 8192]))
 def test_a_log_in_its_own_format_has_the_bytes_that_were_written(
     tmp_path_factory: pytest.TempPathFactory, log: Any, checksums: bool, version: int, event_size: int
@@ -115,7 +116,7 @@ def test_a_log_in_its_own_format_has_the_bytes_that_were_written(
         assert (most[MOST], events[MOST]) == tuple(tally.logged.sum(axis=0))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(table=ndb_tables(), data=st.data())
 def test_a_log_with_all_columns_bounds_every_format(
     tmp_path_factory: pytest.TempPathFactory, table: Table, data: st.DataObject
