@@ -251,6 +251,18 @@ def _clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfi
         raise ConfigurationError(message)
     _check_names(list(tables))
     clusters = tuple(_cluster(folder, name, table, binlogs=binlogs) for name, table in tables.items())
+    check_clusters(clusters)
+    return clusters
+
+
+def check_clusters(clusters: Sequence[ClusterConfiguration]) -> None:
+    """
+    Make sure that names, server ids and sources of some clusters fit together.
+
+    Raises:
+        ConfigurationError: They do not.
+    """
+    _check_names([cluster.name for cluster in clusters])
     for first, second in itertools.combinations(clusters, 2):
         if first.server_id == second.server_id:
             message = (
@@ -259,7 +271,6 @@ def _clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfi
             )
             raise ConfigurationError(message)
     _check_sources(clusters)
-    return clusters
 
 
 def _check_names(names: Sequence[str]) -> None:

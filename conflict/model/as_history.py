@@ -12,28 +12,21 @@ from conflict.history.model import Cluster, EpochApply, History, RowChange, Time
 from conflict.model.configuration import DATABASE
 from conflict.model.kernels.world import RESOLVE_BIT
 from conflict.model.run import Simulated
+from conflict.model.table_layouts import KEY_BYTES, VALUE_BYTES, layouts_of
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.constants import ColumnCode
-from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
+from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.row_keys import key_of
-from ndb_formats.types.column_types import WireType
 
 __all__ = ["history_of", "row_key"]
-
-INT, BIGINT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG)
-KEY_BYTES, VALUE_BYTES = 4, 8
 
 
 def history_of(run: Simulated) -> History:
     """Return what happened, without its consequences."""
     setups = run.model.setups()
-    layouts = {
-        name: layout_of_types(setup.table, (INT, *[BIGINT] * (len(setup.table.columns) - 1)))
-        for name, setup in setups[run.model.sites[0].name].items()
-    }
+    layouts = layouts_of(setups[run.model.sites[0].name].values())
     clusters = tuple(
         Cluster(site.name, site.server_id, _timeline(run, side, list(setups[site.name].values()), layouts), site.role)
         for side, site in enumerate(run.model.sites)

@@ -26,5 +26,5 @@ class Purpose(IntEnum):
 
 
 def stream(seed: int, side: int, purpose: Purpose) -> np.random.Generator:
-    """Return the stream of a cluster (0 or 1) for a purpose."""
+    """Return the stream of a cluster, by its number from 0, for a purpose."""
     return np.random.Generator(np.random.Philox(key=[seed, side << 8 | purpose]))

@@ -1,9 +1,13 @@
 """
-The time of recorded epochs, from their numbers, and how long they travelled.
+The time of recorded epochs, and how long they travelled.
 
-An epoch's number has the checkpoint in its high word and counts epochs in it in the low word, so it is a clock. The
-clocks of two clusters are unrelated: they are set against each other so that the fastest epochs took as long one way as
-the other.
+An epoch's number has the checkpoint in its high word and counts epochs in it in the low word, so it is a clock that
+ticks once an epoch. Epochs last somewhat longer than ``TimeBetweenEpochs``, more so when a cluster is busy, so the
+numbers of two clusters drift apart by more than an epoch takes to travel. What epochs took is therefore read from the
+Gtid events, which have the microsecond at which each was logged; a log without these has its numbers alone.
+
+The hosts of two clusters may have different times: they are set against each other so that the fastest epochs took as
+long one way as the other.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ USUAL_EPOCHS = (1, 2, 4, 5, 10, 20, 40, 50, 100, 200)  # in a checkpoint
 FASTEST = 0.05  # share of the epochs that count as the fastest
 NEIGHBOURS, ALIKE_EPOCHS = 3, 2  # to average over, on either side
 LOW_WORD = 0xFFFFFFFF
+SECOND = 1_000_000
+MOST_LONGER = 2  # an epoch lasts at most so many times as long as it should, or its log tells something else
 
 
 @attrs.frozen
@@ -35,11 +41,31 @@ class EpochClock:
         epoch: Length of an epoch, microseconds.
         late: How many epochs more than usual the checkpoints had that came late, by checkpoint.
         checkpoint: Length of a checkpoint that comes in time.
+        logged: When each epoch was logged, by its host; empty if the log tells no more than seconds.
     """
 
     epoch: int
     late: Mapping[int, int] = attrs.field(factory=dict)
     checkpoint: int = CHECKPOINT
+    logged: Mapping[int, int] = attrs.field(factory=dict, repr=False)
+
+    @classmethod
+    def of_log(cls, epochs: Sequence[BinlogEpoch]) -> EpochClock:
+        """Return the clock of a log; its epochs last as long as they did."""
+        clock = cls.of([epoch.number for epoch in epochs])
+        if all(epoch.committed % SECOND == 0 for epoch in epochs):
+            return clock
+        ticks = np.array([clock.time(epoch.number) for epoch in epochs], np.int64)
+        logged = np.array([epoch.committed for epoch in epochs], np.int64)
+        # Over a tenth of the log at a time, so that a stop of the server does not count.
+        apart = max(len(epochs) // 10, 1)
+        spans = ticks[apart:] - ticks[:-apart]
+        longer = float(np.median((logged[apart:] - logged[:-apart]) / spans)) if len(spans) and spans.all() else 1.0
+        if not 1 / MOST_LONGER < longer < MOST_LONGER:
+            return clock
+        count = clock.checkpoint // clock.epoch
+        epoch = round(clock.epoch * longer)
+        return cls(epoch, clock.late, epoch * count, {each.number: each.committed for each in epochs})
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> EpochClock:
@@ -59,6 +85,15 @@ class EpochClock:
         before = sum(epochs for each, epochs in self.late.items() if each < checkpoint)
         return checkpoint * self.checkpoint + ((number & LOW_WORD) + before) * self.epoch
 
+    def ended(self, number: int) -> int:
+        """Return when an epoch ended, by its host; by its number if the log does not tell."""
+        return self.logged.get(number, self.time(number) + self.epoch)
+
+    def offset(self) -> int:
+        """Return by how much times of the host are ahead of those by number."""
+        ahead = [logged - self.time(number) - self.epoch for number, logged in self.logged.items()]
+        return int(np.median(ahead)) if ahead else 0
+
 
 @attrs.frozen(eq=False)
 class Journeys:
@@ -66,22 +101,26 @@ class Journeys:
     How long the epochs of two clusters travelled.
 
     Attributes:
-        shift: What to add to the second cluster's clock to get the first one's.
-        closed: Per cluster, when each epoch that arrived ended, by the first cluster's clock. Shape (epochs,).
+        shift: What to add to times by the second cluster's numbers to get those by the first one's.
+        begun: Per cluster, when each epoch that arrived began, by its number. Shape (epochs,).
         took: Per cluster, how long each took from its end to its commit by the other's applier. Shape (epochs,).
     """
 
     shift: int
-    closed: tuple[Int64, Int64]
+    begun: tuple[Int64, Int64]
     took: tuple[Int64, Int64]
 
     def trace(self, side: int, begin: int) -> list[list[float]]:
-        """Return the latency of the epochs of a cluster: seconds after `begin`, and milliseconds."""
-        moments, took = self.closed[side] - begin, self.took[side]
+        """
+        Return the latency of the epochs of a cluster: seconds after `begin`, and milliseconds.
+
+        An epoch has that of the moment at which it began, so that it has its own, whenever in it users begin.
+        """
+        moments, took = self.begun[side] - begin, self.took[side]
         kept = np.flatnonzero(moments >= 0)
         if not len(kept):
             return [[0.0, 0.0]]
-        return [[round(int(moments[place]) / 1e6, 3), round(int(took[place]) / 1e3, 1)] for place in kept]
+        return [[int(moments[place]) // 1000 / 1e3, round(int(took[place]) / 1e3, 1)] for place in kept]
 
 
 Side = tuple[EpochClock, Sequence[BinlogEpoch], int]
@@ -97,9 +136,10 @@ def journeys(first: Side, second: Side) -> Journeys:
     """
     forth, back = _journeys(first, second), _journeys(second, first)
     epoch = max(first[0].epoch, second[0].epoch)
-    shift = round((_fastest(back[1], epoch) - _fastest(forth[1], epoch)) / 2)
-    took = (_smooth(forth[1] + shift, first[0].epoch), _smooth(back[1] - shift, second[0].epoch))
-    return Journeys(shift, (forth[0], back[0] + shift), took)
+    ahead = round((_fastest(back[1], epoch) - _fastest(forth[1], epoch)) / 2)
+    took = (_smooth(forth[1] + ahead, first[0].epoch), _smooth(back[1] - ahead, second[0].epoch))
+    shift = ahead + second[0].offset() - first[0].offset()
+    return Journeys(shift, (forth[0], back[0]), took)
 
 
 def _fastest(took: Int64, epoch: int) -> float:
@@ -126,17 +166,17 @@ def _smooth(took: Int64, epoch: int) -> Int64:
 
 def _journeys(source: Side, applier: Side) -> tuple[Int64, Int64]:
     """
-    Return when epochs ended that left a trace, by their own clock, and how much later they were applied, by both.
+    Return when epochs began that left a trace, by number, and how long after their ends they were applied, by hosts.
 
-    The commit was somewhere in the applier's epoch: half of it, on average, from its start.
+    The commit was somewhere in the applier's epoch: half of it, on average, from its end.
     """
     clock, _, server_id = source
     other, epochs, _ = applier
     found = [
-        (clock.time(each.epoch) + clock.epoch, other.time(epoch.number) + other.epoch // 2)
+        (clock.time(each.epoch), other.ended(epoch.number) - other.epoch // 2 - clock.ended(each.epoch))
         for epoch in epochs
         for each in epoch.applied
         if each.server_id == server_id
     ]
-    closed, applied = np.array(found, np.int64).reshape(-1, 2).T
-    return closed, applied - closed
+    begun, took = np.array(found, np.int64).reshape(-1, 2).T
+    return begun, took

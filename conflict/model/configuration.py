@@ -1,5 +1,5 @@
 """
-What is simulated: two clusters, their tables and users, and the links between them.
+What is simulated: the clusters, their tables and users, and the links between them.
 
 All times are in microseconds, from the moment on at which users begin; rows that tables hold at first are loaded
 before.
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import attrs
 
 from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
 from conflict.model.kernels.world import Stamp
 from conflict.model.workload import Workload
@@ -35,7 +36,7 @@ class ModelTable:
 
     Attributes:
         name: Its name.
-        records: Rows that it holds at first, on both clusters.
+        records: Rows that it holds at first, on all clusters.
         columns: Number of data columns.
         functions: By cluster, the text of its conflict function; clusters without one are left out.
         binlog_type: How it is logged.
@@ -80,7 +81,7 @@ class Latency:
 @attrs.frozen
 class Link:
     """
-    The link from a cluster to the other.
+    The link from a cluster to those that replicate from it.
 
     Attributes:
         latency: How long an epoch travels.
@@ -124,6 +125,7 @@ class Site:
         epoch: ``TimeBetweenEpochs``.
         checkpoint: ``TimeBetweenGlobalCheckpoints``.
         skew: How far its clock is ahead.
+        replicates_from: The clusters whose epochs its applier applies; None for the other one of two.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Site:
     epoch: int = 100_000
     checkpoint: int = 2_000_000
     skew: int = 0
+    replicates_from: tuple[str, ...] | None = None
 
 
 @attrs.frozen
@@ -143,14 +146,14 @@ class Model:
     A simulation before it runs.
 
     Attributes:
-        sites: The two clusters.
+        sites: The clusters: two that replicate to each other, or more of which each has one source at most.
         tables: Their tables.
         duration: How long users work.
-        drain: How long both clusters may go on afterwards, until all is applied.
+        drain: How long the clusters may go on afterwards, until all is applied.
         seed: Of the first run.
     """
 
-    sites: tuple[Site, Site]
+    sites: tuple[Site, ...]
     tables: tuple[ModelTable, ...]
     duration: int
     drain: int = 60_000_000
@@ -161,6 +164,28 @@ class Model:
         """The definitions of the tables."""
         return parse_schema("\n".join(table.definition for table in self.tables), database=DATABASE)
 
+    @property
+    def is_pair(self) -> bool:
+        """Whether it has two clusters that replicate to each other."""
+        return all(site.replicates_from is None for site in self.sites)
+
+    @property
+    def replication_rows(self) -> tuple[ReplicationRow, ...]:
+        """The rows of ``mysql.ndb_replication``, table by table."""
+        return tuple(
+            ReplicationRow(DATABASE, table.name, site.server_id, table.binlog_type, table.functions.get(site.name))
+            for table in self.tables
+            for site in self.sites
+        )
+
+    def configuration(self) -> Configuration:
+        """Return the run that it is, without binlogs."""
+        clusters = tuple(
+            ClusterConfiguration(site.name, site.server_id, (), site.role, replicates_from=site.replicates_from)
+            for site in self.sites
+        )
+        return Configuration(clusters, self.schema, self.replication_rows)
+
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """
         Return how each server sets up each table.
@@ -170,11 +195,7 @@ class Model:
         """
         schema, found = self.schema, {}
         for site in self.sites:
-            rows = [
-                ReplicationRow(DATABASE, table.name, site.server_id, table.binlog_type, table.functions.get(site.name))
-                for table in self.tables
-            ]
-            found[site.name] = set_up(schema, rows, site.server_id)
+            found[site.name] = set_up(schema, self.replication_rows, site.server_id)
             for name, setup in found[site.name].items():
                 if setup.refusal is not None:
                     message = f"cluster {site.name} refuses table {name}: {setup.refusal.message}"
@@ -198,7 +219,7 @@ class Model:
                 raise ConfigurationError(message)
 
     def clusters(self) -> list[ClusterSetup]:
-        """Return both clusters in the form that rules are made of."""
+        """Return the clusters in the form that rules are made of."""
         setups = self.setups()
         return [
             ClusterSetup(site.name, site.server_id, tuple(setups[site.name].values()), site.role) for site in self.sites

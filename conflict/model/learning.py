@@ -25,7 +25,8 @@ from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
 from conflict.model.clocks import EpochClock, journeys
-from conflict.model.wishes import Numbers, learnt_workload
+from conflict.model.fitting import fitted
+from conflict.model.wishes import Numbers, done_by, learnt_workload
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
@@ -83,7 +84,7 @@ def read_logs(configuration: Configuration) -> tuple[Log, Log]:
                 f"the binlogs of cluster {cluster.name} hold no transaction of its own, so there is nothing to learn"
             )
             raise HistoryError(message)
-        clock = EpochClock.of([epoch.number for epoch in epochs])
+        clock = EpochClock.of_log(epochs)
         found.append(Log(cluster.name, cluster.server_id, cluster.role.value, epochs, keyed, clock))
     first, second = found
     return first, second
@@ -99,26 +100,28 @@ def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
     # The second cluster's times, in those of the first one.
     shift = [0, travel.shift]
     begin = min(moment + by for moment, by in zip(begins, shift, strict=True))
-    end = max(log.clock.time(log.epochs[-1].number) + by for log, by in zip(logs, shift, strict=True))
+    end = max(log.clock.time(log.epochs[-1].number) + log.clock.epoch + by for log, by in zip(logs, shift, strict=True))
     seconds = max((end - begin) / SECOND, 1.0)
-    clusters = {}
+    clusters, done = {}, {}
     for side, log in enumerate(logs):
-        start = begin - shift[side]
+        start = (begin - shift[side]) // log.clock.epoch * log.clock.epoch
         users = list(log.transactions())[loaded[side] :]
+        done[log.name] = done_by(users, numbers)
         clusters[log.name] = {
             "server_id": log.server_id,
             "role": log.role,
             "epoch_ms": log.clock.epoch / 1000,
             "checkpoint_ms": log.clock.checkpoint / 1000,
             "workload": learnt_workload(log.epochs, log.clock, users, numbers, start, seconds),
-            "link": {"trace_ms": travel.trace(side, begin)},
+            "link": {"trace_ms": travel.trace(side, start)},
             "applier": {"epoch_ms": 0, "row_us": 0},
         }
-    return {
+    document = {
         "seconds": round(seconds, 3),
         "tables": [_table(logs, name, numbers[name]) for name in tables],
         "clusters": clusters,
     }
+    return fitted(document, done)
 
 
 def scaled(document: dict[str, Any], factor: float) -> dict[str, Any]:

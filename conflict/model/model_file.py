@@ -12,6 +12,7 @@ from typing import Any
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from conflict.model.configuration import MOST_COLUMNS, Applier, Latency, Link, Model, ModelTable, Site
+from conflict.model.connections import refuse_unconnected
 from conflict.model.kernels.world import Stamp
 from conflict.model.presets import PRESETS
 from conflict.model.words import SECOND, Words
@@ -54,22 +55,24 @@ def parse_model(document: Mapping[str, Any]) -> Model:
     top = Words("", with_preset(document))
     clusters = top.table("clusters")
     names = tuple(clusters.given) or ("A", "B")
-    if len(names) != 2:
-        message = f"[clusters] has {len(names)}; a simulation is of two clusters"
+    if len(names) < 2:
+        message = f"[clusters] has {names[0]} alone; a simulation is of two or more clusters"
         raise ConfigurationError(message)
     common = dict(top.table("workload").given)
     tables = _tables(top, names)
-    first, second = (
-        _site(clusters.table(name), name, number, common, tables) for number, name in enumerate(names, start=1)
-    )
+    roles = (Role.PRIMARY, Role.SECONDARY) if len(names) == 2 else (Role.NONE,) * len(names)
     model = Model(
-        (first, second),
+        tuple(
+            _site(clusters.table(name), name, number, role, common, tables)
+            for number, (name, role) in enumerate(zip(names, roles, strict=True), start=1)
+        ),
         tables,
         top.time("seconds", 60, SECOND, low=0.001),
         top.time("drain_seconds", 60, SECOND),
         top.whole("seed", 1),
     )
     top.finish()
+    refuse_unconnected(model)
     model.setups()
     _refuse_too_much(model)
     return model
@@ -165,9 +168,10 @@ def _functions(words: Words, names: Sequence[str]) -> dict[str, str]:
     return dict.fromkeys([primary] if alone else names, given)
 
 
-def _site(words: Words, name: str, number: int, common: Mapping[str, Any], tables: Sequence[ModelTable]) -> Site:
+def _site(
+    words: Words, name: str, number: int, usual: Role, common: Mapping[str, Any], tables: Sequence[ModelTable]
+) -> Site:
     """Return a cluster; its workload is the common one with its own entries laid over it."""
-    usual = (Role.PRIMARY, Role.SECONDARY)[number - 1]
     work = Words(f"clusters.{name}.workload", _over(common, words.table("workload").given))
     site = Site(
         name,
@@ -179,11 +183,20 @@ def _site(words: Words, name: str, number: int, common: Mapping[str, Any], table
         words.time("epoch_ms", 100, low=1),
         words.time("checkpoint_ms", 2000, low=1),
         words.time("clock_skew_ms", 0, low=-(10.0**9)),
+        _sources(words),
     )
     if site.checkpoint < site.epoch:
         words.refuse("checkpoint_ms", "at least epoch_ms")
     words.finish()
     return site
+
+
+def _sources(words: Words) -> tuple[str, ...] | None:
+    """Return the clusters that a cluster replicates from; None if that is not said."""
+    given = words.value("replicates_from")
+    if given is not None and not (isinstance(given, list) and all(isinstance(name, str) for name in given)):
+        words.refuse("replicates_from", "a list of names of clusters")
+    return None if given is None else tuple(given)
 
 
 def _link(words: Words) -> Link:

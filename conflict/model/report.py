@@ -4,7 +4,7 @@ The figures of a run, and how far they spread over several seeds. docs/model.md 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,14 +13,13 @@ import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Bool, Decisions, Int64, OperationKind
 from conflict.model.binlogs import bytes_by_type
-from conflict.model.configuration import Model
 from conflict.model.figures import counters_of, final_decisions, outcome_counts
 from conflict.model.kernels.world import NEVER, Loss
-from conflict.model.run import Simulated, simulate
+from conflict.model.run import Simulated
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Interval", "figures_of", "intervals_of", "run_seeds"]
+__all__ = ["Figures", "Interval", "figures_of", "intervals_of", "quantiles"]
 
 Figures = dict[str, Any]  # by name: a number, or figures
 Float64 = npt.NDArray[np.float64]
@@ -35,34 +34,6 @@ class Interval:
     median: float
     low: float
     high: float
-
-
-def run_seeds(
-    model: Model,
-    seeds: int,
-    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
-    keep: Callable[[Simulated], None] = lambda run: None,
-) -> list[Figures]:
-    """
-    Simulate with several seeds, from the model's on; return the figures of each.
-
-    Args:
-        model: What to simulate.
-        seeds: How many.
-        progress: Called with the name of the stage, what is done, and what there is to do.
-        keep: Called with the first run.
-    """
-    found = []
-    for number in range(seeds):
-
-        def show(done: int, total: int, before: int = number) -> None:
-            progress("simulating", before * total + done, seeds * total)
-
-        run = simulate(model, model.seed + number, show)
-        if not number:
-            keep(run)
-        found.append(figures_of(run))
-    return found
 
 
 def intervals_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -106,14 +77,8 @@ def _users_decisions(run: Simulated) -> Decisions:
     return Decisions(**{name: getattr(decisions, name)[run.loaded :] for name in names})
 
 
-def own_changes(run: Simulated, side: int) -> slice:
-    """Return the changes that a cluster's users made, without those that loaded the tables."""
-    first = run.world.changes.begin[side] + (run.loaded if side == 0 else 0)
-    return slice(first, int(run.world.site[side]["stop"]))
-
-
 def _users(run: Simulated, side: int) -> Figures:
-    totals, mine = run.world.totals[side], own_changes(run, side)
+    totals, mine = run.world.totals[side], run.own_changes(side)
     tables = run.world.key_table[run.world.changes.rows["key"][mine]]
     return {
         "changes_by_table": {
@@ -130,7 +95,7 @@ def _users(run: Simulated, side: int) -> Figures:
 
 
 def _losses(run: Simulated, side: int, rejected: int) -> Figures:
-    loss = run.world.made.loss[own_changes(run, side)]
+    loss = run.world.made.loss[run.own_changes(side)]
     return {
         "rejected": int(np.count_nonzero(loss == Loss.REJECTED)),
         "overwritten": int(np.count_nonzero(loss == Loss.OVERWRITTEN)),
@@ -142,7 +107,7 @@ def _lost_transactions(run: Simulated) -> list[int]:
     """Return how many transactions of each cluster had a change rejected."""
     found = []
     for side in range(2):
-        mine = own_changes(run, side)
+        mine = run.own_changes(side)
         rejected = run.world.made.loss[mine] == Loss.REJECTED
         found.append(len(np.unique(run.world.made.transaction[mine][rejected])))
     return found
@@ -193,7 +158,7 @@ def _epochs(run: Simulated, side: int) -> Figures:
         "logged_bytes": int(epochs["bytes"].sum()),
         "applied_without_trace": int(np.count_nonzero(~mine["traced"])),
         "never_applied": len(epochs) - len(applied),
-        "behind_ms": _quantiles((applied["applied"] - applied["closed"]) / MILLISECOND),
+        "behind_ms": quantiles((applied["applied"] - applied["closed"]) / MILLISECOND),
     }
 
 
@@ -203,7 +168,7 @@ def _window(run: Simulated, side: int) -> Figures:
 
     `back` is how long they were not known to have arrived: the window of the functions by epoch.
     """
-    changes, epochs = run.world.made.at[own_changes(run, side)], _user_epochs(run, side)
+    changes, epochs = run.world.made.at[run.own_changes(side)], _user_epochs(run, side)
     places = np.searchsorted(epochs["closed"], changes, "right")  # an epoch holds what was committed before it ends
     found = places < len(epochs)
     changes, mine = changes[found], epochs[places[found]]
@@ -220,7 +185,7 @@ def _window(run: Simulated, side: int) -> Figures:
         "queue": mean(mine["begun"] - mine["arrived"]),
         "apply": mean(mine["applied"] - mine["begun"]),
         "mean": mean(mine["applied"] - changes),
-        **_quantiles((mine["applied"] - changes) / MILLISECOND),
+        **quantiles((mine["applied"] - changes) / MILLISECOND),
         "back": mean((mine["back"] - changes)[back]),
     }
 
@@ -241,13 +206,14 @@ def _common(run: Simulated) -> Figures:
         "different_by_table": {
             table.name: int(np.count_nonzero(tables == number)) for number, table in enumerate(run.model.tables)
         },
-        "stale_ms": _quantiles(run.world.stale[: int(state["stale"])] / MILLISECOND),
+        "stale_ms": quantiles(run.world.stale[: int(state["stale"])] / MILLISECOND),
         "share_of_time_different": differed / elapsed,
         "rows_different_on_average": row_time / elapsed,
     }
 
 
-def _quantiles(values: Float64) -> Figures:
+def quantiles(values: Float64) -> Figures:
+    """Return the quantiles of some values; 0 if there are none."""
     if not len(values):
         return dict.fromkeys(QUANTILES, 0.0)
     found = np.quantile(values, list(QUANTILES.values()))

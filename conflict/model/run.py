@@ -54,7 +54,20 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
 
-__all__ = ["Simulated", "simulate"]
+__all__ = [
+    "CLOCK_START",
+    "LOADING_EPOCHS",
+    "SLICES",
+    "Simulated",
+    "draw_all",
+    "intentions_of",
+    "intervals_of",
+    "joined",
+    "latencies",
+    "loading_of",
+    "settings_of",
+    "simulate",
+]
 
 LOADED_PER_TRANSACTION = 1000
 LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back
@@ -85,6 +98,11 @@ class Simulated:
     key_offsets: Int64
     quiet: bool
 
+    def own_changes(self, side: int) -> slice:
+        """Return the changes that a cluster's users made, without those that loaded the tables."""
+        first = self.world.changes.begin[side] + (self.loaded if side == 0 else 0)
+        return slice(first, int(self.world.site[side]["stop"]))
+
 
 def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lambda done, total: None) -> Simulated:
     """
@@ -100,7 +118,7 @@ def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lam
     """
     start = LOADING_EPOCHS * max(site.epoch for site in model.sites)
     space = KeySpace([table.records for table in model.tables], [table.columns for table in model.tables])
-    drawn = [draw(site.workload, space, model.duration, seed, side) for side, site in enumerate(model.sites)]
+    drawn = draw_all(model, space, seed, start)
     scale = 1
     while True:
         world, offsets, loaded = _world(model, seed, start, drawn, scale)
@@ -138,10 +156,10 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
         for number, table in enumerate(model.tables)
     ]
     offsets = np.concatenate([[0], np.cumsum(spaces)]).astype(np.int64)
-    loading = _loading(model.tables)
+    loading = loading_of(model.tables)
     loaded = len(loading.kind)
-    intentions = [_intentions(each, offsets, start) for each in drawn]
-    intentions[0] = _joined(_intentions(loading, offsets, 0), intentions[0])
+    intentions = [intentions_of(each, offsets, start) for each in drawn]
+    intentions[0] = joined(intentions_of(loading, offsets, 0), intentions[0])
     changes = _changes([int((each.kind != Wish.READ).sum()) for each in intentions])
     shortest = min(site.epoch for site in model.sites)
     ticks = -(-(start + model.duration + model.drain) // shortest) + 2
@@ -151,12 +169,12 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
     longest = max(len(each.start) for each in intentions) + 1
     tables = np.array([[_table(*each) for each in zip(model.tables, one.setups, strict=True)] for one in clusters])
     world = World(
-        settings=np.array([_settings(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
+        settings=np.array([settings_of(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
         tables=tables.reshape(2, -1),
         intentions=(intentions[0], intentions[1]),
-        latency=np.array([_latency(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
-        outages=_intervals([site.link.outages for site in model.sites], start),
-        stops=_intervals([site.applier.stops for site in model.sites], start),
+        latency=np.array([latencies(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
+        outages=_both(intervals_of([site.link.outages for site in model.sites], start)),
+        stops=_both(intervals_of([site.applier.stops for site in model.sites], start)),
         rules=rules_of(clusters),
         key_table=key_table,
         changes=changes,
@@ -180,7 +198,7 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
     return world, offsets, loaded
 
 
-def _loading(tables: Sequence[ModelTable]) -> Drawn:
+def loading_of(tables: Sequence[ModelTable]) -> Drawn:
     """Return the transactions that insert the rows that tables hold at first, at time 0."""
     table = np.repeat(np.arange(len(tables)), [each.records for each in tables])
     key = np.concatenate([np.arange(each.records) for each in tables])
@@ -192,14 +210,14 @@ def _loading(tables: Sequence[ModelTable]) -> Drawn:
     return Drawn(np.zeros(count, np.int64), sizes, kinds, table, key, np.zeros(len(key), np.uint64))
 
 
-def _intentions(drawn: Drawn, offsets: Int64, start: int) -> Intentions:
+def intentions_of(drawn: Drawn, offsets: Int64, start: int) -> Intentions:
     """Return what users want in the form that compiled code reads, from the moment on at which they begin."""
     first = np.concatenate([[0], np.cumsum(drawn.sizes)]).astype(np.int64)
     key = (offsets[drawn.table] + drawn.key).astype(np.int32)
     return Intentions(drawn.start + start, first, drawn.kind.astype(np.int8), key, drawn.writes)
 
 
-def _joined(first: Intentions, second: Intentions) -> Intentions:
+def joined(first: Intentions, second: Intentions) -> Intentions:
     """Return one list of transactions after another."""
     return Intentions(
         np.concatenate([first.start, second.start]),
@@ -268,11 +286,10 @@ def _sites(changes: Changes) -> Records:
     return sites
 
 
-def _settings(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
-    """Return what does not change of a cluster; its epochs begin at a random time, before everything else."""
+def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
+    """Return what does not change of a cluster."""
     found, work = np.zeros((), SETTINGS), site.workload
-    chance = stream(seed, side, Purpose.PHASE)
-    found["phase"], found["first_checkpoint"] = -int(chance.random() * site.epoch), 1000 * (side + 1)
+    found["phase"], found["first_checkpoint"] = _phase(site, seed, side), 1000 * (side + 1)
     found["epoch"], found["checkpoint"], found["skew"] = site.epoch, site.checkpoint, CLOCK_START + site.skew
     found["bandwidth"] = site.link.bandwidth
     found["per_epoch"], found["per_row"] = site.applier.per_epoch, site.applier.per_row
@@ -282,6 +299,19 @@ def _settings(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.ND
         setup.function is not None and setup.function.spec.transactional for setup in cluster.setups
     )
     return found
+
+
+def draw_all(model: Model, space: KeySpace, seed: int, start: int) -> list[Drawn]:
+    """Draw what the users of each cluster want; they begin at `start`."""
+    opened = [(start - _phase(site, seed, side)) % site.epoch for side, site in enumerate(model.sites)]
+    return [
+        draw(site.workload, space, model.duration, seed, side, opened[side]) for side, site in enumerate(model.sites)
+    ]
+
+
+def _phase(site: Site, seed: int, side: int) -> int:
+    """Return when the first epoch of a cluster begins: at a random time, before everything else."""
+    return -int(stream(seed, side, Purpose.PHASE).random() * site.epoch)
 
 
 def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
@@ -306,7 +336,7 @@ def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
     return found
 
 
-def _latency(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
+def latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
     """Return how long each epoch of a cluster would travel. Shape (ticks,)."""
     latency: Latency = site.link.latency
     chance = stream(seed, side, Purpose.LATENCY)
@@ -316,15 +346,19 @@ def _latency(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
         drawn = latency.middle * np.exp(latency.spread * chance.standard_normal(ticks))
     elif latency.kind == "trace":
         moments, each = np.array(latency.trace).T
-        closed = np.arange(1, ticks + 1) * site.epoch - start
+        closed = _phase(site, seed, side) + np.arange(1, ticks + 1) * site.epoch - start
         drawn = each[np.maximum(np.searchsorted(moments, closed, "right") - 1, 0)]
     else:
         drawn = np.full(ticks, latency.middle)
     return np.maximum(np.rint(drawn), 0).astype(np.int64)
 
 
-def _intervals(spans: Sequence[Sequence[Span]], start: int) -> tuple[Intervals, Intervals]:
-    """Return spans of both clusters as starts and ends, in order."""
+def intervals_of(spans: Sequence[Sequence[Span]], start: int) -> list[Intervals]:
+    """Return spans of each cluster as starts and ends, in order."""
     arrays = [np.array(sorted(each), np.int64).reshape(-1, 2) + start for each in spans]
-    first, second = ((each[:, 0].copy(), each[:, 1].copy()) for each in arrays)
+    return [(each[:, 0].copy(), each[:, 1].copy()) for each in arrays]
+
+
+def _both(intervals: Sequence[Intervals]) -> tuple[Intervals, Intervals]:
+    first, second = intervals
     return first, second

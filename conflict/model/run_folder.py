@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,19 @@ import numpy as np
 from conflict.errors import ConfigurationError
 from conflict.grid.beside import new_folder, remove_left_over
 from conflict.model.binlogs import write_binlogs
-from conflict.model.configuration import DATABASE
+from conflict.model.configuration import DATABASE, Model
 from conflict.model.logged_rows import applies_of, logged_epochs
 from conflict.model.run import Simulated
 
-__all__ = ["RUN_FILE", "check_run_folder", "run_folder", "write_run"]
+__all__ = [
+    "RUN_FILE",
+    "applied_entry",
+    "check_run_folder",
+    "run_folder",
+    "stopped_entry",
+    "write_documents",
+    "write_run",
+]
 
 RUN_FILE = "run.toml"
 _SCHEMA, _UNFINISHED = "schema.sql", "incomplete"
@@ -83,22 +91,40 @@ def write_run(
         schedule: Whether the run file says when the epochs were applied that left no trace in the binlogs.
     """
     files = write_binlogs(run, folder, progress)
-    (folder / _SCHEMA).write_text("".join(table.definition + "\n" for table in run.model.tables), "utf-8")
-    lines = [f"{_FIRST_LINE}{run.seed}.", *_configuration(run, files), *(_schedule(run) if schedule else ())]
+    write_documents(run.model, run.seed, files, _schedule(run) if schedule else (), folder)
+
+
+def write_documents(
+    model: Model, seed: int, files: Mapping[str, Sequence[str]], schedule: Iterable[str], folder: Path
+) -> None:
+    """
+    Write definitions and run file for the binlogs of a simulation.
+
+    Args:
+        model: What was simulated.
+        seed: With which seed.
+        files: The binlogs of each cluster, relative to `folder`.
+        schedule: The lines of the schedule.
+        folder: Where they go.
+    """
+    (folder / _SCHEMA).write_text("".join(table.definition + "\n" for table in model.tables), "utf-8")
+    lines = [f"{_FIRST_LINE}{seed}.", *_configuration(model, files), *schedule]
     (folder / RUN_FILE).write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def _configuration(run: Simulated, files: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _configuration(model: Model, files: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield f'schema = "{_SCHEMA}"'
     yield f'database = "{DATABASE}"'
     yield 'start = "empty"'
-    for site in run.model.sites:
+    for site in model.sites:
         yield f"\n[clusters.{json.dumps(site.name)}]"
         yield f"server_id = {site.server_id}"
         yield f"binlogs = {json.dumps(files[site.name])}"
         yield f'role = "{site.role}"'
-    for table in run.model.tables:
-        for site in run.model.sites:
+        if site.replicates_from is not None:
+            yield f"replicates_from = {json.dumps(site.replicates_from)}"
+    for table in model.tables:
+        for site in model.sites:
             yield "\n[[ndb_replication]]"
             yield f'db = "{DATABASE}"'
             yield f'table_name = "{table.name}"'
@@ -121,15 +147,25 @@ def _schedule(run: Simulated) -> Iterator[str]:
             yield from _applied(site.name, int(foreign[done]), own, int(state["stop_epoch"]))
             done += 1
         if done < len(foreign):
-            yield "\n[[schedule.stopped]]"
-            yield f'applier = "{site.name}"'
-            yield f"after_epoch = {int(foreign[done - 1]) if done else 0}"
+            yield from stopped_entry(site.name, int(foreign[done - 1]) if done else 0)
 
 
 def _applied(applier: str, epoch: int, own: np.ndarray, during: int) -> Iterator[str]:
     """Yield an entry for an epoch that was applied in an own epoch; it counts from the last logged one until then."""
     before = int(np.searchsorted(own, np.uint64(during), "right"))
+    yield from applied_entry(applier, epoch, int(own[before - 1]) if before else 0)
+
+
+def applied_entry(applier: str, epoch: int, after: int) -> Iterator[str]:
+    """Yield the lines that say after which own epoch an applier applied one of its source."""
     yield "\n[[schedule.applied]]"
     yield f'applier = "{applier}"'
     yield f"epoch = {epoch}"
-    yield f"after_epoch = {int(own[before - 1]) if before else 0}"
+    yield f"after_epoch = {after}"
+
+
+def stopped_entry(applier: str, after: int) -> Iterator[str]:
+    """Yield the lines that say after which epoch of its source an applier applied nothing more."""
+    yield "\n[[schedule.stopped]]"
+    yield f'applier = "{applier}"'
+    yield f"after_epoch = {after}"

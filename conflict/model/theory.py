@@ -62,13 +62,20 @@ def predictions(model: Model, found: Mapping[str, Any]) -> list[Predicted]:
     Args:
         model: What was simulated.
         found: Its figures, as intervals.
+
+    Returns:
+        The closed forms; none of more than two clusters, none if nothing changed, and none if epochs were never
+        applied: then the windows are not known.
     """
+    if not model.is_pair or any(site["epochs"]["never_applied"].high for site in found["clusters"].values()):
+        return []
     setups, predicted = model.setups(), list[Predicted]()
     for site, other in (model.sites, reversed(model.sites)):
         mine, theirs = found["clusters"][site.name], found["clusters"][other.name]
         for number, (table, setup) in enumerate(zip(model.tables, setups[site.name].values(), strict=True)):
             function = setup.function
-            if function is None or not table.records or not _is_plain(number, site, other):
+            changed = all(each["changes_by_table"][table.name].median for each in (mine, theirs))
+            if function is None or not changed or not _is_plain(number, site, other):
                 continue
             seconds = model.duration / SECOND
             here, there = (each["changes_by_table"][table.name].median / seconds for each in (mine, theirs))

@@ -22,7 +22,7 @@ from conflict.history.model import Transaction
 from conflict.model.clocks import EpochClock
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Numbers", "learnt_workload", "short_name"]
+__all__ = ["Numbers", "done_by", "learnt_workload", "short_name"]
 
 Shares = npt.NDArray[np.float64]
 MOST_SLOTS = 2000  # in which rates are counted
@@ -64,17 +64,18 @@ def learnt_workload(
         clock: When its epochs were.
         users: The transactions of its users.
         numbers: The tables.
-        begin: When they began, by its clock.
+        begin: When the epoch began in which they began, by its clock.
         seconds: How long they worked.
     """
     there = _existence(epochs, clock, numbers, begin)
     done, wanted, sizes = _counts(users, numbers)
-    # Slots as short as an epoch, because users wait when their cluster does.
-    slot_seconds = max(clock.epoch / SECOND, seconds / MOST_SLOTS)
-    slots = np.zeros(math.ceil(seconds / slot_seconds))
+    # Slots are epochs, because users wait when their cluster does; in long logs, several.
+    slot = clock.epoch * math.ceil(seconds * SECOND / MOST_SLOTS / clock.epoch)
+    slot_seconds = slot / SECOND
+    slots = np.zeros(math.ceil(seconds / slot_seconds) + 1)
     for transaction in users:
-        slot = int((clock.time(transaction.epoch) - begin) / SECOND / slot_seconds)
-        slots[min(max(slot, 0), len(slots) - 1)] += 1
+        number = (clock.time(transaction.epoch) - begin) // slot
+        slots[min(max(number, 0), len(slots) - 1)] += 1
     wishes, weights, present = _wishes(done, wanted, there, numbers)
     fits, fails = _chances(wishes, present, numbers)
     tried = _sizes(sizes, fits, fails)
@@ -82,6 +83,7 @@ def learnt_workload(
     return {
         "transactions_per_second": [round(float(count) / slot_seconds * scale, 3) for count in slots],
         "slot_seconds": slot_seconds,
+        "slots": "epochs",
         "rowspertransaction": {str(size): round(float(weight), 3) for size, weight in tried.items() if weight},
         **_listed_wishes(wishes, _stays(users, numbers)),
         "insertkeys": {short_name(name): "own" if each.grows else "any" for name, each in numbers.items()},
@@ -135,6 +137,11 @@ def _counts(
             done[change.table, _WISHES[change.operation]] += 1
             wanted[change.table][numbers[change.table].row[change.key]] += 1
     return done, wanted, sizes
+
+
+def done_by(users: Sequence[Transaction], numbers: Mapping[str, Numbers]) -> dict[tuple[str, str], int]:
+    """Return how often users did what, by the name of the table without its database."""
+    return {(short_name(table), wish): count for (table, wish), count in _counts(users, numbers)[0].items()}
 
 
 def _stays(users: Sequence[Transaction], numbers: Mapping[str, Numbers]) -> float:

@@ -136,6 +136,7 @@ class Workload:
         rates: Transactions per second, in time slots of equal length; they repeat.
         shapes: What a transaction consists of.
         slot: Length of a time slot, in microseconds.
+        by_epochs: Whether the first slot begins with the epoch that is open when users begin, and not with them.
         keys: Which rows are wanted, by table; uniform where left out.
         columns: Data columns that an update sets; 0 is all of them, as an ORM does.
         column_sets: By table, sets of columns (bits) that updates set, with weights; in place of `columns`.
@@ -151,6 +152,7 @@ class Workload:
     rates: tuple[float, ...]
     shapes: Shapes
     slot: int = SECOND
+    by_epochs: bool = False
     keys: Mapping[int, KeyChoice] = attrs.field(factory=dict)
     columns: int = 0
     column_sets: Mapping[int, tuple[tuple[int, float], ...]] = attrs.field(factory=dict)
@@ -193,13 +195,15 @@ class KeySpace:
     Attributes:
         records: Rows that each table holds at first.
         columns: Data columns of each.
+        clusters: How many clusters share them.
     """
 
     records: Sequence[int]
     columns: Sequence[int]
+    clusters: int = 2
 
 
-def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: int) -> Drawn:
+def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: int, opened: int = 0) -> Drawn:
     """
     Draw what the users of a cluster want.
 
@@ -209,9 +213,10 @@ def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: i
         duration: How long, in microseconds.
         seed: Of the run.
         side: Number of the cluster.
+        opened: How long its epoch has been open when users begin.
     """
     chance = {purpose: stream(seed, side, purpose) for purpose in Purpose}
-    start = _times(workload, duration, chance[Purpose.TIMES])
+    start = _times(workload, duration, opened if workload.by_epochs else 0, chance[Purpose.TIMES])
     sizes, kind, table = workload.shapes.draw(chance, len(start))
     if workload.operations:
         kept = int(np.searchsorted(np.cumsum(sizes), workload.operations, "right"))
@@ -224,10 +229,11 @@ def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: i
         choice = workload.keys.get(number, Uniform())
         inserts = workload.inserts.get(number, InsertKeys.OWN)
         ranks = choice.ranks(chance[Purpose.KEYS], len(mine), max(records, 1))
-        own = _own_half(ranks, workload.affinity, records, side, chance[Purpose.KEYS])
+        share = (tables.clusters, side)
+        own = _own_part(ranks, workload.affinity, records, share, chance[Purpose.KEYS])
         newest = isinstance(choice, Latest)
         key[mine] = (
-            own if inserts is InsertKeys.ANY else _with_new(own, kind[mine], records, side, inserts, newest=newest)
+            own if inserts is InsertKeys.ANY else _with_new(own, kind[mine], records, share, inserts, newest=newest)
         )
         writes[mine] = _column_sets(workload, number, tables.columns[number], len(mine), chance[Purpose.COLUMNS])
     return Drawn(start, sizes, kind, table, key, writes | RESOLVE_BIT)
@@ -241,33 +247,47 @@ def _weighted(chance: np.random.Generator, weights: Mapping[int, float], count: 
     return numbers[drawn_by_weight(chance, np.array(list(weights.values()), np.float64), count)]
 
 
-def _times(workload: Workload, duration: int, chance: np.random.Generator) -> Int64:
-    """Return when transactions start: in each slot a Poisson number of them, at any time in it."""
-    slots = -(-duration // workload.slot)
+def _times(workload: Workload, duration: int, begun: int, chance: np.random.Generator) -> Int64:
+    """
+    Return when transactions start: in each slot a Poisson number of them, at any time in it.
+
+    The first slot has gone on for a time `begun`.
+    """
+    slots = -(-(duration + begun) // workload.slot)
     rates = np.resize(np.array(workload.rates, np.float64), slots)
     counts = chance.poisson(rates * workload.slot / SECOND)
     begins = np.repeat(np.arange(slots) * workload.slot, counts)
-    times = np.sort(begins + (chance.random(len(begins)) * workload.slot).astype(np.int64))
-    return times[times < duration]
+    times = np.sort(begins + (chance.random(len(begins)) * workload.slot).astype(np.int64)) - begun
+    return times[(times >= 0) & (times < duration)]
 
 
-def _with_new(ranks: Int64, kind: Int8, records: int, side: int, inserts: InsertKeys, *, newest: bool) -> Int64:
-    """Return the rows that wishes want: inserts take new keys; with `newest`, ranks count from the newest row back."""
+def _with_new(
+    ranks: Int64, kind: Int8, records: int, share: tuple[int, int], inserts: InsertKeys, *, newest: bool
+) -> Int64:
+    """
+    Return the rows that wishes want: inserts take new keys; with `newest`, ranks count from the newest row back.
+
+    `share` is how many clusters there are, and the number of this one: of new rows, every second or third is its own.
+    """
+    clusters, side = share
     inserted = kind == Wish.INSERT
     earlier = np.cumsum(inserted) - inserted  # inserts of this cluster before each wish
     shared = inserts is InsertKeys.SHARED
     if newest:
-        last = records - 1 + (earlier if shared else np.maximum(2 * earlier - 1 + side, 0))
+        last = records - 1 + (earlier if shared else np.maximum(clusters * (earlier - 1) + side + 1, 0))
         ranks = np.maximum(last - ranks, 0)
-    return np.where(inserted, records + (earlier if shared else 2 * earlier + side), ranks)
+    return np.where(inserted, records + (earlier if shared else clusters * earlier + side), ranks)
 
 
-def _own_half(ranks: Int64, affinity: float, records: int, side: int, chance: np.random.Generator) -> Int64:
-    """Move a share of the ranks to the cluster's own half of the rows: every second row."""
-    if not affinity or records < 2:
+def _own_part(
+    ranks: Int64, affinity: float, records: int, share: tuple[int, int], chance: np.random.Generator
+) -> Int64:
+    """Move ranks, as often as `affinity` says, to the cluster's own part of the rows: of two clusters, every second."""
+    clusters, side = share
+    if not affinity or records < clusters:
         return ranks
     own: Bool = chance.random(len(ranks)) < affinity
-    moved = ranks - ranks % 2 + side
+    moved = ranks - ranks % clusters + side
     return np.where(own, np.where(moved < records, moved, side), ranks)
 
 

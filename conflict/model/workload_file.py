@@ -47,6 +47,7 @@ def workload_of(words: Words, tables: Sequence[ModelTable]) -> Workload:
         rates=_rates(words),
         shapes=_shapes(words, numbers),
         slot=words.time("slot_seconds", 1, SECOND, low=0.001),
+        by_epochs=words.text("slots", "users", ("users", "epochs")) == "epochs",
         keys=_keys(words, numbers),
         columns=0 if columns == "all" else columns,
         column_sets=_column_sets(words, numbers),

@@ -49,12 +49,12 @@ def simulate_part(document: Figures, source: str) -> Part:
 
 
 def _asked(document: Figures) -> dict[str, str]:
-    seeds = document["seeds"]
-    names = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    seeds, names = document["seeds"], list(document["intervals"]["clusters"])
+    which = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     return {
-        "question": "What becomes of this workload on two clusters?",
-        "clusters": ", ".join(document["intervals"]["clusters"]),
-        "simulated": f"{document['seconds']:g} s of users' work; {names}",
+        "question": f"What becomes of this workload on {'two' if len(names) == 2 else len(names)} clusters?",
+        "clusters": ", ".join(names),
+        "simulated": f"{document['seconds']:g} s of users' work; {which}",
     }
 
 
@@ -70,12 +70,13 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
         f"{shown(median(each['overwritten'] for each in sums))} overwritten."
     )
     windows = {name: site["window_ms"] for name, site in found["clusters"].items()}
-    took = (
-        f"{shown(each['mean']['median'])} ms from {name} to the other cluster "
+    took = [
+        f"{shown(each['mean']['median'])} ms from {name} to the {'other' if len(windows) == 2 else 'next'} cluster "
         f"(99 % at most {shown(each['p99']['median'])} ms)"
         for name, each in windows.items()
-    )
-    yield f"A change took {' and '.join(took)}."
+        if each["max"]["high"]
+    ]
+    yield f"A change took {' and '.join(took)}." if took else "No change reached another cluster."
     different, share_of_time = found["rows_that_end_different"], found["share_of_time_different"]["median"]
     ends = f"{_interval(different)} rows end different" if different["high"] else "no row ends different"
     average = shown(found["rows_different_on_average"]["median"])
@@ -120,9 +121,9 @@ def _matrix(found: Figures, runs: int) -> Table:
                 site = site[name]  # noqa: PLW2901  # the walk down to the figure
             cells.append(_interval(site))
         rows.append([words, *cells])
-    return Table(
-        "Both clusters", ("", *sites), rows, note="The median of all runs, and the extremes." if runs > 1 else "1 run."
-    )
+    title = "Both clusters" if len(sites) == 2 else "All clusters"
+    note = "The median of all runs, and the extremes." if runs > 1 else "1 run."
+    return Table(title, ("", *sites), rows, note=note)
 
 
 def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
@@ -136,7 +137,7 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
     yield Chart("lost-updates", "Lost updates", Form.STACKED, data, "changes (median)" if len(runs) > 1 else "changes")
     columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
     data = pa.table({"changes of": names, **columns})
-    title = "Conflict window: how long changes take to the other cluster"
+    title = "Conflict window: how long changes take to the next cluster"
     yield Chart("conflict-window", title, Form.STACKED, data, "ms, on average")
     data = pa.table(
         {
@@ -154,7 +155,7 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
 
 
 def _bytes(found: Figures) -> dict[str, float]:
-    """Return bytes of row events of both clusters by binlog type, where the document has them."""
+    """Return bytes of row events of all clusters by binlog type, where the document has them."""
     sizes = [site.get("row_event_bytes", {}) for site in found["clusters"].values()]
     return {name: sum(each[name]["median"] for each in sizes) for name in sizes[0]}
 

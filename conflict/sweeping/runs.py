@@ -17,8 +17,7 @@ import attrs
 
 from conflict.grid.folder import Folder
 from conflict.model.model_file import parse_model
-from conflict.model.report import figures_of
-from conflict.model.run import simulate
+from conflict.model.runs import all_figures, run_model
 
 __all__ = ["RUNS", "Run", "finish"]
 
@@ -48,12 +47,12 @@ class Run:
         return f"{RUNS}/{hashlib.sha256(whole.encode()).hexdigest()[:32]}.json"
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of a run that is finished; see `conflict.model.report.figures_of`."""
+        """Return the figures of a run that is finished; see `conflict.model.runs.all_figures`."""
         figures: dict[str, Any] = self.folder.read_json(self.path)["figures"]
         return figures
 
 
 def finish(run: Run) -> None:
     """Simulate a run and write its file."""
-    figures = figures_of(simulate(parse_model(run.model), run.seed))
+    figures = all_figures(run_model(parse_model(run.model), run.seed))
     run.folder.write_json(run.path, {"model": run.model, "seed": run.seed, "figures": figures})

@@ -1,5 +1,5 @@
 """
-`ndb-conflict simulate`: what becomes of a workload on two clusters, before anyone deploys it.
+`ndb-conflict simulate`: what becomes of a workload on two clusters or more, before anyone deploys it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 
 if TYPE_CHECKING:
-    from conflict.model.run import Simulated
+    from conflict.model.runs import AnyRun
 
 __all__ = ["simulate"]
 
@@ -34,15 +34,13 @@ def simulate(
     ] = None,
     write_binlogs: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for the binlogs of both clusters in the first run, with a run file and the schedule."
-        ),
+        typer.Option(help="Folder for the binlogs of all clusters in the first run, with a run file and the schedule."),
     ] = None,
     json_file: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
     """
-    Simulate two clusters that replicate to each other: conflicts, lost updates, stale rows, the conflict window.
+    Simulate clusters that replicate to each other: conflicts, lost updates, stale rows, the conflict window.
 
     Example: ndb-conflict simulate model.toml --seeds 20
 
@@ -51,7 +49,7 @@ def simulate(
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
     from conflict.model.model_file import load_model
-    from conflict.model.report import run_seeds
+    from conflict.model.runs import run_seeds
 
     check_output(json_file, [model_file], force=force)
     binlogs = out.with_name(f"{out.name}-binlogs") if out is not None and write_binlogs is None else write_binlogs
@@ -62,7 +60,7 @@ def simulate(
     with compilation_is_said(), progress_bars() as progress:
         contradicted = False
 
-        def keep(run: Simulated) -> None:
+        def keep(run: AnyRun) -> None:
             nonlocal contradicted
             contradicted = _keep(run, out, binlogs, progress, force=force)
 
@@ -86,19 +84,20 @@ def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, 
 
 
 def _keep(
-    run: Simulated, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
+    run: AnyRun, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
 ) -> bool:
     """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
     import conflict.pipeline
     from conflict.compatibility.deployment import Policy
     from conflict.config.run_file import load_run_file
-    from conflict.model.run_folder import RUN_FILE, run_folder, write_run
+    from conflict.model.run_folder import RUN_FILE, run_folder
+    from conflict.model.runs import write_any
     from conflict.runs.options import ResolveOptions
 
     if binlogs is None:
         return False
     with run_folder(binlogs, replace=force) as folder:
-        write_run(run, folder, lambda done, total: progress("writing binlogs", done, total))
+        write_any(run, folder, lambda done, total: progress("writing binlogs", done, total))
     if out is None:
         return False
     made = load_run_file(binlogs / RUN_FILE)

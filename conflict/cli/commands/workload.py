@@ -41,6 +41,7 @@ def workload(
 
     Example: ndb-conflict workload london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out model.toml
     """
+    from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_learnt
     from conflict.model.learning import learn, read_logs, scaled
     from conflict.model.model_text import model_text
@@ -48,7 +49,9 @@ def workload(
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     check_output(out, loaded.inputs, force=force)
-    document = scaled(learn(read_logs(loaded.configuration)), scale)
+    logs = read_logs(loaded.configuration)
+    with compilation_is_said():
+        document = scaled(learn(logs), scale)
     with staged_file(out) as file:
         file.write(model_text(document).encode())
     print_learnt(console, document, str(out))

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from conflict.cli.views.tables import counted, table_of
 from conflict.model.configuration import Model
+from conflict.model.connections import followers_of
 from conflict.model.report import Interval, intervals_of
 from conflict.model.theory import predictions
 from conflict.rules.decision import Cause
@@ -54,6 +55,7 @@ _WINDOW = {
     "  longest": "max",
     "until known to have arrived": "back",
 }
+_EVERYWHERE = {"median": "p50", "99 %": "p99", "longest": "max"}
 _ALWAYS = {"transactions", "changes", "received", "conflicts", "rejected", "overwritten", "mean"}
 
 
@@ -72,13 +74,33 @@ def print_simulation(console: Console, model: Model, runs: Sequence[Mapping[str,
     console.print(table_of("What users did, and what they lost", [""], _headings(names, runs), _rows(_USERS, users)))
     appliers = {name: found["clusters"][name]["applier"] for name in names}
     console.print(table_of("What the appliers did", [""], _headings(names, runs), _rows(_APPLIER, appliers)))
-    ways = [f"{name} → {other}" for name, other in zip(names, reversed(names), strict=True)]
-    windows = {name: found["clusters"][name]["window_ms"] for name in names}
-    title = "How long changes took to reach the other cluster, ms"
-    console.print(table_of(title, ["on average"], _headings(ways, runs), _rows(_WINDOW, windows)))
+    _print_windows(console, model, found, runs)
     _print_bytes(console, found, names, runs)
     _print_predictions(console, model, found)
     _print_common(console, model, found, runs)
+
+
+def _print_windows(console: Console, model: Model, found: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
+    """Print how long changes of each cluster took to the next one, and, of more than two, to all others."""
+    next_to = [followers_of(model, side) for side in range(len(model.sites))]
+    names = [site.name for site in model.sites]
+    ways = {
+        f"{name} → {', '.join(names[each] for each in others)}": _measured(found["clusters"][name]["window_ms"])
+        for name, others in zip(names, next_to, strict=True)
+        if others
+    }
+    title = f"How long changes took to reach the {'other' if model.is_pair else 'next'} cluster, ms"
+    console.print(table_of(title, ["on average"], _headings(list(ways), runs), _rows(_WINDOW, ways)))
+    everywhere = {name: found["clusters"][name].get("everywhere_ms", {}) for name in names}
+    rows = _rows(_EVERYWHERE, {name: each for name, each in everywhere.items() if each and each["max"].high})
+    if rows:
+        reached = [name for name, each in everywhere.items() if each and each["max"].high]
+        console.print(table_of("How long until all clusters had them, ms", [""], _headings(reached, runs), rows))
+
+
+def _measured(window: Mapping[str, Interval]) -> Mapping[str, Interval]:
+    """Return a conflict window, or nothing if no change arrived."""
+    return window if window["max"].high else {}
 
 
 def _headings(names: Sequence[str], runs: Sequence[object]) -> list[str]:
@@ -112,13 +134,16 @@ def _figure(value: float) -> str:
 def _print_bytes(
     console: Console, found: Mapping[str, Any], names: Sequence[str], runs: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Print how long the log of each cluster gets in every format."""
-    sizes = {name: found["clusters"][name]["row_event_bytes"] for name in names}
+    """Print how long the log of each cluster gets in every format, where that was counted."""
+    sizes = {name: found["clusters"][name].get("row_event_bytes", {}) for name in names}
+    if not any(sizes.values()):
+        return
     lines = {
         f"{each.number} {each.name}": str(each.number) for each in BINLOG_TYPES if str(each.number) in sizes[names[0]]
     }
     title = "Bytes of row events, those of the applier among them, had all tables this binlog type"
-    console.print(table_of(title, ["binlog type"], _headings(names, runs), _rows(lines, sizes)))
+    if rows := _rows(lines, sizes):
+        console.print(table_of(title, ["binlog type"], _headings(names, runs), rows))
 
 
 def _print_predictions(console: Console, model: Model, found: Mapping[str, Any]) -> None:
@@ -135,17 +160,18 @@ def _print_predictions(console: Console, model: Model, found: Mapping[str, Any])
 
 
 def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
-    stale = found["stale_ms"]
-    console.print(
-        f"A row that differed did so for {_shown(stale['p50'])} ms in the median, "
-        f"{_shown(stale['p99'])} ms at 99 %, {_shown(stale['max'])} ms at most."
-    )
+    stale, different = found["stale_ms"], found["rows_that_end_different"]
+    if stale["max"].high:
+        console.print(
+            f"A row that differed did so for {_shown(stale['p50'])} ms in the median, "
+            f"{_shown(stale['p99'])} ms at 99 %, {_shown(stale['max'])} ms at most"
+            f"{', but for those that end different' if different.high else ''}."
+        )
     share = found["share_of_time_different"]
     console.print(
         f"The clusters differed for {100 * share.median:.1f} % of the time, "
         f"in {_shown(found['rows_different_on_average'])} rows on average."
     )
-    different = found["rows_that_end_different"]
     if not different.high:
         console.print("At the end no row differs.")
     else:

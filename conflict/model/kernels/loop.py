@@ -17,7 +17,7 @@ from conflict.model.kernels.appliers import apply_epoch
 from conflict.model.kernels.users import commit_transaction, epoch_number, read_rows
 from conflict.model.kernels.world import NEVER
 
-__all__ = ["End", "run_until"]
+__all__ = ["End", "outside", "run_until"]
 
 
 class End(IntEnum):
@@ -160,7 +160,7 @@ def _end_transaction(side, number, now, world):
 
 
 @njit(inline="always")
-def _outside(time, intervals):
+def outside(time, intervals):
     """Return the first time from `time` on that is in none of some intervals."""
     starts, ends = intervals
     for number in range(len(starts)):
@@ -180,10 +180,10 @@ def _close_epoch(side, now, world):
         epoch["queue_start"], epoch["queue_stop"] = site["queue_start"], tail
         epoch["closed"], epoch["bytes"] = now, site["bytes"]
         epoch["begun"], epoch["applied"], epoch["back"] = NEVER, NEVER, NEVER
-        leaves = _outside(max(now, site["sent_at"]), world.outages[side])
+        leaves = outside(max(now, site["sent_at"]), world.outages[side])
         transmission = site["bytes"] * 1_000_000 // setting["bandwidth"] if setting["bandwidth"] else 0
         site["sent_at"] = leaves + transmission
-        arrives = _outside(site["sent_at"] + world.latency[side, site["tick"]], world.outages[side])
+        arrives = outside(site["sent_at"] + world.latency[side, site["tick"]], world.outages[side])
         epoch["arrived"] = site["last_arrival"] = max(site["last_arrival"], arrives)
         site["logged"] += 1
     else:
@@ -209,5 +209,5 @@ def _plan_apply(here, sites, epochs, settings, stops):
         return
     epoch = epochs[there, site["next_foreign"]]
     rows = epoch["last"] - epoch["first"] + epoch["queue_stop"] - epoch["queue_start"]
-    site["begun"] = _outside(max(epoch["arrived"], site["free_at"]), stops[here])
+    site["begun"] = outside(max(epoch["arrived"], site["free_at"]), stops[here])
     site["apply_at"] = site["begun"] + setting["per_epoch"] + setting["per_row"] * rows

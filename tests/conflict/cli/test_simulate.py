@@ -95,3 +95,50 @@ def test_a_workload_learnt_from_binlogs_is_simulated(tmp_path: Path) -> None:
     code, output = invoke("simulate", learnt, "--seeds", 2)
     assert code == 0
     assert "row in conflict" in output
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
+    file = tmp_path / "ring.toml"
+    clusters = "".join(f'[clusters.{name}]\nreplicates_from = ["{source}"]\n' for name, source in ("AC", "BA", "CB"))
+    work = "[workload]\ntransactions_per_second = 100\n"
+    file.write_text(f'seconds = 2\nfunction = "NDB$MAX(x)"\nrecordcount = 10\n{work}{clusters}')
+    return file
+
+
+def test_a_ring_of_three(ring: Path, tmp_path: Path) -> None:
+    """Its figures, its result, and the report of it."""
+    figures, out = tmp_path / "ring.json", tmp_path / "out"
+    code, output = invoke("simulate", ring, "--out", out, "--json", figures)
+    assert code == 0
+    for text in ("A → B", "C → A", "How long until all clusters had them", "to reach the next cluster"):
+        assert text in output
+    document = json.loads(figures.read_text())
+    applier = document["runs"][0]["clusters"]["B"]["applier"]
+    counters = json.loads((out / "counters.json").read_text())
+    assert counters["B"]["Ndb_conflict_fn_max"] == applier["conflicts"] > 0
+    assert document["closed_form"] == []
+    assert invoke("report", figures, "--out", tmp_path / "r.html")[0] == 0
+    assert "on 3 clusters" in (tmp_path / "r.html").read_text()
+
+
+def test_a_sweep_over_rings(ring: Path, tmp_path: Path) -> None:
+    """Its points are simulated as any others."""
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(f'model = "{ring.name}"\nseeds = 1\n[grid]\nrecordcount = [5, 50]\n')
+    code, output = invoke("sweep", sweep, "--out", tmp_path / "swept")
+    assert code == 0, output
+
+
+def test_no_figure_where_there_is_nothing_to_measure(tmp_path: Path) -> None:
+    """No closed form and no window of changes that never arrived, and no number that is none."""
+    file, figures = tmp_path / "model.toml", tmp_path / "figures.json"
+    common = 'seconds = 1\ndrain_seconds = 1\nfunction = "NDB$EPOCH()"\nrecordcount = 50\n'
+    for rate, outage in ((0, "[]"), (200, "[[0, 100]]")):
+        work = f"[workload]\ntransactions_per_second = {rate}\n"
+        file.write_text(f"{common}{work}[clusters.A.link]\noutages = {outage}\n[clusters.B]\n")
+        code, output = invoke("simulate", file, "--json", figures, "--force")
+        assert code == 0
+        assert "closed form" not in output
+        assert "in all: the conflict window" in output
+        assert "NaN" not in figures.read_text()

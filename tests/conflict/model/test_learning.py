@@ -10,13 +10,17 @@ import attrs
 import pytest
 
 from conflict.conformance.case import ConflictCase
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.model import Transaction
 from conflict.model.clocks import EpochClock
 from conflict.model.learning import learn, read_logs, scaled
 from conflict.model.model_file import parse_model
 from conflict.model.model_text import model_text
-from conflict.model.report import figures_of, run_seeds
+from conflict.model.report import figures_of
 from conflict.model.run import simulate
+from conflict.model.runs import run_seeds
 from conflict.model.wishes import _sizes
+from ndb_formats.events.rows_event import Operation
 from tests.corpora import RECORDINGS
 
 CASES = ["live_2_epoch_type8", "live_3_epoch2_trans_type7"]
@@ -90,3 +94,37 @@ def test_sizes_of_transactions_that_were_tried() -> None:
     assert _sizes({1: 500, 2: 250}, 0.5, 0.0) == {1: 0, 2: pytest.approx(1000)}
     # Each wish fails its transaction with a chance of one fifth, and else does something: 64 of 100 are seen.
     assert _sizes({2: 64}, 0.8, 0.2) == {1: pytest.approx(0), 2: pytest.approx(100)}
+
+
+def test_epochs_that_last_longer_than_they_should() -> None:
+    """Each took 103 ms by the host's clock, and the server stood still for an hour once: epochs last 103 ms."""
+    numbers = [(high << 32) | low for high in range(5, 10) for low in range(20)]
+    logged = [10**15 + 103_000 * place + 7 + (3_600_000_000 if place >= 50 else 0) for place in range(len(numbers))]
+    epochs = [BinlogEpoch(number, (), (), (), committed=at) for number, at in zip(numbers, logged, strict=True)]
+    clock = EpochClock.of_log(epochs)
+    assert (clock.epoch, clock.checkpoint) == (103_000, 2_060_000)
+    assert clock.ended(numbers[60]) == logged[60]
+
+
+def test_a_log_that_tells_seconds_has_its_numbers_alone() -> None:
+    """As of servers without Gtid events."""
+    epochs = [BinlogEpoch((5 << 32) | low, (), (), (), committed=10**15 + low // 10 * 10**6) for low in range(20)]
+    clock = EpochClock.of_log(epochs)
+    assert clock.epoch == 100_000
+    assert clock.ended(epochs[3].number) == clock.time(epochs[4].number)
+
+
+def test_users_change_as_much_as_they_did(learnt: tuple[ConflictCase, dict[str, Any]]) -> None:
+    """Over some runs with other seeds than those that fitted it, by 3 % at most."""
+    case, document = learnt
+    logs = read_logs(case.configuration())
+    runs = run_seeds(parse_model(document), 10)
+    for log in logs:
+        users = itertools.dropwhile(only_inserts, log.transactions())  # what only inserts at first loads the tables
+        recorded = sum(len(each.changes) for each in users)
+        simulated = sum(run["clusters"][log.name]["changes"] for run in runs) / len(runs)
+        assert simulated == pytest.approx(recorded, rel=0.03)
+
+
+def only_inserts(transaction: Transaction) -> bool:
+    return all(change.operation is Operation.WRITE_ROW for change in transaction.changes)

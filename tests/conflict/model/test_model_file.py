@@ -65,7 +65,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"preset": "banks"}, "preset 'banks' is not known; give one of bank, inventory"),
     ({"second": 3}, "second is not known here; known are"),
     ({"seconds": 0}, "seconds is 0; give a number from 0.001"),
-    ({"clusters": {"A": {}}}, "[clusters] has 1; a simulation is of two clusters"),
+    ({"clusters": {"A": {}}}, "[clusters] has A alone; a simulation is of two or more clusters"),
     ({"clusters": 3}, "clusters is 3; give a table"),
     ({"tables": [{"name": "t"}, {"name": "t"}]}, "give each table a name of its own"),
     ({"seconds": 10**6}, "that makes 200,000,000 transactions, and 50,000,000 are the most; simulate fewer seconds"),

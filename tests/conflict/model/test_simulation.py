@@ -12,7 +12,7 @@ from conflict.errors import ConfigurationError
 from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site
 from conflict.model.figures import counters_of, decided
 from conflict.model.kernels.world import Loss, Stamp, Wish
-from conflict.model.report import figures_of, own_changes
+from conflict.model.report import figures_of
 from conflict.model.run import Simulated, simulate
 from conflict.model.workload import Listed, Mix, Workload
 from conflict.rules.decision import Verdict
@@ -67,7 +67,7 @@ def test_all_changes_of_an_outage_are_in_conflict() -> None:
     hot = Workload((50.0,), Listed((((Wish.UPDATE, 0),),), (1.0,)))
     run = simulate(model("NDB$EPOCH()", site("A", hot, link=link), site("B", hot), records=1), 1)
     found = figures_of(run)["clusters"]
-    mine, theirs = (run.world.made.at[own_changes(run, side)] for side in (0, 1))
+    mine, theirs = (run.world.made.at[run.own_changes(side)] for side in (0, 1))
     after = int((theirs > mine[0]).sum())  # those that A applies after its own first change
     assert after <= found["A"]["applier"]["conflicts"] <= found["B"]["changes"]
     assert found["A"]["applier"]["conflicts"] == found["B"]["rejected"] == found["A"]["applier"]["row_in_conflict"]
@@ -83,7 +83,7 @@ def test_without_a_function_both_sides_overwrite_each_other() -> None:
     assert found["rows_that_end_different"] == 1
     # Of each cluster, the last change is the one that stood when the other cluster's changes came.
     for side in (0, 1):
-        loss = run.world.made.loss[own_changes(run, side)]
+        loss = run.world.made.loss[run.own_changes(side)]
         assert (loss == Loss.OVERWRITTEN).nonzero()[0].tolist() == [len(loss) - 1]
 
 
@@ -167,7 +167,7 @@ def test_every_change_is_kept_or_lost_for_a_reason(seed: int) -> None:
     """A change is lost as rejected exactly if its decision says so, and each is decided at most once."""
     run = simulate(random_model(seed), seed)
     for side, each in enumerate(run.model.sites):
-        rejected = int((run.world.made.loss[own_changes(run, side)] == Loss.REJECTED).sum())
+        rejected = int((run.world.made.loss[run.own_changes(side)] == Loss.REJECTED).sum())
         other = run.model.sites[1 - side].name
         said = [one for one in decided(run) if one.applier == other and one.verdict is Verdict.REJECTED]
         sent = run.world.work.log.entries[: int(run.world.run[0]["sent"])]

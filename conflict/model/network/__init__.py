@@ -1,0 +1,3 @@
+"""
+More than two clusters in simulated time: the appliers are those of the reference engine.
+"""
