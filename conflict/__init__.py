@@ -12,7 +12,7 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     conflict.explain(result, table="shop.orders", key="id=5")       # why a row ended as it did
 
-    conflict.check("run.toml")                  # what will be refused, before any of it; needs no binlog
+    conflict.check("run.toml")                  # what servers will refuse; needs no binlog
 
     conflict.compare("run.toml")                # the same changes under other functions and formats
 

@@ -174,7 +174,7 @@ def check(
     if run is None:
         loaded = draft_check(additions, *files)
     elif additions != Additions() or any(files):
-        message = "a run file says itself what the other arguments say; give it alone"
+        message = "a run file has entries for the other arguments; give it alone"
         raise ConfigurationError(message)
     else:
         loaded = run if isinstance(run, RunFile) else load_run_file(run, binlogs=False)
@@ -192,7 +192,7 @@ def _run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:
     if not runs:
         return draft_run(paths, additions, Path("run.toml")).run
     if len(runs) > 1 or paths or additions != Additions():
-        message = "a run file says itself what is said of bare binlogs; give it alone"
+        message = "a run file has entries for the arguments of bare binlogs; give it alone"
         raise ConfigurationError(message)
     return runs[0]
 

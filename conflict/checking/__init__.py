@@ -1,3 +1,3 @@
 """
-What a configuration will do, before any change is made: rules over definitions, rows of ndb_replication and settings.
+What a configuration will do, without a server: rules over definitions, rows of ndb_replication and settings.
 """

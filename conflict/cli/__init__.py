@@ -1,6 +1,6 @@
 """
 The command line, one module per command.
 
-A new command is a module with one typer function, named in `conflict.cli.app.COMMANDS`. What it needs besides its
-options it imports when it runs, so that its help is there at once.
+A new command is a module with one typer function, named in `conflict.cli.app.COMMANDS`. The function imports the code
+that it calls when it runs, so that `--help` is fast.
 """

@@ -26,7 +26,7 @@ COMMANDS = {
     ),
     "compare": (
         "conflict.cli.commands.compare:compare",
-        "Compare what other functions and formats make of it.",
+        "Try other functions and formats on the same changes.",
     ),
     "explain": (
         "conflict.cli.commands.explain:explain",
@@ -78,25 +78,25 @@ COMMANDS = {
     ),
     "sweep": (
         "conflict.cli.commands.sweep:sweep",
-        "Simulate a grid of models, and find borders in it.",
+        "Simulate a grid of models, and find where a limit lies.",
     ),
     "report": (
         "conflict.cli.commands.report:report",
-        "Write results as one HTML page to hand on.",
+        "Write results as one HTML page.",
     ),
     "diverge": (
         "conflict.cli.commands.diverge:diverge",
-        "Search for the shortest way in which clusters differ.",
+        "Search for the shortest way to make clusters differ.",
     ),
     "conformance": (
         "conflict.cli.commands.conformance:conformance",
-        "Judge an engine by recordings of real clusters.",
+        "Compare an engine with recordings of real clusters.",
     ),
 }
 
 app = typer.Typer(
     cls=group_of(COMMANDS),
-    help="Show what MySQL NDB Cluster logs of a change, and what happens when changes of two clusters meet.",
+    help="Show how MySQL NDB Cluster logs changes, and what happens when changes of two clusters conflict.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -70,7 +70,7 @@ FunctionOption = Annotated[
 ]
 PolicyOption = Annotated[
     Policy,
-    typer.Option(help="Allow the functions that the manual allows with a binlog type, or all that get what they need."),
+    typer.Option(help="Allow functions as the manual does for a binlog type, or all that get the columns they need."),
 ]
 InexactKeysOption = Annotated[
     bool,
@@ -83,7 +83,7 @@ UnpackedOption = Annotated[
         "--unpacked-mib",
         min=1,
         max=1 << 20,
-        help="What a compressed transaction may unpack to, in MiB; 256 by default.",
+        help="Largest size of an unpacked transaction, in MiB; 256 by default.",
         show_default=False,
     ),
 ]

@@ -26,8 +26,8 @@ class ExitCode(IntEnum):
 
 
 MEANINGS = {
-    ExitCode.DONE: "done, and nothing to object",
-    ExitCode.CONTRADICTED: "what was asked is contradicted: a finding is an error, or a recording differs",
+    ExitCode.DONE: "done, without warnings",
+    ExitCode.CONTRADICTED: "done, but contradicted: by the binlogs, a finding, a recording or a schedule",
     ExitCode.REFUSED: "the input is refused: usage, a file, a setting, a definition, a function; nothing was written",
     ExitCode.CUT_SHORT: "input or output ends too early: a binlog that cannot be read to its end, a closed pipe",
     ExitCode.WARNED: "done, with warnings and nothing worse",

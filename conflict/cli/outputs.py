@@ -39,7 +39,7 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
         return
     check_target(target, (file for file in inputs if file is not None), force=force, folder=False)
     if not target.parent.is_dir():
-        message = f"{target}: there is no folder {target.parent}; make it first"
+        message = f"{target}: there is no folder {target.parent}; create it first"
         raise ConfigurationError(message)
 
 

@@ -97,7 +97,7 @@ def load_sources(
 
     if len(sources) == 1 and sources[0].suffix == ".toml":
         if additions != Additions():
-            message = f"{sources[0]} is a run file, which says itself what options say of bare binlogs; change it there"
+            message = f"{sources[0]} is a run file, which has entries for the options of bare binlogs; change it there"
             raise ConfigurationError(message)
         return load_run(sources[0], functions, inexact_keys=inexact_keys)
     draft = draft_run(sources, additions, Path("run.toml"))

@@ -1,9 +1,9 @@
 """
 `run.toml`: the file that describes a run.
 
-    schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them; needless for tables that
+    schema = "schema.sql"          # CREATE TABLE of every table, also of exceptions tables; not needed for tables that
                                    # the binlogs create, or describe (binlog_row_metadata=FULL)
-    schema_at = "start"            # whether it says how tables stand at the "start" or the "end" of the binlogs
+    schema_at = "start"            # whether it describes the tables at the "start" or the "end" of the binlogs
     database = "shop"              # of tables that schema.sql does not qualify
     charset = "utf8mb4"            # of tables that declare none
     start = "empty"                # tables were empty before the binlogs; or "middle"; else the binlogs show it
@@ -17,7 +17,7 @@
     ndb_log_transaction_id = "ON"  # if known; the _TRANS functions need it
     rows = ["a/rows.sql"]          # rows that its tables held before the binlogs: a dump, or .csv, .parquet per table
     rows_epoch = 4294967297        # the own epoch after which they were read; by default before the first one
-    rows_of = "B"                  # or: the rows of the other cluster stand for this one's
+    rows_of = "B"                  # or: the rows of the other cluster are also those of this one
     replicates_from = ["B"]        # with more than two clusters: those whose binlogs its applier applies
     ignore_server_ids = { B = [3] } # IGNORE_SERVER_IDS of the channel from a source
     schema = "schema-a.sql"        # if its tables differ from those of the other cluster

@@ -1,5 +1,5 @@
 """
-Judges the engines and the binlog reader by recordings of real clusters.
+Compares the engines and the binlog reader with recordings of real clusters.
 
 A case's schema, replication rows, options and steps are input; its expected results are only compared.
 """

@@ -1,10 +1,10 @@
 """
-Which answers to the questions that binlogs leave open agree with a recording, all taken together.
+Finds one set of answers to all questions that the binlogs leave open, such that the result agrees with a recording.
 
 An open question is the place of an epoch that left no trace, whether it was applied at all, or whether the applier was
 restarted. The answers are chosen so that counters, exceptions rows with their numbers, and the stop are those of the
-recording; and they must go with each other: in the order of one applier, and in the order of causes of both. If there
-are such answers, the result is what it would have been with them; whatever else differs is then a contradiction.
+recording. They must be consistent: in the order of one applier, and in the order of cause and effect of both. If there
+are such answers, the result is made with them; any other difference is then a contradiction.
 """
 
 from __future__ import annotations

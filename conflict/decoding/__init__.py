@@ -1,3 +1,3 @@
 """
-Row changes of binlog files as files of other programs. What the command `decode` does.
+Row changes of binlog files as JSON lines, CSV and Parquet. Computes docs/decode.md.
 """

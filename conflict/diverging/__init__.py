@@ -1,3 +1,3 @@
 """
-Exhaustive search of small scopes for the shortest schedule that parts two clusters.
+Exhaustive search of small scopes for the shortest schedule after which two clusters differ. Computes docs/diverge.md.
 """

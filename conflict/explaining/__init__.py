@@ -1,3 +1,3 @@
 """
-Why rows ended as they did: the story of a row over its clusters, told from a result and the binlogs.
+Why rows ended as they did: the story of a row on all clusters, from a result and the binlogs.
 """

@@ -1,11 +1,11 @@
 """
-Rows that are older than the log, before something tells what they are.
+Rows that are older than the log, until the log shows their state.
 
-A decision on such a row can depend on what it is. So every state is tried that the row may have, and the states remain
-whose effect on the row is the one that the applier's binlog shows. If they lead to one decision, it is decided. Else
-these are its candidates, as with the decisions of `conflict.reference.open_decisions`; the first one is counted.
+A decision on such a row can depend on its state. So the engine tries every state that the row may have, and keeps those
+whose effect on the row is the one in the applier's binlog. If they all lead to the same decision, that is the decision.
+Else they give its candidates, as with the decisions of `conflict.reference.open_decisions`; the first one is counted.
 
-An epoch that the other cluster made before its log starts holds operations that are not known. What it did is taken
+The operations of an epoch that the other cluster committed before its log starts are not known. Their effects are read
 from the applier's binlog.
 """
 

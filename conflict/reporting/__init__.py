@@ -1,1 +1,1 @@
-"""One HTML page that shows results to others: what was asked, the answer, figures, tables. docs/report.md."""
+"""One HTML page that shows results to others: the question, the answer, figures, tables. docs/report.md."""

@@ -1,1 +1,1 @@
-"""A grid of simulations: what changes when latency, functions, formats, rates and outages do. docs/sweep.md."""
+"""A grid of simulations over latency, functions, formats, rates and outages. Computes docs/sweep.md."""

@@ -2,7 +2,7 @@
 The register of tables for the row walker: the kinds of rows events there are, and the widths of their columns.
 
 It grows while a file is read: the walker stops at a Table_map event or a kind of rows event that is not registered,
-and continues when it has been added here. The walker reads all of it as arrays.
+and continues when it has been added here. The walker reads the register as arrays.
 """
 
 from __future__ import annotations

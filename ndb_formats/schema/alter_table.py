@@ -1,5 +1,5 @@
 """
-ALTER TABLE: the definition that it makes of another one.
+ALTER TABLE: derives the new definition of a table from the old one.
 
 Source: MySQL manual, "ALTER TABLE Statement" and "Online Operations with ALTER TABLE in NDB Cluster".
 """

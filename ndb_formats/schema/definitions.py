@@ -1,5 +1,5 @@
 """
-The definitions of tables while a log goes on: what each statement in it makes of them.
+The definitions of tables over the time of a log: how each statement in it changes them.
 
 Source: MySQL manual, "Data Definition Statements".
 """

@@ -8,5 +8,5 @@ Binlog files: from row changes, from the events of another file, and in another 
     rewriting           a file to the same changes in another format
     round_trip          a file to itself, each event decoded and encoded
 
-No module here opens a file: the caller gives what is written to.
+No module here opens a file: the caller passes the stream to write to.
 """

@@ -81,7 +81,7 @@ def _run_of(
     if run_file is None:
         return draft_check(additions, variables, config_ini)
     if additions != Additions() or variables or config_ini:
-        message = f"{run_file} is a run file, which says itself what the options say; change it there"
+        message = f"{run_file} is a run file, which has entries for these options; change it there"
         raise ConfigurationError(message)
     return load_run_file(run_file.absolute(), binlogs=False)
 

@@ -38,11 +38,11 @@ def compare(
     sources: SourcesArgument,
     functions: Annotated[
         str,
-        typer.Option(help="Functions with commas between them, as NDB$MAX(x),NDB$EPOCH()@london,LAST_COMMIT."),
+        typer.Option(help="Functions, separated by commas: NDB$MAX(x),NDB$EPOCH()@london,LAST_COMMIT."),
     ] = "",
-    formats: Annotated[str, typer.Option(help="Binlog types to try besides the one in the log, as 3,9.")] = "",
+    formats: Annotated[str, typer.Option(help="Binlog types to try besides the one in the log: 3,9.")] = "",
     prefer: Annotated[
-        str, typer.Option(help="What counts for the order, the most important first.")
+        str, typer.Option(help="The order of the functions: the most important criterion first.")
     ] = "lost-updates,divergence,traffic",
     engine: Annotated[CompareEngine, typer.Option(help="The engine; auto chooses as resolve does.")] = (
         CompareEngine.AUTO
@@ -59,7 +59,7 @@ def compare(
     force: ForceOption = False,
 ) -> None:
     """
-    Compare what conflict functions and formats would have made of the same changes.
+    Compare what other conflict functions and formats would have done with the same changes.
 
     Example: ndb-conflict compare run.toml --functions 'NDB$MAX(version),NDB$EPOCH(),LAST_COMMIT' --formats 3,9
     """

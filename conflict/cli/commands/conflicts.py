@@ -27,7 +27,9 @@ def conflicts(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="DATETIME", help="Leave out what committed before that moment, UTC unless it says else."),
+        typer.Option(
+            metavar="DATETIME", help="Leave out changes that committed before this time; UTC without an offset."
+        ),
     ] = None,
     top: Annotated[
         int | None, typer.Option(min=1, help="Rows of each table; 20 by default with --by, else 5.", show_default=False)
@@ -65,11 +67,11 @@ def _moment(text: str) -> datetime:
     Return a moment in UTC; without an offset it is in UTC already.
 
     Raises:
-        ConfigurationError: The text is no date and time.
+        ConfigurationError: The text is not a date and time.
     """
     try:
         given = datetime.fromisoformat(text)
     except ValueError:
-        message = f"--since {text}: no date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
+        message = f"--since {text}: not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
         raise ConfigurationError(message) from None
     return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)

@@ -23,11 +23,12 @@ def conformance(
     json_file: JsonOption = None,
     force: ForceOption = False,
     without_steps: Annotated[
-        bool, typer.Option("--without-steps", help="Leave out what the steps of a recording tell of the schedule.")
+        bool,
+        typer.Option("--without-steps", help="Ignore the recorded steps: take the schedule from the binlogs alone."),
     ] = False,
 ) -> None:
     """
-    Judge an engine by the recordings of real clusters in a folder.
+    Compare an engine with the recordings of real clusters in a folder.
 
     Example: ndb-conflict conformance tests/recordings/conflict --engine reference
     """

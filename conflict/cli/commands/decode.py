@@ -167,7 +167,7 @@ def _seconds(moment: str | None, zone: str) -> int | None:
     try:
         parsed = datetime.fromisoformat(moment)
     except ValueError:
-        message = f"{moment} is no date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
+        message = f"{moment} is not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
         raise ConfigurationError(message) from None
     if parsed.tzinfo is None:
         parsed = parsed.replace(tzinfo=_zone(zone))

@@ -31,7 +31,7 @@ def diverge(
     epochs: Annotated[
         int | None, typer.Option(help="In how many epochs of each cluster users commit at most.", min=1)
     ] = None,
-    outages: Annotated[int, typer.Option(help="How often an applier is set back to the start at most.", min=0)] = 0,
+    outages: Annotated[int, typer.Option(help="How often an applier restarts from the first epoch.", min=0)] = 0,
     values: Annotated[Values, typer.Option(help="What updates set the resolve column to.")] = Values.VERSION,
     find: Annotated[list[Goal] | None, typer.Option(help="What to look for; can be repeated. All by default.")] = None,
     limit: Annotated[int | None, typer.Option(help="After how many states to give up.", min=1)] = None,

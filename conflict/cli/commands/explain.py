@@ -26,15 +26,13 @@ def explain(
         str | None, typer.Option(metavar="KEY", help="Primary key of the row: 5, or 'a=1, b=two' with several columns.")
     ] = None,
     transaction: Annotated[
-        int | None, typer.Option(metavar="ID", min=0, help="Tell of the transaction with that id, not of a row.")
+        int | None, typer.Option(metavar="ID", min=0, help="Explain the transaction with this id, not a row.")
     ] = None,
     exception: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Tell of the N-th exceptions row; with --table, of that table."),
+        typer.Option(metavar="N", min=1, help="Explain the N-th exceptions row; with --table, of that table."),
     ] = None,
-    differences: Annotated[
-        bool, typer.Option("--differences", help="Tell what parted each row that ends different.")
-    ] = False,
+    differences: Annotated[bool, typer.Option("--differences", help="Explain every row that ends different.")] = False,
     top: Annotated[int, typer.Option(min=1, help="Rows to print with --differences.")] = 20,
     json_file: JsonOption = None,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the events, as Parquet.")] = None,

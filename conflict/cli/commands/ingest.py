@@ -42,7 +42,7 @@ def ingest(
     """
     Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
 
-    Into an existing History, read what the binlogs have grown by; finish it first if an ingest was interrupted.
+    Into an existing History, read only what is new in the binlogs; after an interruption, continue.
 
     Example: ndb-conflict ingest run.toml --out history
     """
@@ -61,9 +61,9 @@ def ingest(
 def _print_ingested(ingested: Ingested, out: Path) -> None:
     manifest = ingested.manifest
     if ingested.read:
-        console.print(f"Read {_segments(ingested.read)}; {ingested.there:,} were there already.")
+        console.print(f"Read {_segments(ingested.read)}; {ingested.there:,} were in the History already.")
     else:
-        console.print(f"Nothing new; {_segments(ingested.there)} were there already.")
+        console.print(f"Nothing new; {_segments(ingested.there)} were in the History already.")
     for name, segments in manifest.segments.items():
         epochs = f"epochs {segments[0].first_epoch} to {segments[-1].last_epoch}" if segments else "no epochs"
         console.print(f"{name}: {sum(segment.changes for segment in segments):,} row changes of its own, {epochs}")

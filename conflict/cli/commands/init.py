@@ -36,7 +36,7 @@ def init(
     force: ForceOption = False,
 ) -> None:
     """
-    Write the run file that amounts to bare binlogs, with comments on what to check.
+    Write the run file for bare binlogs, with comments on what to check.
 
     Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$EPOCH2_TRANS()' --primary london
     """

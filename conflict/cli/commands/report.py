@@ -33,7 +33,7 @@ def report(
     force: ForceOption = False,
 ) -> None:
     """
-    Write results as one HTML page: what was asked, the answer, figures, tables. It loads nothing from elsewhere.
+    Write results as one HTML page: the question, the answer, figures, tables. It needs no network.
 
     Example: ndb-conflict report build/demo build/compare --out report.html
     """

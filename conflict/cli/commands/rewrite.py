@@ -44,7 +44,7 @@ def rewrite(
     force: ForceOption = False,
 ) -> None:
     """
-    Write the changes of binlog files in another format, and say which changes the log does not hold enough of.
+    Write the changes of binlog files in another format, and say which changes the log has too few columns for.
 
     Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --schema schema.sql --out minimal
     """

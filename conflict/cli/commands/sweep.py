@@ -30,15 +30,15 @@ class SweepEngine(StrEnum):
 
 def sweep(
     sweep_file: Annotated[Path, typer.Argument(help="The grid (TOML).", exists=True, dir_okay=False)],
-    out: Annotated[Path, typer.Option(help="Folder of the sweep; what is finished in it is not simulated again.")],
+    out: Annotated[Path, typer.Option(help="Folder of the sweep; its finished runs are not simulated again.")],
     model: Annotated[
         Path | None, typer.Option(help="The model, in place of that of the file.", exists=True, dir_okay=False)
     ] = None,
     find: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="Find where this holds, as 'lost_updates == 0'.")
+        str | None, typer.Option(metavar="CONDITION", help="Find the border of this condition: 'lost_updates == 0'.")
     ] = None,
-    over: Annotated[str | None, typer.Option(metavar="AXIS", help="The axis to look along, as latency_ms.")] = None,
-    within: Annotated[float | None, typer.Option(help="How near to the border the search goes.", min=0)] = None,
+    over: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the search, such as latency_ms.")] = None,
+    within: Annotated[float | None, typer.Option(help="Distance to the border that is near enough.", min=0)] = None,
     engine: Annotated[
         SweepEngine, typer.Option(help="The engine; auto is spark if the environment asks for it.")
     ] = SweepEngine.AUTO,
@@ -47,7 +47,7 @@ def sweep(
     ] = None,
 ) -> None:
     """
-    Simulate a grid of models: functions, formats, latency, rates, outages, seeds. A stopped sweep goes on.
+    Simulate a grid of models: functions, formats, latency, rates, outages, seeds. A stopped sweep continues.
 
     Example: ndb-conflict sweep sweep.toml --out build/sweep --find 'lost_updates == 0' --over latency_ms
     """

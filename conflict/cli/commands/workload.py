@@ -27,8 +27,8 @@ __all__ = ["workload"]
 
 def workload(
     sources: SourcesArgument,
-    out: Annotated[Path, typer.Option(help="File for what was learnt (TOML), for `simulate`.")],
-    scale: Annotated[float, typer.Option(help="How many times as many transactions as there were.", min=0)] = 1.0,
+    out: Annotated[Path, typer.Option(help="File for the learnt model (TOML), for `simulate`.")],
+    scale: Annotated[float, typer.Option(help="Factor for the rates of transactions.", min=0)] = 1.0,
     inexact_keys: InexactKeysOption = False,
     schema: SchemaOption = None,
     ndb_replication: ReplicationOption = None,
@@ -37,7 +37,7 @@ def workload(
     force: ForceOption = False,
 ) -> None:
     """
-    Learn from the binlogs of two clusters what their users want, and how their epochs travel.
+    Learn a workload from the binlogs of two clusters: what users change, and how long epochs are on their way.
 
     Example: ndb-conflict workload london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out model.toml
     """

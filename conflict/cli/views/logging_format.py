@@ -66,7 +66,7 @@ def _notes(statement: LoggedStatement) -> list[str]:
     messages = dict.fromkeys(message for outcome in statement.outcomes for message in outcome.messages)
     always = [all(message in outcome.messages for outcome in statement.outcomes) for message in messages]
     notes = [_message(message, certain) for message, certain in zip(messages, always, strict=True)]
-    return notes + [f"not told: {escape(question)}" for question in statement.unknown]
+    return notes + [f"not known: {escape(question)}" for question in statement.unknown]
 
 
 def _message(message: LoggingMessage, certain: bool) -> str:

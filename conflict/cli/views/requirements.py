@@ -97,7 +97,7 @@ def print_answer(console: Console, answer: Answer) -> None:
 def print_notes(console: Console, notes: Sequence[str]) -> None:
     """Print notes under a heading; nothing if there are none."""
     if notes:
-        console.print("Good to know:")
+        console.print("Notes:")
     _print_lines(console, notes)
 
 

@@ -226,7 +226,7 @@ def _print_start(console: Console, run: Run) -> None:
         return
     places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in run.starts.items())
     console.print(
-        f"The logs start in the middle, {places}. What older rows were is known once something tells. Final rows are "
+        f"The logs start in the middle, {places}. Older rows are not known until the logs show them. Final rows are "
         "those of which all columns are known; counters start with the logs."
     )
     for name, tables in run.summary.not_known.items():
@@ -261,8 +261,8 @@ def _print_open_questions(console: Console, run: Run) -> None:
         open_outcomes = sum(tally.get("cannot_tell", 0) for tally in tallies)
         if open_outcomes:
             console.print(
-                f"[yellow]Cannot tell:[/yellow] {counted(open_outcomes, 'decision')} of {name}, for want of what older "
-                f"rows held; the candidates are in undecided/applier={name}."
+                f"[yellow]Cannot tell:[/yellow] {counted(open_outcomes, 'decision')} of {name}, because older rows are "
+                f"not known; the candidates are in undecided/applier={name}."
             )
         if undecided > open_outcomes:
             console.print(
@@ -290,11 +290,14 @@ def _print_agreement(console: Console, run: Run) -> None:
     summary = run.summary
     if not summary.compared:
         console.print("[yellow]Nothing is checked:[/yellow] the binlogs show no row change by an applier.")
-    agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
+    agreement = (
+        f"[red]differs in {summary.contradicted:,} of them[/red]"
+        if summary.contradicted
+        else "[green]agrees with all of them[/green]"
+    )
     if summary.compared:
         console.print(
-            f"The binlogs show {counted(summary.compared, 'row change')} by appliers; with those found here "
-            f"{agreement}."
+            f"The binlogs show {counted(summary.compared, 'row change')} by appliers; the result {agreement}."
         )
     if summary.contradicted:
         console.print(_contradictions(summary))

@@ -225,7 +225,7 @@ def print_learnt(console: Console, document: Mapping[str, Any], where: str) -> N
         median, most = trace[len(trace) // 2], trace[-1]
         rows.append([name, _figure(rate), _figure(mean), _figure(cluster["epoch_ms"]), _figure(median), _figure(most)])
     headings = ["transactions per second", "rows each", "epoch, ms", "median travel, ms", "longest, ms"]
-    console.print(table_of("What users want, and how long epochs travel", ["cluster"], headings, rows))
+    console.print(table_of("What users change, and how long epochs are on their way", ["cluster"], headings, rows))
     tables = ", ".join(f"{each['name']} ({each['recordcount']:,} rows at first)" for each in document["tables"])
     console.print(f"{document['seconds']:g} s; {tables}.", highlight=False, markup=False)
     console.print(f"Written to {where}; `ndb-conflict simulate` takes it.", highlight=False, markup=False)

@@ -44,7 +44,7 @@ def print_sweep(console: Console, sweep: Sweep, swept: Swept, search: Search | N
     if stopped:
         console.print(f"[red]In {counted(stopped, 'run')} an applier stopped: see stopped_appliers.[/red]")
     there = swept.runs - swept.new
-    console.print(f"{counted(swept.runs, 'run')}; {there:,} were there, {swept.new:,} are new.", highlight=False)
+    console.print(f"{counted(swept.runs, 'run')}; {there:,} from an earlier sweep, {swept.new:,} new.", highlight=False)
     console.print(f"Results are in {escape(where)}.", highlight=False, soft_wrap=True)
 
 

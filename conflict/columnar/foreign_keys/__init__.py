@@ -1,3 +1,3 @@
 """
-Foreign keys: whether one of them refuses or changes anything, over all buckets.
+Foreign keys, over all buckets: whether one of them stops an applier or changes a row.
 """

@@ -1,10 +1,10 @@
 """
-What rows were before the log starts, as far as the first change or epoch apply of each tells.
+The state of rows before the log starts, as far as the first change or epoch apply of each row shows it.
 
-An own change tells that the row was there, and its before image what it held. Of the first epoch apply with operations
-on a row, every state is tried that the row may have had; those remain whose effect is the one that the applier's binlog
-shows (`conflict.reference.not_known` has the rule). If they lead to one decision, and the row is known after it, the
-first of them is taken. Else the row is left to the reference engine.
+An own change shows that the row existed, and its before image shows the values. For the first epoch apply with
+operations on a row, every state that the row may have had is tried; those remain whose effect is the one in the
+applier's binlog (`conflict.reference.not_known` has the rule). If they lead to one decision, and the row is known after
+it, the first of them is taken. Else the reference engine decides the row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 The form in which compiled code receives its input: named tuples of arrays of records.
 
-A fold accesses rows in no order. So all facts of a row, a change or an epoch apply are in one record, which costs one
-access to memory. A named tuple of many arrays is one argument.
+A fold accesses rows in random order. So all facts of a row, a change or an epoch apply are in one record, which takes
+one access to memory. A named tuple of many arrays is one argument.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
 """
-What a decided bucket writes of the result, and adds to the figures.
+The part of the result that a decided bucket writes, and what it adds to the figures.
 """

@@ -1,3 +1,3 @@
 """
-Which transactions are in conflict: the fixed point of folding all buckets and closing over dependencies.
+Which transactions are in conflict: fold all buckets, add dependent transactions, and repeat until nothing changes.
 """

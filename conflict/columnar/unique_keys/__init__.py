@@ -1,3 +1,3 @@
 """
-Unique keys besides the primary key: which epoch apply makes two rows, in any buckets, have one value.
+Unique keys besides the primary key: which epoch apply gives two rows, in any buckets, the same value.
 """

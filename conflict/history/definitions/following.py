@@ -1,8 +1,8 @@
 """
 Follows the definitions of tables through the binlogs of a run. Computes docs/definitions.md.
 
-The schema says how tables stand at the start, statements in the log change them, and every Table_map event has to agree
-with what is then in force. Where that fails the log ends for us, with what comes before it kept.
+The schema defines the tables at the start, statements in the log change them, and every Table_map event has to agree
+with the definition in force. Where it does not agree, the run stops reading the log, and keeps everything before it.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@ The schedule: when each cluster applied which epoch of another one.
 
 A binlog shows every foreign epoch that changed something. An epoch that changed nothing leaves no trace, and the time
 at which it was applied is only bounded: by its neighbours, because epochs are applied in order; by causality, because
-an epoch that carries news of one of ours was applied after ours was made; and by what is known from other sources
-(`Hint`). These bounds are its `Window`. Here it is placed as early as they allow; what its operations come to
-decides where it belongs inside them (see `conflict.reference.placement`).
+an epoch that reports an own epoch as applied was applied after that own epoch; and by other sources (`Hint`). These
+bounds are its `Window`. This module places it as early as they allow; its operations decide where it belongs inside
+them (see `conflict.reference.placement`).
 
-An untraced epoch apply belongs to the own epoch that is logged next. If an engine finds that it changes something after
-all, because other functions are tried on the same binlogs, its changes travel with that epoch.
+An untraced epoch apply belongs to the own epoch that is logged next. If an engine finds that it does change something,
+because other functions are tried on the same binlogs, its changes are logged in that epoch.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """
 How many bytes the rows of a log take in every format.
 
-`size_rows` goes over the rows that the row walker found. It takes the length of every value, and notes which columns
-have another value than before: the row's *changed columns*. What each format logs of a row depends on its shape, on
-these columns and on what happened to its key; together they are the row's *variant*. A variant names the sets of
-columns whose lengths are added up, and the events that the images go into. The loop stops at a variant that is not
-registered yet.
+`size_rows` goes over the rows that the row walker found. It reads the length of every value, and notes which columns
+have another value than before: the row's *changed columns*. The columns that a format logs depend on the shape of the
+row, on its changed columns and on whether its key changed; together these are the row's *variant*. A variant names the
+sets of columns whose lengths are added up, and the events that hold the images. The loop stops at a variant that is
+not registered yet.
 
-Rows go into events as the server puts them there: a row joins the event before it if that has the same table,
-operation and columns, nothing ends it, and its body stays within ``binlog_row_event_max_size``.
+Rows go into events as the server packs them: a row joins the previous event if that has the same table, operation and
+columns, nothing ends it, and its body stays within ``binlog_row_event_max_size``.
 """
 
 from __future__ import annotations

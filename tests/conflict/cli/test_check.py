@@ -104,7 +104,7 @@ def test_the_quickest_start() -> None:
     ("arguments", "message"),
     [
         ((), "give a run file, or --schema"),
-        ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file, which says itself"),
+        ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file, which has entries for these options"),
         (("--variables", "london"), "--variables london is not understood; give CLUSTER=FILE"),
         (("--schema", EXAMPLE / "schema.sql", "--primary", "C"), "--primary C is no cluster; they are A and B"),
         (
@@ -134,5 +134,5 @@ def test_the_function_for_python() -> None:
         ("NDB-E004", "london", "shop.notes"),
         ("NDB-E004", "paris", "shop.notes"),
     }
-    with pytest.raises(ConfigurationError, match="a run file says itself"):
+    with pytest.raises(ConfigurationError, match="a run file has entries for"):
         conflict.check(EXAMPLE / "run.toml", primary="london")

@@ -72,7 +72,7 @@ def test_what_is_refused(result: Path, tmp_path: Path):
     code, output = invoke("conflicts", tmp_path)
     assert (code, "another version" in output) == (ExitCode.REFUSED, True)
     code, output = invoke("conflicts", result, "--since", "yesterday")
-    assert (code, "--since yesterday: no date and time" in output) == (ExitCode.REFUSED, True)
+    assert (code, "--since yesterday: not a date and time" in output) == (ExitCode.REFUSED, True)
     assert invoke("conflicts", result, "--json", result / "run.json", "--force")[0] == ExitCode.REFUSED
 
 

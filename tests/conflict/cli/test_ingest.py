@@ -26,12 +26,12 @@ def test_ingest_continues_and_resolve_uses_what_was_ingested(tmp_path: Path, spa
     history, demo = tmp_path / "history", tmp_path / "demo"
     first = commits(DEMO / "B.binlog.000001")[5]
     code, output = invoke("ingest", grown(demo, first), "--out", history)
-    assert (code, "Read 2 segments; 0 were there already." in output) == (0, True), output
+    assert (code, "Read 2 segments; 0 were in the History already." in output) == (0, True), output
     code, output = invoke("ingest", grown(demo, None), "--out", history)
-    assert (code, "Read 1 segment; 2 were there already." in output) == (0, True), output
+    assert (code, "Read 1 segment; 2 were in the History already." in output) == (0, True), output
     assert "B: 46 row changes of its own" in output
     code, output = invoke("ingest", demo / "run.toml", "--out", history)
-    assert (code, "Nothing new; 3 segments were there already." in output) == (0, True), output
+    assert (code, "Nothing new; 3 segments were in the History already." in output) == (0, True), output
     for name in "AB":
         (demo / f"{name}.binlog.000001").write_bytes(b"")
     out = tmp_path / "out"

@@ -20,13 +20,13 @@ def test_a_statement_in_every_format() -> None:
 
 
 def test_a_file_with_its_schema_as_json(tmp_path: Path) -> None:
-    """One entry per statement, with outcomes, messages and what is not told."""
+    """One entry per statement, with outcomes, messages and what is not known."""
     schema, file, out = (tmp_path / name for name in ("schema.sql", "statements.sql", "out.json"))
     schema.write_text("CREATE DATABASE d; USE d; CREATE TABLE t (a INT) ENGINE=NDB;")
     file.write_text("USE d;\nINSERT INTO t VALUES (1); DELETE FROM t LIMIT 1;\n")
     code, output = invoke("logging", file, "--schema", schema, "--format", "MIXED", "--json", out)
     assert code == ExitCode.DONE, output
-    assert "3 MIXED: not told: do rows change?" in output
+    assert "3 MIXED: not known: do rows change?" in output
     use, insert, delete = json.loads(out.read_text("utf-8"))["statements"]
     assert [each["statement"] for each in (use, insert, delete)] == [
         "USE d",

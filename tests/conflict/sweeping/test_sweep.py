@@ -65,7 +65,7 @@ def test_the_rows_of_a_sweep(sweep_file: Path, tmp_path: Path) -> None:
     """One per point and seed, with its figures as `simulate` has them, and the model that `simulate` takes."""
     code, output = invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)
     assert code == 0
-    assert "8 runs; 0 were there, 8 are new." in output
+    assert "8 runs; 0 from an earlier sweep, 8 new." in output
     rows = pq.read_table(tmp_path / "out" / RESULTS).to_pylist()
     points = [(row["function"], row["latency_ms"], row["seed"]) for row in rows]
     functions = ("NDB$EPOCH()", "NDB$MAX(x)")
@@ -92,7 +92,9 @@ def test_a_larger_grid_simulates_only_what_is_new(sweep_file: Path, tmp_path: Pa
     sweep_file.write_text(GRID.replace("[0, 200]", "[0]"))
     assert invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[0] == 0
     sweep_file.write_text(GRID)
-    assert "4 were there, 4 are new." in invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[1]
+    assert (
+        "4 from an earlier sweep, 4 new." in invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[1]
+    )
     assert invoke("sweep", sweep_file, "--out", tmp_path / "other", "--workers", 1)[0] == 0
     assert (tmp_path / "out" / RESULTS).read_bytes() == (tmp_path / "other" / RESULTS).read_bytes()
 
