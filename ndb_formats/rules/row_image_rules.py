@@ -26,6 +26,7 @@ from enum import Enum
 from ndb_formats.errors import SettingError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, ordered, updated_columns
+from ndb_formats.schema.serving_key import serving_key
 from ndb_formats.schema.tables import Column, Table
 
 __all__ = [
@@ -67,16 +68,9 @@ def parse_row_image(value: str) -> RowImageRule:
 
 def primary_key_equivalent(table: Table) -> frozenset[int]:
     """Return the ordinals of the columns that identify a row."""
-    for key in (table.primary_key, *table.unique_keys):
-        columns = [table.find(name) for name in key]
-        if key and (key == table.primary_key or all(_whole_and_not_null(column) for column in columns)):
-            return frozenset(table.ordinal(name) for name in key)
-    return frozenset(range(len(table.columns)))
-
-
-def _whole_and_not_null(column: Column | None) -> bool:
-    """Return whether a part of a unique key is a whole column and NOT NULL; None is a part that is an expression."""
-    return column is not None and not column.nullable and column.type not in _BLOBS
+    place = serving_key(table)
+    key = table.unique_keys[place] if not table.primary_key and place is not None else table.primary_key
+    return frozenset(table.ordinal(name) for name in key) or frozenset(range(len(table.columns)))
 
 
 def inserted_columns(table: Table, given: Collection[int]) -> frozenset[int]:

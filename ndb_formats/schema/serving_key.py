@@ -12,29 +12,43 @@ from __future__ import annotations
 
 import attrs
 
-from ndb_formats.schema.tables import Table
+from ndb_formats.schema.tables import BLOB_TYPES, Column, Table
 
-__all__ = ["with_serving_key", "without_serving_key"]
+__all__ = ["serving_key", "with_serving_key", "without_serving_key"]
 
 _NDB = (None, "NDB", "NDBCLUSTER")
 
 
+def serving_key(table: Table) -> int | None:
+    """Return the place of the first unique key of whole NOT NULL columns; None if there is none."""
+    for place, names in enumerate(table.unique_keys):
+        if all(_whole_and_not_null(table.find(name)) for name in names):
+            return place
+    return None
+
+
+def _whole_and_not_null(column: Column | None) -> bool:
+    """
+    Return whether a part of a unique key is a whole column and NOT NULL; None is a part that is an expression.
+
+    A key has only a prefix of a BLOB or TEXT column.
+    """
+    return column is not None and not column.nullable and column.type not in BLOB_TYPES
+
+
 def with_serving_key(table: Table) -> Table:
     """Return an NDB table with a unique key as its primary key, if it declares no primary key and has such a key."""
-    if table.primary_key or table.engine not in _NDB:
+    place = serving_key(table)
+    if table.primary_key or table.engine not in _NDB or place is None:
         return table
-    for place, names in enumerate(table.unique_keys):
-        columns = [table.find(name) for name in names]
-        if all(column is not None and not column.nullable for column in columns):
-            keys, key_names = list(table.unique_keys), list(table.unique_names)
-            return attrs.evolve(
-                table,
-                primary_key=keys.pop(place),
-                serving=key_names.pop(place),
-                unique_keys=tuple(keys),
-                unique_names=tuple(key_names),
-            )
-    return table
+    keys, names = list(table.unique_keys), list(table.unique_names)
+    return attrs.evolve(
+        table,
+        primary_key=keys.pop(place),
+        serving=names.pop(place),
+        unique_keys=tuple(keys),
+        unique_names=tuple(names),
+    )
 
 
 def without_serving_key(table: Table) -> Table:
