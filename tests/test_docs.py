@@ -367,7 +367,7 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 
 def test_outcome_columns() -> None:
     """The tables of the files of a result are those of the code."""
-    applied, outcomes, undecided, contradictions = tables("run-file.md", "column", "type", "meaning")
+    applied, outcomes, undecided, contradictions = tables("result.md", "column", "type", "meaning")
     assert [row[:2] for row in applied] == arrow_columns(APPLIED_EPOCHS)
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
@@ -382,7 +382,7 @@ def test_columns_of_comparisons_and_stories() -> None:
 
 def test_likely_causes() -> None:
     """The page lists every kind."""
-    assert [row[0] for row in table("run-file.md", "kind", "what points to it")] == [kind.value for kind in CauseKind]
+    assert [row[0] for row in table("result.md", "kind", "what points to it")] == [kind.value for kind in CauseKind]
 
 
 def test_batch_columns() -> None:
@@ -455,7 +455,7 @@ def test_links(page: str) -> None:
 def test_headings_that_the_code_names() -> None:
     """A docstring that names a page and a heading in it names one that exists."""
     for path in modules():
-        for page, heading in re.findall(r"\b(docs/\w+\.md)`?,\s+\"(.*?)\"", (ROOT / path).read_text("utf-8")):
+        for page, heading in re.findall(r"\b(docs/[\w-]+\.md)`?,\s+\"(.*?)\"", (ROOT / path).read_text("utf-8")):
             assert f"## {heading}\n" in (ROOT / page).read_text("utf-8")
 
 

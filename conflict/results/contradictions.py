@@ -1,7 +1,7 @@
 """
 Rows of which a binlog shows another effect of its applier's work than was derived.
 
-Computes docs/run-file.md, "Contradictions".
+Computes docs/result.md, "Contradictions".
 """
 
 from __future__ import annotations

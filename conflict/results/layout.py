@@ -1,5 +1,5 @@
 """
-The files of a result. Computes docs/run-file.md, "The output folder".
+The files of a result. Computes docs/result.md, "The output folder".
 
     applied_epochs/applier=A/...parquet       one row per epoch of the other cluster that an applier applied
     outcomes/applier=A/...parquet             one row per operation of these that was not simply applied; with

@@ -1,5 +1,5 @@
 """
-Why a binlog may show other effects than were derived. Computes docs/run-file.md, "Contradictions".
+Why a binlog may show other effects than were derived. Computes docs/result.md, "Contradictions".
 
 A contradiction says that something about the run is not as it was when the binlogs were written. What is missing from a
 binlog, and which effects contradict each other, tells what that may be.

@@ -1,5 +1,5 @@
 """
-Several readings of binlogs that do not say which epochs an applier took. Computes docs/run-file.md, "Readings".
+Several readings of binlogs that do not say which epochs an applier took. Computes docs/result.md, "Readings".
 """
 
 from __future__ import annotations

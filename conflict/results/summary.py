@@ -1,5 +1,5 @@
 """
-The figures of a run, added up over its buckets. Computes docs/run-file.md, "run.json".
+The figures of a run, added up over its buckets. Computes docs/result.md, "run.json".
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How far the decisions that the binlogs leave open can move the counters. Computes docs/run-file.md, "Open decisions".
+How far the decisions that the binlogs leave open can move the counters. Computes docs/result.md, "Open decisions".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The effect of each epoch apply on rows, and where a binlog shows other effects.
 
-Computes `compared_with_binlogs` and `contradicted_by_binlogs` of docs/run-file.md, "run.json".
+Computes `compared_with_binlogs` and `contradicted_by_binlogs` of docs/result.md, "run.json".
 """
 
 from __future__ import annotations

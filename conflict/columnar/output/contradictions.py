@@ -1,5 +1,5 @@
 """
-Rows of a bucket of which binlogs show other effects than were derived. Computes docs/run-file.md, "Contradictions".
+Rows of a bucket of which binlogs show other effects than were derived. Computes docs/result.md, "Contradictions".
 """
 
 from __future__ import annotations

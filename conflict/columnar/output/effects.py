@@ -1,7 +1,7 @@
 """
 Compares what appliers do to a bucket's rows with what their binlogs show.
 
-Computes `compared_with_binlogs` and `contradicted_by_binlogs` of docs/run-file.md, "run.json".
+Computes `compared_with_binlogs` and `contradicted_by_binlogs` of docs/result.md, "run.json".
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-The outcomes of a bucket's operations. Computes docs/run-file.md, "Outcomes".
+The outcomes of a bucket's operations. Computes docs/result.md, "Outcomes".
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-The operations that won: what last wrote the rows that rejected operations met. Computes docs/run-file.md, "Outcomes".
+The operations that won: what last wrote the rows that rejected operations met. Computes docs/result.md, "Outcomes".
 
 The kernels know of a row when and where it was last changed, not by what. So the last write is looked up here, for the
 few operations that lost: among the own changes of the applier's cluster, the operations that it applied, and the rows
