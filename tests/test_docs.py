@@ -394,20 +394,20 @@ def test_history_columns() -> None:
     """The tables of the History are the schemas of the grid and of the epochs."""
     schemas = (grid.SCHEDULE, grid.KEYS, grid.CHANGES, grid.IMAGES, grid.CONSEQUENCES, EPOCHS)
     found = tables("jobs.md", "column", "type", "meaning")
-    for schema, rows in zip(schemas, found, strict=False):
+    for schema, rows in zip(schemas, found, strict=True):
         assert [row[:2] for row in rows] == arrow_columns(schema)
 
 
 def test_data_source_columns_and_options(spark: SparkSession) -> None:
-    """The last table of columns is the data source's schema, and the options are those that it names."""
+    """The table of columns is the data source's schema, and the options are those that it names."""
     schema = NdbBinlogDataSource({}).schema()
-    rows = tables("jobs.md", "column", "type", "meaning")[-1]
+    (rows,) = tables("spark.md", "column", "type", "meaning")
     assert [row[:2] for row in rows] == [[field.name, field.dataType.simpleString()] for field in schema]
     register(spark)
     with pytest.raises(Exception, match="options are ") as caught:
         spark.read.format("ndb_binlog").option("nothing", "1").load(str(ROOT)).collect()
     (options,) = set(re.findall(r"options are (.*)", str(caught.value)))
-    assert options.strip() == ", ".join(row[0] for row in table("jobs.md", "option", "default"))
+    assert options.strip() == ", ".join(row[0] for row in table("spark.md", "option", "default"))
 
 
 @pytest.mark.parametrize("row", table("formats.md", "SQL type", "value", "Parquet"), ids=lambda row: row[0])
