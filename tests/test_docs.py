@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from conflict import resolve
 from conflict.checking.codes import CODES
 from conflict.checking.findings import Severity as CheckSeverity
 from conflict.cli import app as cli
@@ -372,6 +373,12 @@ def test_outcome_columns() -> None:
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
     assert [row[:2] for row in contradictions] == arrow_columns(CONTRADICTIONS)
+
+
+def test_entries_of_run_json(tmp_path: Path) -> None:
+    """The page describes every entry of a result's `run.json`, and no others."""
+    result = resolve(ROOT / "tests/recordings/demo/run.toml", engine="reference", out=tmp_path / "result")
+    assert {row[0] for rows in tables("result.md", "entry", "meaning") for row in rows} == set(result.run)
 
 
 def test_columns_of_comparisons_and_stories() -> None:
