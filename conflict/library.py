@@ -75,7 +75,9 @@ def resolve(
     run = _run_of(sources, additions)
     target = Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out
     made, kept = (None if path is None else Folder(str(Path(path).absolute())) for path in (history, keep_history))
-    options = ResolveOptions(made, kept, final_rows, all_outcomes, replace=force)
+    options = ResolveOptions(
+        history=made, keep_history=kept, final_rows=final_rows, all_outcomes=all_outcomes, replace=force
+    )
     resolve_into(run, str(target), engine=engine, policy=Policy(policy), options=options, progress=progress)
     return read_result(str(target))
 

@@ -9,7 +9,7 @@ import attrs
 __all__ = ["DEFAULT_OPTIONS", "ResultOptions"]
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class ResultOptions:
     """
     Which parts of a result are written.

@@ -120,7 +120,11 @@ def _resolved(
         LeftToReferenceError: Only the reference engine can resolve it.
         NotBuiltError: A foreign key refuses or changes something.
     """
-    kept = ResultOptions(options.final_rows, options.all_outcomes, options.whole_open_epochs)
+    kept = ResultOptions(
+        final_rows=options.final_rows,
+        all_outcomes=options.all_outcomes,
+        whole_open_epochs=options.whole_open_epochs,
+    )
     run, settled = settle_run(runner, configuration, read, out, hints_of, progress, kept)
     if any(cause.kind is CauseKind.ROLE for cause in run.likely_causes):  # it may have changed
         raise LeftToReferenceError(_ROLES)

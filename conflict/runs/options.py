@@ -17,7 +17,7 @@ __all__ = ["DEFAULTS", "HintsOf", "ResolveOptions", "no_progress"]
 HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class ResolveOptions:
     """
     What is wanted of a result, and what is there already.

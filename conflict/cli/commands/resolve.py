@@ -142,7 +142,9 @@ def resolve(
     )
     configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP, span=span)
     made, kept = (None if path is None else Folder(str(path.absolute())) for path in (history, keep_history))
-    options = ResolveOptions(made, kept, final_rows, all_outcomes, replace=force)
+    options = ResolveOptions(
+        history=made, keep_history=kept, final_rows=final_rows, all_outcomes=all_outcomes, replace=force
+    )
     loaded = attrs.evolve(loaded, configuration=configuration)
     chosen = engine.value
     if engine is ResolveEngine.AUTO:

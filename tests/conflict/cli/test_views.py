@@ -80,4 +80,4 @@ def test_values_of_an_axis_are_numbers_as_people_read_them() -> None:
     text = swept(1, (0,))
     assert "2,000,000" in text
     assert "e+" not in text
-    assert "2 runs; 2 were there, 0 are new." in text
+    assert "2 runs; 2 from an earlier sweep, 0 new." in text

@@ -108,7 +108,9 @@ def test_bytes_of_a_character_set_without_a_codec(charset: str):
     assert key(b"a\xe5  ") == key(b"a\xe5") != key(b"a\xc5")
 
 
-texts = st.text(st.characters() | st.sampled_from("aAchCHlLåßéか ー\0\u0301\u00a0"), max_size=6)
+texts = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("aAchCHlLåßéか ー\0\u0301\u00a0"), max_size=6
+)
 UTF8 = st.sampled_from(sorted(name for name in KNOWN if name.startswith("utf8mb4_")))
 ROOTS = st.sampled_from(["unicode_ci", "unicode_520_ci", "general_ci", "swedish_ci", "0900_ai_ci", "0900_as_cs"])
 
