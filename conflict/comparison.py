@@ -15,10 +15,12 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.comparing.assumptions import assumptions
 from conflict.comparing.defaults import all_policies, default_policies, kept_columns, primary_of
 from conflict.comparing.figures import COMPARISON, CRITERIA, Row, ranked
 from conflict.comparing.pairs import Pair, parse_policies
-from conflict.comparing.trials import binlog_types_of
+from conflict.comparing.trials import binlog_types_of, judged_tables
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
@@ -27,6 +29,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.grid.manifest import AGAIN, Manifest
 from conflict.grid.memory_folder import MemoryFolder
+from conflict.grid.tables import TableNumbers
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
@@ -43,7 +46,7 @@ from conflict.results.small_tables import html_table, text_lines
 from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
 from conflict.runs.options import no_progress
-from conflict.shown_text import counted, printable
+from conflict.shown_text import printable
 from ndb_formats.columnar.log_sizes import LogSizer
 from ndb_formats.columnar.size_report import SizeReport, size_report
 from ndb_formats.errors import FormatError
@@ -54,7 +57,7 @@ __all__ = ["TAKEN_AS_RECORDED", "Comparison", "Wanted", "compare_run"]
 
 TAKEN_AS_RECORDED = (
     "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
-    "functions of the run; users may have done other things under other functions."
+    "configured functions; users may have done other things under other functions."
 )
 _FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
 RESULT, TABLE = "run.json", "comparison.parquet"
@@ -87,12 +90,14 @@ class Comparison:
         prefer: The criteria of the ranking, the most important first.
         run: What the run comes to as it is configured, and what the binlogs object to that.
         cut: Why files could not be measured to their end; the bytes before that are counted.
+        without_function: Tables that no function is tried on: the run gives them none.
     """
 
     rows: tuple[Row, ...]
     prefer: tuple[str, ...]
     run: Run
     cut: tuple[str, ...] = ()
+    without_function: tuple[str, ...] = ()
 
     @property
     def changes(self) -> int:
@@ -107,7 +112,7 @@ class Comparison:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was taken for granted."""
-        return (*_assumptions(self.run), TAKEN_AS_RECORDED)
+        return (*assumptions(self.run), TAKEN_AS_RECORDED)
 
     def to_arrow(self) -> pa.Table:
         """Return the pairs as `conflict.comparing.figures.COMPARISON`."""
@@ -127,6 +132,7 @@ class Comparison:
             "doubts": [str(each) for each in self.doubts],
             "checks": self.run.checks(),
             "notes": list(self.notes),
+            "tables_without_function": list(self.without_function),
             "pairs": [row.to_json() for row in self.rows],
         }
 
@@ -139,21 +145,6 @@ class Comparison:
 
     def _cells(self) -> list[list[object]]:
         return [[row.cells()[name] for name in _SHOWN] for row in self.rows]
-
-
-def _assumptions(run: Run) -> Iterator[str]:
-    for name, epochs in run.assumed.items():
-        if epochs:
-            yield (
-                f"{counted(epochs, 'epoch')} left no trace in the binlog of {name}; the first possible place is taken, "
-                "which can count under functions that apply their changes."
-            )
-    for name, decisions in run.summary.undecided.items():
-        if decisions:
-            yield (
-                f"The binlogs leave open how {name} judged {counted(decisions, 'operation')}; the figures of the run's "
-                "functions are those of one of the possible answers."
-            )
 
 
 def compare_run(
@@ -274,7 +265,14 @@ def _compared(
         )
         for pair, each in zip(pairs, found, strict=True)
     ]
-    return Comparison(tuple(ranked(rows, wanted.prefer)), wanted.prefer, run, () if run.errors else cut)
+    without = _without_function(settled.job.run.numbers, settled.job.run.clusters)
+    return Comparison(tuple(ranked(rows, wanted.prefer)), wanted.prefer, run, () if run.errors else cut, without)
+
+
+def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:
+    """Return the tables that no function is tried on."""
+    judged = judged_tables(clusters)
+    return tuple(table.full_name for number, table in enumerate(numbers.tables) if number not in judged)
 
 
 def _columns(held: Manifest) -> Sequence[str]:

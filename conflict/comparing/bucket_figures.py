@@ -33,6 +33,7 @@ class BucketFigures:
         rejected: Transactions with a rejected change: epoch apply and group, as one number. Shape (transactions,).
         lost: Per cluster, its changes that were rejected, those that were overwritten, and those of either kind.
         differing: Per table, rows that end different.
+        rows: Per table, the keys that some change names.
         reflected: Per cluster, the rows that its applier reflected.
         rowless: Per cluster, its updates and deletes that found no row.
         stopping: Per cluster, the first operation that stops its applier.
@@ -43,6 +44,7 @@ class BucketFigures:
     rejected: Int64
     lost: dict[str, tuple[int, int, int]]
     differing: dict[str, int]
+    rows: dict[str, int]
     reflected: dict[str, int]
     rowless: dict[str, int]
     stopping: dict[str, StoppingOperation]
@@ -68,6 +70,7 @@ def bucket_figures(
     counters, tables = count_bucket(result)
     lost = lost_changes(result.applies, bucket.rows, written, len(bucket.key_table), folded)
     names = [cluster.name for cluster in result.clusters]
+    tables_of_keys = np.bincount(bucket.key_table, minlength=len(bucket.numbers.tables))
     ended = BucketResult(bucket, result.clusters, result.applies, result.conflicts, folded.applied_alone())
     reader, logged = ImageReader(bucket), folded.logged
     return BucketFigures(
@@ -79,6 +82,7 @@ def bucket_figures(
             for name, each in zip(names, lost, strict=True)
         },
         {table.full_name: count_unequal(ended, reader, number) for number, table in enumerate(bucket.numbers.tables)},
+        {table.full_name: int(tables_of_keys[number]) for number, table in enumerate(bucket.numbers.tables)},
         {name: int((~logged.refresh & (logged.cluster == number)).sum()) for number, name in enumerate(names)},
         {name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
         stopping,

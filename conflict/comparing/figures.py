@@ -56,6 +56,7 @@ class Figures:
         rejected_transactions: Users' transactions of which a change was rejected.
         lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
         differing: Per table, rows that end different.
+        rows: Per table, the rows that some change of the binlogs names.
         reflected: Per cluster, rows that its applier reflected.
         rowless: Per cluster, users' updates and deletes that found no row: under other functions it was not there.
         stops: Per cluster, why its applier stopped.
@@ -66,6 +67,7 @@ class Figures:
     rejected_transactions: int
     lost: Mapping[str, tuple[int, int, int]]
     differing: Mapping[str, int]
+    rows: Mapping[str, int]
     reflected: Mapping[str, int]
     rowless: Mapping[str, int]
     stops: Mapping[str, Stop]
@@ -131,6 +133,7 @@ class Row:
         if self.figures is not None:
             figures = self.figures
             document |= {"counters": figures.counters, "tables": figures.tables, "lost_by_cluster": figures.lost}
+            document |= {"differing_by_table": figures.differing, "rows_by_table": figures.rows}
         return document
 
     def cells(self) -> dict[str, Any]:
@@ -213,6 +216,7 @@ def add_figures(
         len(rejected),
         {name: _lost([part.lost[name] for part in parts]) for name in names},
         dict(_sum([part.differing for part in parts])),
+        dict(_sum([part.rows for part in parts])),
         dict(_sum([part.reflected for part in parts])),
         dict(_sum([part.rowless for part in parts])),
         dict(stops),

@@ -22,7 +22,10 @@ MARKS = {
     "U!": "every update lacks the value to compare, and stops the applier with 1296",
     "D!": "a delete lacks the value to compare, and stops the applier with 1296",
     "I!": "an insert lacks the value to compare, and stops the applier with 1296",
-    "refused": "the server does not create the table, no update can be judged, or the policy does not allow the pair",
+    "refused": (
+        "the server does not create the table, no update can be judged, or the policy (--policy) does not allow the "
+        "function with the type"
+    ),
 }
 _EXAMPLE_COLUMN = "version"
 

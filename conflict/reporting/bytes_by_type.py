@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from conflict.reporting.parts import Chart, Form
 
-__all__ = ["bytes_between", "bytes_chart", "bytes_sentence", "change_of_bytes", "format_name", "listed"]
+__all__ = ["BYTES_CHART", "bytes_between", "bytes_chart", "change_of_bytes", "format_name", "listed"]
+
+BYTES_CHART = "bytes-by-format"  # the name of the chart among the figures
 
 _IMAGES = ("FULL", "MINIMAL", "NOBLOB")  # of binlog_row_image
 _PERCENT = 100.0
@@ -39,25 +41,6 @@ def change_of_bytes(bounds: tuple[int, int], base: tuple[int, int]) -> str:
     return f"{' to '.join(words)} %".replace("+0.0", "0.0").replace("-0.0", "0.0")
 
 
-def bytes_sentence(bounds: Mapping[str, tuple[int, int]], base: str, what: str, whose: str = "") -> str:
-    """
-    Return how many bytes each format takes, and how many percent more or less than one of them.
-
-    Args:
-        bounds: By format, the bytes that it takes at least and at most.
-        base: The format that the others are related to.
-        what: What takes the bytes, in the plural.
-        whose: What stands before the name of `base`: ``the configured``.
-    """
-    parts = [f"{bytes_between(*bounds[base])} bytes with {whose} {format_name(base)}".replace("  ", " ")]
-    parts += [
-        f"{bytes_between(*each)} with {format_name(name)} ({change_of_bytes(each, bounds[base])})"
-        for name, each in bounds.items()
-        if name != base
-    ]
-    return f"{what} take {listed(parts)}."
-
-
 def listed(parts: Sequence[str], word: str = "and") -> str:
     """Return texts with commas between, and a word before the last one."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
@@ -81,4 +64,4 @@ def bytes_chart(
     if most and any(most[name] > least[name] for name in least):
         columns["possibly more"] = [most[name] - least[name] for name in least]
     data = pa.table({"format": names, **columns})
-    yield Chart("bytes-by-format", "Bytes of row events by format", Form.STACKED, data, measure)
+    yield Chart(BYTES_CHART, "Bytes of row events by format", Form.STACKED, data, measure)

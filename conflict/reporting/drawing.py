@@ -8,7 +8,6 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote here
 
@@ -29,7 +28,7 @@ INK, FAINT, PAPER = "#24292f", "#d0d7de", "#ffffff"
 SERIES = ("#0b66b3", "#e08a00", "#2a9d66", "#c0457a", "#7a5cc0", "#7d8590")
 # What each colour is called in the style sheet of a page.
 THEME = {INK: "--ink", FAINT: "--faint", PAPER: "--paper", **{each: f"--series-{n}" for n, each in enumerate(SERIES)}}
-WIDE, NARROW = 8.0, 4.1  # inches
+WIDE, NARROW = 8.0, 3.5  # inches
 _COLOUR = re.compile("#[0-9a-f]{6}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -38,7 +37,7 @@ _NUMBER = "{x:,.10g}"
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _ROOM = 1.02  # above the greatest number, as a part of it
 _LABEL_ROOM = 1.1  # right of the longest bar, for its number
-_APART = 4.0  # points between lines that meet
+_MARKER, _MARKER_STEP = 4.5, 2.0  # points: of the last series, and how much larger each one before it is
 _DECADE = 10.0
 _TICK_ROOM = 0.1  # between two named values, of the width of the axes
 _LETTERS = 14.0  # of a legend in an inch
@@ -180,40 +179,32 @@ def _cut(label: str) -> str:
 
 
 def _lines(axes: Axes, chart: Chart) -> None:
-    from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415  # as in `draw`
-
     right, series = chart.data.column(0).to_numpy(), _numbers(chart)
-    apart = _APART / 72 if _meet([numbers for _, numbers, _ in series]) else 0.0
     for place, (name, numbers, colour) in enumerate(series):
         there = ~np.isnan(numbers)
-        aside = ScaledTranslation((place - (len(series) - 1) / 2) * apart, 0, axes.figure.dpi_scale_trans)
         style: Any = {"color": colour, "linestyle": _DASHES[place % len(_DASHES)], "label": name}
-        style |= {"marker": _MARKERS[place % len(_MARKERS)], "clip_on": False}
-        lines = axes.plot(right[there], numbers[there], markersize=4.5, linewidth=1.8, **style)
-        lines[0].set_transform(axes.transData + aside)  # afterwards, so that the axes fit the data themselves
+        style |= {"marker": _MARKERS[place % len(_MARKERS)], "clip_on": False, "zorder": 3 + place}
+        size = _MARKER + _MARKER_STEP * (len(series) - 1 - place)  # markers on top of each other are all seen
+        axes.plot(right[there], numbers[there], markersize=size, linewidth=1.8, **style)
     _upright(axes, chart)
-    _values_to_the_right(axes, right)
-    axes.set_xlabel(one_line(chart.over))
+    scale = _values_to_the_right(axes, right)
+    axes.set_xlabel(one_line(chart.over) + scale)
 
 
-def _meet(series: Sequence[np.ndarray]) -> bool:
-    """Return whether some lines have points that one sees at the same place."""
-    near = 0.01 * max(float(np.nanmax(np.abs(each), initial=0.0)) for each in series)
-    return any(bool(np.any(np.abs(one - other) <= near)) for one, other in combinations(series, 2))
-
-
-def _values_to_the_right(axes: Axes, values: np.ndarray) -> None:
-    """Make the axis logarithmic where values span more than a decade; name the values if there is room."""
-    positive = values[values > 0]
+def _values_to_the_right(axes: Axes, values: np.ndarray) -> str:
+    """Make the axis logarithmic where values span more than a decade, and return words for that; name the values."""
+    positive, words = values[values > 0], ""
     if len(positive) and values.min() >= 0 and positive.max() > _DECADE * positive.min():
         lowest = float(positive.min())
         scale: Any = {"value": "log"} if values.min() > 0 else {"value": "symlog", "linthresh": lowest}
         axes.set_xscale(**scale)
+        words = ", logarithmic"
     axes.autoscale_view()  # now, because places of the values are asked for
     along = axes.transData.transform(np.column_stack([values, np.zeros(len(values))]))[:, 0]
     if np.diff(np.sort(along)).min(initial=np.inf) >= _TICK_ROOM * axes.bbox.width:
         axes.set_xticks(values, [_NUMBER.format(x=value) for value in values])
         axes.set_xticks([], minor=True)
+    return words
 
 
 def _timeline(axes: Axes, chart: Chart) -> None:
@@ -256,7 +247,8 @@ def _few_ticks(axis: Axis, chart: Chart) -> None:
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter  # noqa: PLC0415  # as in `draw`
 
     whole = all(bool(np.all(np.isnan(each) | (each == np.round(each)))) for _, each, _ in _numbers(chart))
-    axis.set_major_locator(MaxNLocator(4, integer=whole))
+    most = 4 if axis.figure.get_figwidth() > NARROW else 2  # type: ignore[union-attr]  # an axis has a figure
+    axis.set_major_locator(MaxNLocator(most, integer=whole))
     axis.set_major_formatter(StrMethodFormatter(_NUMBER))
 
 

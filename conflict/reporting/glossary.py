@@ -13,8 +13,12 @@ _WORDS = {
     "@A": (r"\) ?@\w", "Behind a function: A is the primary, whose applier judges; the other cluster follows it."),
     "row change": (r"row changes", "One row in one transaction, as a cluster logged it, whoever made it."),
     "change": (r"\d changes|of all changes|changes of users", "A row change that a user's transaction made."),
+    "conflict": (
+        r"\bconflicts\b",
+        "A change that an applier rejected; a function that judges transactions rejects all changes of one.",
+    ),
     "rejected": (r"\brejected\b", "The other cluster's applier judged the change to be in conflict, and left its row."),
-    "lost": (
+    "lost, lost update": (
         r"\b(lost|loses|lose)\b",
         "Of a user's change: rejected, or overwritten by a change of the other cluster that had not seen it.",
     ),
@@ -46,7 +50,10 @@ _WORDS = {
         r"conflict window",
         "From a change to its being applied on the other cluster; changes of both meet in it.",
     ),
-    "found no row": (r"found no row", "A user's update or delete, tried again, had no row to change."),
+    "without a row": (
+        r"[Ww]ithout a row",
+        "A user's update or delete that has no row to change under this function: users would have seen other rows.",
+    ),
     "rows that differ": (
         r"rows? ends? different|rows that (differ|end different)|[Rr]ows end different",
         "Rows that are not the same on both clusters when all changes were applied.",

@@ -158,7 +158,7 @@ def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
         step, data = timeline(moments)
         note = "Conflicts when the rejected change was committed, refreshes when the refreshed row was."
         yield Chart(
-            "timeline", "Conflicts and refreshes over time", Form.TIMELINE, data, f"in {_words(step)} each", "UTC", note
+            "timeline", f"Conflicts and refreshes in each {_words(step)}", Form.TIMELINE, data, "count", "UTC", note
         )
     if len(conflicts):
         counts = conflicts.group_by(["table", "cause"]).aggregate([([], "count_all")]).to_pylist()

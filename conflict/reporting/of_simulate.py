@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import bytes_chart, bytes_sentence, listed
-from conflict.reporting.model_words import model_types, model_words
-from conflict.reporting.parts import Chart, Form, Part, Table, shown
+from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.model_words import model_functions, model_types, model_words, travel_times
+from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
 from conflict.shown_text import counted
 
 __all__ = ["simulate_part"]
@@ -41,12 +41,15 @@ def simulate_part(document: Figures, source: str) -> Part:
         "A simulation",
         source,
         _asked(document),
-        (*_answer(found, runs), *_costs(document, found)),
+        tuple(_answer(found, runs)),
         tuple(_warnings(found)),
         _matrix(found, len(runs)),
         tuple(_charts(found, runs)),
         tuple(_tables(document, found)),
         {name: each for name, each in document.items() if name not in ("intervals", "runs", "closed_form")},
+        bytes=_costs(document, found),
+        basis=_basis(document),
+        recorded=False,
     )
 
 
@@ -89,13 +92,30 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     )
 
 
-def _costs(document: Figures, found: Figures) -> Iterator[str]:
-    """Yield the bytes of each binlog type, related to the one that was simulated."""
+def _basis(document: Figures) -> str:
+    """Return what the losses of a simulation rest on."""
+    travel = travel_times(document.get("model") or {})
+    times = f"the travel times of the binlogs that it was learnt from, in the median {listed(travel)}" if travel else ""
+    return f"are simulated, with {times or 'the latency of the model'}"
+
+
+def _costs(document: Figures, found: Figures) -> Bytes | None:
+    """Return what the binlog types take, related to the one that was simulated; None if that is not known."""
     sizes = {name: (round(size), round(size)) for name, size in _bytes(found).items()}
     types = model_types(document["model"]) if document.get("model") else []
     base = types[0] if len(types) == 1 else ""
-    if base in sizes:
-        yield bytes_sentence(sizes, base, "Row events of a run, on all clusters,", "the simulated")
+    if base not in sizes:
+        return None
+    words = f"with {format_name(base)}, as simulated"
+    return Bytes(
+        Measured.SIMULATED,
+        sizes,
+        base,
+        sizes[base][0],
+        words,
+        "a simulated run, on all clusters",
+        functions=model_functions(document["model"]),
+    )
 
 
 def _total(run: Figures, name: str) -> int:
@@ -147,10 +167,16 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
         for name in ("rejected", "overwritten")
     }
     data = pa.table({"users of": names, **{name: pa.array(each, pa.float64()) for name, each in losses.items()}})
-    yield Chart("lost-updates", "Lost updates", Form.STACKED, data, "changes (median)" if len(runs) > 1 else "changes")
+    yield Chart(
+        "lost-updates",
+        "Lost updates, in changes of users",
+        Form.STACKED,
+        data,
+        "changes (median)" if len(runs) > 1 else "changes",
+    )
     columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
     data = pa.table({"changes of": names, **columns})
-    title = "Conflict window: how long changes take to the next cluster"
+    title = "Conflict window: how long changes take to the next cluster, in ms"
     note = "Each part is a median of all runs, so that the parts need not add up to the whole." if len(runs) > 1 else ""
     yield Chart("conflict-window", title, Form.STACKED, data, "ms, on average", note=note)
     data = pa.table(
@@ -164,7 +190,7 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
         }
     )
     note = "The label says how many of the conflict windows, and of the stale times, are at most that long."
-    yield Chart("stale-time", "Conflict windows and stale times", Form.GROUPED, data, "ms", note=note)
+    yield Chart("stale-time", "Conflict windows and stale times, in ms", Form.GROUPED, data, "ms", note=note)
     yield from bytes_chart(_bytes(found), measure="bytes of a run, on all clusters")
 
 

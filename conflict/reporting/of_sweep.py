@@ -13,20 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict.grid.folder import Folder
-from conflict.reporting.bytes_by_type import bytes_chart, bytes_sentence
-from conflict.reporting.model_words import model_types, model_words
-from conflict.reporting.parts import Chart, Form, Part, Table
+from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.growing_losses import growing_losses
+from conflict.reporting.model_words import model_types, model_words, rows_at_first, travel_times, without_function
+from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table
 from conflict.reporting.sweep_answer import (
     AXES,
     axis_label,
     border_sentence,
     different_sentence,
     least_lost,
-    share_limits,
+    least_of,
+    without_stops,
 )
 from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.target import RESULT
-from conflict.shown_text import counted
 from conflict.sweeping.summary import Grid, axis_value, grid_of
 from conflict.sweeping.sweep import BORDERS, RESULTS
 
@@ -83,7 +84,7 @@ def sweep_part(folder: Folder) -> Part:
     borders = _read(folder, BORDERS).to_pylist() if folder.exists(BORDERS) else []
     found = _Sweep(document, results, borders)
     return Part(
-        "A grid of simulations",
+        "Simulations",
         folder.uri,
         _asked(found),
         tuple(_answer(found)),
@@ -92,6 +93,10 @@ def sweep_part(folder: Folder) -> Part:
         tuple(_charts(found)),
         tuple(_tables(found)),
         {name: document[name] for name in ("axes", "seeds", "model", "find", "over", "versions")},
+        _best(found),
+        _bytes(found),
+        _basis(found),
+        recorded=False,
     )
 
 
@@ -105,36 +110,69 @@ def _asked(sweep: _Sweep) -> dict[str, str]:
         for name, values in sweep.axes.items()
     }
     seeds = len(sweep.document["seeds"])
-    question = "What does this workload lose, at every point of a grid?"
+    question = f"What does this workload lose, under every combination of {listed(list(sweep.axes))}?"
     words = {
         name: text for name, text in model_words(sweep.document["model"]).items() if _SET_BY.get(name) not in sweep.axes
     }
-    median = "; the figures are their medians" if seeds > 1 else ""
-    runs = f"{sweep.results.num_rows:,}, {counted(seeds, 'seed')} at each point{median}"
+    without = without_function(sweep.document["model"]) if "function" in axes else []
+    if without:
+        axes["function"] += f"; on every table, also on {listed(without)}, which the model gives none"
+    each = f"{seeds:,} with different seeds, of which the figures are the medians," if seeds > 1 else "one"
+    runs = f"{sweep.results.num_rows:,}: {each} for each combination"
     return {"question": question, **axes, **words, "runs": runs}
 
 
 def _answer(sweep: _Sweep) -> Iterator[str]:
     lost = sweep.grid("lost_share")
-    yield least_lost(lost, _stopping(sweep.results, lost))
+    stopping = _stopping(sweep.results, lost)
+    least = least_lost(lost, stopping)
+    if least:
+        yield least
+    if lost.over is not None:
+        yield from growing_losses(without_stops(lost, stopping), limited=bool(sweep.borders))
     if sweep.borders:
         yield border_sentence(sweep.borders)
-    elif lost.over is not None:
-        yield share_limits(lost)
-    yield different_sentence(sweep.results, lost)
-    yield from _bytes(sweep)
+    yield different_sentence(sweep.results, lost, rows_at_first(sweep.document["model"]))
 
 
-def _bytes(sweep: _Sweep) -> Iterator[str]:
-    """Yield the bytes of each binlog type that simulations say, related to the type of the model if it has one."""
+def _best(sweep: _Sweep) -> tuple[str, ...]:
+    """Return the function that loses least at most values of the main axis; none if functions are no axis."""
+    lost = sweep.grid("lost_share")
+    if "function" not in lost.axes:
+        return ()
+    return (str(least_of(lost, _stopping(sweep.results, lost))[lost.axes.index("function")]),)
+
+
+def _basis(sweep: _Sweep) -> str:
+    """Return what the losses of a sweep rest on."""
+    model = sweep.document["model"]
+    travel = travel_times(model)
+    set_here = "latency_ms" in sweep.axes
+    quiet = all(sweep.results["quiet_at_the_end"].to_pylist())
+    words = ["are simulated until everything is applied" if quiet else "are simulated"]
+    if travel:
+        learnt = "the travel times of the binlogs that the model was learnt from, in the median "
+        words.append(f"with {'latency_ms in place of ' if set_here else ''}{learnt}{listed(travel)}")
+    else:
+        words.append(f"with {'latency_ms' if set_here else 'the latency of the model'}")
+    without = without_function(model) if "function" in sweep.axes else []
+    if without:
+        words.append(f"with a function also on {listed(without)}")
+    return ", ".join(words)
+
+
+def _bytes(sweep: _Sweep) -> Bytes | None:
+    """Return what the binlog types take, related to the type of the model if it has one; None if that is not known."""
     sizes = _sizes(sweep.results)
     if not sizes:
-        return
+        return None
     types = model_types(sweep.document["model"])
     known = len(types) == 1 and "binlog_type" not in sweep.axes and types[0] in sizes
     bounds = {name: (round(each), round(each)) for name, each in sizes.items()}
-    base, whose = (types[0], "the model's") if known else (next(iter(sizes)), "")
-    yield bytes_sentence(bounds, base, "Row events of a run, on all clusters,", whose)
+    base = types[0] if known else ""
+    words = f"with {format_name(base)}, as in the model"
+    of = "a simulated run, on all clusters (the median of all runs)"
+    return Bytes(Measured.SIMULATED, bounds, base, bounds[base][0] if base else 0, words, of)
 
 
 def _stopping(results: pa.Table, grid: Grid) -> set[tuple[Any, ...]]:
@@ -183,10 +221,10 @@ def _charts(sweep: _Sweep) -> Iterator[Chart]:
             note += f" The first {_MOST_LINES} of {len(grid.rows)} lines."
         if grid.over is None:
             data = pa.table({"at": list(lines), measure: [each[0] for each in lines.values()]})
-            yield Chart(name, title, Form.STACKED, data, measure, note=note)
+            yield Chart(name, f"{title}, {measure}", Form.STACKED, data, measure, note=note)
         else:
             data = pa.table({grid.over: list(map(float, grid.values)), **lines})
-            yield Chart(name, f"{title} over {grid.over}", Form.LINES, data, measure, grid.over, note)
+            yield Chart(name, f"{title}, {measure}, over {grid.over}", Form.LINES, data, measure, grid.over, note)
     yield from bytes_chart(_sizes(sweep.results), measure="bytes of a run, on all clusters")
 
 

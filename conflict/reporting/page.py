@@ -44,7 +44,8 @@ td.number { white-space: nowrap; }
 td.short { white-space: nowrap; }
 .even { table-layout: fixed; width: 100%; } .even th:first-child { width: 4rem; } .even td { white-space: normal; }
 tr.marked td, td.marked { background: var(--mark); }
-pre { overflow-x: auto; font-size: .8rem; } summary { cursor: pointer; color: var(--quiet); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; }
+summary { cursor: pointer; color: var(--quiet); }
 a { color: inherit; }
 @media (max-width: 40rem) {
   main { padding: .5rem; } section, header { padding: .75rem; }
@@ -61,6 +62,7 @@ a { color: inherit; }
 }
 """
 _UNIT = re.compile(r"(\d) (%|ms\b)")
+_WORDS, _GLOSSARY = "What the words mean", "words"
 _SHORT = 28  # characters that stay on one line of a table
 _PADDING = 2  # characters that the space between two columns takes
 _NARROW_LINE = 44  # characters of a table beside each other that a page of 400 pixels has room for
@@ -76,9 +78,11 @@ def page_of(title: str, parts: Sequence[Part]) -> str:
         element("title", title),
         element("style", Html(_style())),
     )
-    top = element("header", element("h1", title), *_summary(parts))
+    glossary = _glossary(parts)
+    link = element("p", element("a", _WORDS, href=f"#{_GLOSSARY}"), class_="note") if glossary.text else ""
+    top = element("header", element("h1", title), link, *_summary(parts))
     sections = [_section(part, number) for number, part in enumerate(parts, 1)]
-    body = element("body", element("main", top, *sections, _glossary(parts)))
+    body = element("body", element("main", top, *sections, glossary))
     return "<!DOCTYPE html>\n" + element("html", element("head", *head), body, lang="en").text + "\n"
 
 
@@ -128,7 +132,7 @@ def _glossary(parts: Sequence[Part]) -> Html:
     texts += [text for chart in charts for text in (chart.title, *chart.data.column_names, chart.note, chart.over)]
     words = words_explained("\n".join(texts))
     entries = element("dl", *(_asked(word, meaning) for word, meaning in words.items()))
-    return element("section", element("h2", "What the words mean"), entries) if words else Html("")
+    return element("section", element("h2", _WORDS), entries, id=_GLOSSARY) if words else Html("")
 
 
 def _asked(name: str, text: str) -> Html:

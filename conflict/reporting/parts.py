@@ -5,13 +5,13 @@ What a report says of a result, before it becomes a page.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
-__all__ = ["Chart", "Form", "Part", "Table", "shown"]
+__all__ = ["Bytes", "Chart", "Form", "Measured", "Part", "Table", "shown"]
 
 
 class Form(Enum):
@@ -69,6 +69,42 @@ class Table:
     even: bool = False
 
 
+class Measured(IntEnum):
+    """Where bytes come from; the greatest of a report are those that its answer is about."""
+
+    SIMULATED = 1
+    COMPARED = 2
+    MEASURED = 3
+
+
+@attrs.frozen
+class Bytes:
+    """
+    What row events take in each binlog type, before compression.
+
+    Attributes:
+        source: Where they come from.
+        bounds: By binlog type, bytes at least and at most.
+        base: The type that the others are related to; empty if none is.
+        base_bytes: Its bytes.
+        base_words: What tells it, after its bytes: ``with type 7, as configured``.
+        of: What the row events are of: ``the binlogs of both clusters``.
+        rows: Row changes that take the bytes; 0 if not known.
+        also: More sentences, about these bytes alone.
+        functions: The functions that the rows have; none if that is not known.
+    """
+
+    source: Measured
+    bounds: Mapping[str, tuple[int, int]]
+    base: str
+    base_bytes: int
+    base_words: str
+    of: str
+    rows: int = 0
+    also: Sequence[str] = ()
+    functions: Sequence[str] = ()
+
+
 @attrs.frozen(eq=False)
 class Part:
     """
@@ -84,6 +120,10 @@ class Part:
         charts: The figures.
         tables: More, by table and key.
         configuration: All that determined the result, as a document.
+        best: The functions that lose least, where functions are compared.
+        bytes: What row events take.
+        basis: What its losses rest on, after “the figures”; empty if it has none.
+        recorded: Whether it decides recorded changes, and not simulated ones.
     """
 
     title: str
@@ -95,6 +135,10 @@ class Part:
     charts: Sequence[Chart]
     tables: Sequence[Table]
     configuration: Any
+    best: Sequence[str] = ()
+    bytes: Bytes | None = None
+    basis: str = ""
+    recorded: bool = True
 
 
 def shown(value: object) -> str:

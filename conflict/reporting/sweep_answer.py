@@ -7,14 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import listed
 from conflict.sweeping.summary import Grid, axis_value
 
-__all__ = ["AXES", "axis_label", "border_sentence", "different_sentence", "least_lost", "share_limits"]
+__all__ = ["AXES", "axis_label", "border_sentence", "different_sentence", "least_lost", "least_of", "without_stops"]
 
 Row = Mapping[str, Any]
+Point = tuple[Any, ...]
+Shares = Mapping[Point, Sequence[float | None]]
 # What the values of an axis are; others say it by their name.
 AXES = {
     "latency_ms": "one way, on each of both links, in milliseconds",
@@ -23,94 +26,82 @@ AXES = {
     "transactions_per_second": "of each cluster",
 }
 _PERCENT = 100.0
-_LIMIT = 0.01  # of the changes of users: where to say that a share is passed if nobody asked for a border
 _MOST_PLACES = 6
+_MOST_VALUES = 4  # of an axis in a sentence
 
 
-def least_lost(lost: Grid, stopping: set[tuple[Any, ...]]) -> str:
+def least_lost(lost: Grid, stopping: set[Point]) -> str:
     """
-    Return which point of the other axes loses least, at which values of the main one.
+    Return which point of the other axes loses least, at which values of the main one, and what the next one loses.
+
+    The text is empty if there is but one.
 
     Args:
         lost: The share of the changes of users that is lost.
         stopping: Points at which an applier stops; what it does not apply does not count as lost.
     """
-    rows = {key: cells for key, cells in lost.rows.items() if key not in stopping} or lost.rows
+    rows = _compared(lost, stopping)
     if lost.over is None:
         order = sorted(rows, key=lambda key: rows[key][0] or 0.0)
         rest = "; ".join(f"{axis_label(key)} {_share(rows[key][0])}" for key in order[1:5])
         least = f"{axis_label(order[0])} loses least: {_share(rows[order[0]][0])} of the changes of users"
         return f"{least}; {rest}." if rest else f"{least}."
-    winners = [_best_at(rows, place) for place in range(len(lost.values))]
     if len(rows) == 1:
-        first, last = (_share(next(iter(rows.values()))[place]) for place in (0, -1))
-        ends = [axis_value(lost.values[place]) for place in (0, -1)]
-        return f"Lost of the changes of users: {first} at {lost.over} {ends[0]}, {last} at {ends[1]}."
+        return ""  # there is nothing to compare it with
+    winners = _winners(lost, rows)
     main = max(dict.fromkeys(winners), key=winners.count)
     others = "".join(
         f"; {axis_label(key)} does {_places(lost, rows, winners, key)}" for key in dict.fromkeys(winners) if key != main
     )
-    where = _places(lost, rows, winners, main)
-    return f"Of the changes of users, {axis_label(main)} loses least {where}{others}."
+    return f"Of the changes of users, {axis_label(main)} loses least {_places(lost, rows, winners, main)}{others}."
 
 
-def _best_at(rows: Mapping[tuple[Any, ...], Sequence[float | None]], place: int) -> tuple[Any, ...]:
+def least_of(lost: Grid, stopping: set[Point]) -> Point:
+    """Return the point of the other axes that loses least at most values of the main one."""
+    winners = _winners(lost, without_stops(lost, stopping).rows)
+    return max(dict.fromkeys(winners), key=winners.count)
+
+
+def without_stops(lost: Grid, stopping: set[Point]) -> Grid:
+    """Return the shares without points at which an applier stops; all of them if it does everywhere."""
+    return attrs.evolve(lost, rows=_compared(lost, stopping))
+
+
+def _compared(lost: Grid, stopping: set[Point]) -> Shares:
+    return {key: cells for key, cells in lost.rows.items() if key not in stopping} or lost.rows
+
+
+def _winners(lost: Grid, rows: Shares) -> list[Point]:
+    return [_best_at(rows, place) for place in range(len(lost.values))]
+
+
+def _best_at(rows: Shares, place: int) -> Point:
     known = {key: cell for key, cells in rows.items() if (cell := cells[place]) is not None}
     return min(known or rows, key=lambda key: known.get(key, 0.0))
 
 
-def _places(
-    lost: Grid,
-    rows: Mapping[tuple[Any, ...], Sequence[float | None]],
-    winners: Sequence[tuple[Any, ...]],
-    key: tuple[Any, ...],
-) -> str:
+def _places(lost: Grid, rows: Shares, winners: Sequence[Point], key: Point) -> str:
     """Return at which values of the main axis a point loses least, what it loses there, and what the next one does."""
     places = [place for place, winner in enumerate(winners) if winner == key]
-    if len(places) > _MOST_PLACES:
-        shares = [_share(rows[key][place]) for place in (places[0], places[-1])]
-        ends = [axis_value(lost.values[place]) for place in (places[0], places[-1])]
-        every = "all" if len(places) == len(winners) else f"{len(places)} of"
-        return f"at {every} {len(winners)} values of {lost.over}: {shares[0]} at {ends[0]}, {shares[1]} at {ends[1]}"
-    values = listed([axis_value(lost.values[place]) for place in places])
     found = []
-    for place in places:
+    for place in places if len(places) <= _MOST_VALUES else (places[0], places[-1]):
         others = {each: cells for each, cells in rows.items() if each != key and cells[place] is not None}
-        against = f" against {_share(others[_best_at(others, place)][place])}" if others else ""
-        found.append(f"{_share(rows[key][place])}{against}")
-    return f"at {lost.over} {values} ({', '.join(found)})"
+        second = _best_at(others, place) if others else None
+        against = "" if second is None else f" against {_share(others[second][place])} of {axis_label(second)}"
+        found.append(f"{_share(rows[key][place])} at {axis_value(lost.values[place])}{against}")
+    many = f"all {len(winners)}" if len(places) == len(winners) else f"{len(places)} of {len(winners)}"
+    return f"at {many} values of {lost.over} ({', '.join(found)})"
 
 
-def share_limits(lost: Grid) -> str:
-    """Return at which values of the main axis more than a small share of the changes is lost."""
-    limit = f"more than {_PERCENT * _LIMIT:g} % of the changes"
-    above = {key: [cell is not None and cell > _LIMIT for cell in cells] for key, cells in lost.rows.items()}
-    if not any(map(any, above.values())):
-        return f"No {lost.over} that was tried loses {limit}."
-    meaning = f" {lost.over} is the delay of a link, one way, in milliseconds." if lost.over == "latency_ms" else ""
-    if all(map(all, above.values())):
-        least = axis_value(lost.values[0])
-        every = f", whatever the {listed(lost.axes)}" if len(above) > 1 else ""
-        border = f": if there is a border, it is below {least}" if lost.values[0] > 0 else ""
-        where = f"at every {lost.over} that was tried, from {least} on{every}{border}"
-        return f"{limit.capitalize()} are lost {where}.{meaning}"
-    found = "; ".join(f"{axis_label(key)} {_where_above(cells, lost.values)}" for key, cells in above.items())
-    return f"{limit.capitalize()} are lost, along {lost.over}: {found}.{meaning}"
+def different_sentence(results: pa.Table, grid: Grid, at_first: int = 0) -> str:
+    """
+    Return in which runs rows end different.
 
-
-def _where_above(above: Sequence[bool], values: Sequence[Any]) -> str:
-    """Return at which values, in order, something is above a limit."""
-    if not any(above):
-        return "nowhere"
-    if all(above):
-        return "at every value"
-    first = above.index(True)
-    value = axis_value(values[first])
-    return f"from {value} on" if all(above[first:]) else f"first at {value}"
-
-
-def different_sentence(results: pa.Table, grid: Grid) -> str:
-    """Return in which runs rows end different."""
+    Args:
+        results: The rows of the sweep.
+        grid: The axes by which they are told.
+        at_first: How many rows the tables have at first; 0 if that is not known.
+    """
     names = [*grid.axes, *([grid.over] if grid.over is not None else [])]
     runs: dict[tuple[Any, ...], list[int]] = {}
     for row in results.select([*names, "rows_that_end_different"]).to_pylist():
@@ -127,7 +118,8 @@ def different_sentence(results: pa.Table, grid: Grid) -> str:
         parts.append(f"{_point(grid, point)} ({rows}{often})")
     if len(different) > _MOST_PLACES:
         parts.append(f"{len(different) - _MOST_PLACES:,} more points")
-    return f"Rows end different in {count:,} of {results.num_rows:,} runs: {'; '.join(parts)}."
+    rows = f", of tables that have {at_first:,} rows at first" if at_first else ""
+    return f"Rows end different in {count:,} of {results.num_rows:,} runs{rows}: {'; '.join(parts)}."
 
 
 def _point(grid: Grid, point: Sequence[Any]) -> str:

@@ -12,11 +12,13 @@ from conflict.compatibility.requirements_table import MARKS, example_function, e
 from conflict.reporting.parts import Table
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 
-__all__ = ["usable_types_table", "usable_with"]
+__all__ = ["NO_FUNCTION", "types_usable_with", "usable_types_table", "usable_with"]
 
 _TYPES = (2, 3, 6, 7, 8, 9)  # 0 depends on server options, 4 means the same as 6
 _FITS = "ok"
 _WORKS = "works, against the manual"
+NO_FUNCTION = "no function"
+_REFUSED = "the server does not create the table, no update can be judged, or the manual does not allow it"
 
 
 def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
@@ -32,7 +34,8 @@ def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
     if not rows:
         return
     cells = {cell for row in rows for cell in row[1:]}
-    legend = [f"{name}: {meaning}" for name, meaning in MARKS.items() if any(name in cell.split() for cell in cells)]
+    marks = {**MARKS, "refused": _REFUSED}
+    legend = [f"{name}: {meaning}" for name, meaning in marks.items() if any(name in cell.split() for cell in cells)]
     if _WORKS in cells:
         legend.append(
             f"{_WORKS}: every change can be judged, but the manual does not allow the function with this type"
@@ -41,12 +44,23 @@ def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
     yield Table("Binlog types that the functions are usable with", headings, rows, note=f"{'; '.join(legend)}.")
 
 
+def types_usable_with(function: str) -> tuple[int, ...]:
+    """
+    Return the binlog types in which a function can judge every change, and that the manual allows with it.
+
+    Args:
+        function: A text such as ``NDB$EPOCH() @A``; there are none for what is no conflict function of NDB.
+    """
+    specs = (each for each in FUNCTIONS if each.name == function.partition("(")[0])
+    return tuple(number for spec in specs for number in _TYPES if _cell(spec, number) == _FITS)
+
+
 def usable_with(binlog_type: int) -> str:
     """Return the functions that can judge every change logged in a binlog type, and that the manual allows with it."""
     names = [each.name for each in FUNCTIONS if _cell(each, binlog_type) == _FITS]
     if len(names) == len(FUNCTIONS):
         return "every function"
-    return ", ".join(names) or "no function"
+    return ", ".join(names) or NO_FUNCTION
 
 
 def _cell(spec: FunctionSpec, binlog_type: int) -> str:

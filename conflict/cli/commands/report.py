@@ -39,6 +39,7 @@ def report(
     """
     from conflict.cli.views.tables import counted
     from conflict.grid.folder import Folder
+    from conflict.reporting.joining import joined
     from conflict.reporting.reading import part_of
     from conflict.reporting.report import figure_count, write_figures, write_page
     from conflict.results.target import check_target, whole_or_not_at_all
@@ -47,7 +48,7 @@ def report(
     folder = None if figures is None else Folder(str(figures.absolute()))
     if folder is not None:
         check_target(folder, [*results, out], replace=force)
-    parts = [part_of(path) for path in results]
+    parts = joined([part_of(path) for path in results])
     if folder is not None:
         with whole_or_not_at_all(folder, replace=force) as work:
             write_figures(work, parts)

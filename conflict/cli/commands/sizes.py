@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +78,7 @@ def sizes(
         message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
         raise ConfigurationError(message)
     print_sizes(console, report)
-    write_json(json_file, sizes_json(report))
+    write_json(json_file, sizes_json(report) | {"server_ids": _server_ids(files)})
     if plot is not None:
         draw_sizes(report, plot)
     if cut is not None:
@@ -87,3 +88,11 @@ def sizes(
         raise typer.Exit(ExitCode.CUT_SHORT)
     if unknown:
         raise typer.Exit(ExitCode.WARNED)
+
+
+def _server_ids(files: Sequence[Path]) -> list[int | None]:
+    """Return the server id in the first event of each file: whose binlog it is; None for a file without an event."""
+    from ndb_formats.binlog_reader import first_event
+
+    first = (first_event(file, verify=False) for file in files)
+    return [None if event is None else event.header.server_id for event in first]

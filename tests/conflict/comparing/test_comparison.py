@@ -150,11 +150,21 @@ def test_a_column_that_a_table_lacks() -> None:
     assert row is found.rows[-1]
 
 
+def test_rows_that_differ_by_table() -> None:
+    """In the recording one row of the table without a function; the binlogs change at least the rows at the end."""
+    found = conflict.compare(DEMO / "run.toml", functions=["OVERWRITE"]).to_json()
+    assert found["tables_without_function"] == ["cft.plain"]
+    (configured,) = [each for each in found["pairs"] if each["used"]]
+    assert configured["differing_by_table"] == {"cft.t1": 0, "cft.t2": 0, "cft.plain": 1}
+    at_the_end = {"cft.t1": 2, "cft.t2": 3, "cft.plain": 2}
+    assert all(configured["rows_by_table"][table] >= rows for table, rows in at_the_end.items())
+
+
 def test_ranking() -> None:
     """By the first criterion, then by the next; a pair that stops after all others."""
 
     def row(name: str, lost: int, differing: int) -> Row:
-        return Row(name, "7", Figures({}, {}, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}))
+        return Row(name, "7", Figures({}, {}, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}, {}))
 
     rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), Row("d", "7", error="no")]
     assert [each.function for each in ranked(rows, ["lost-updates", "divergence"])] == ["c", "b", "a", "d"]

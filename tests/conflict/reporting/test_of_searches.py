@@ -53,8 +53,8 @@ def test_a_model_in_words() -> None:
     assert model_words(model) == {
         "conflict function": "NDB$EPOCH() on A, NDB$MAX(x) on B",
         "binlog type": "7, 6",
-        "latency of links": "from A 40 ms; from B as in the binlogs",
-        "work": "20 s",
+        "latency of links": "from A 40 ms; 1 ms from B in the median, as in the binlogs",
+        "simulated": "20 s",
     }
     assert model_types({}) == ["7"]
-    assert model_words({"preset": "bank"})["work"].startswith("preset bank")
+    assert model_words({"preset": "bank"})["simulated"].startswith("preset bank")

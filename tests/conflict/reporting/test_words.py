@@ -9,7 +9,6 @@ from conflict.reporting.bytes_by_type import change_of_bytes
 from conflict.reporting.document_text import document_text
 from conflict.reporting.drawing import draw
 from conflict.reporting.glossary import words_explained
-from conflict.reporting.of_sizes import sizes_part
 from conflict.reporting.parts import Chart, Form
 from conflict.reporting.usable_types import usable_types_table, usable_with
 
@@ -44,28 +43,9 @@ def test_functions_and_the_types_that_the_manual_allows() -> None:
     assert usable_with(2) == "no function"
 
 
-def test_no_type_is_called_least_while_another_may_take_less() -> None:
-    """Type 3 takes 90 bytes; type 2, of which only bounds are known, may take 80."""
-    bounds = {"2": (80, 120), "3": (90, 90), "7": (100, 100)}
-    formats = {name: {"least": {"bytes": each[0]}, "most": {"bytes": each[1]}} for name, each in bounds.items()}
-    totals = {"logged": {"bytes": 100}, "rows": 5, "formats": formats}
-    document = {"formats": dict.fromkeys(bounds, "F"), "totals": totals, "file_bytes": 300, "tables": []}
-    assert list(sizes_part(document, "a file").answer) == [
-        (
-            "The log has 300 bytes, 100 of them in the row events of 5 row changes, as many as binlog type 7 takes; "
-            "the rest frames transactions and does not depend on the format."
-        ),
-        (
-            "Which NDB binlog type takes least is not certain: "
-            "type 3 90 bytes (-10.0 %); type 2 80 to 120 bytes (-20.0 to +20.0 %)."
-        ),
-        "A range means: the log does not show which columns statements set.",
-    ]
-
-
 def test_only_words_that_a_page_has_are_explained() -> None:
     """The primary behind a function, and what became of changes."""
-    assert list(words_explained("NDB$EPOCH() @A loses least")) == ["@A", "lost"]
+    assert list(words_explained("NDB$EPOCH() @A loses least")) == ["@A", "lost, lost update"]
     assert words_explained("nothing") == {}
 
 
