@@ -272,7 +272,7 @@ def load_bucket(
         own = ranges[cluster]
         if bounds is not None:
             return GridColumns(history, paths(kind, cluster), schema, bounds[cluster].last, bounds[cluster].first, own)
-        last = manifest.last_epochs[cluster] if manifest.epochs_left_out.get(cluster) else None
+        last = manifest.last_epochs[cluster] if manifest.is_cut(cluster) else None
         return GridColumns(history, paths(kind, cluster), schema, last, ranges=own)
 
     changes = tuple(columns("changes", cluster, CHANGES) for cluster in clusters)

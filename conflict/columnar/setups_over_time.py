@@ -19,7 +19,7 @@ from conflict.history.scheduling.fitting import misfit
 from conflict.rules.functions import Image
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 
-__all__ = ["changes_functions", "cluster_setups", "compares_reflected"]
+__all__ = ["changes_functions", "cluster_setups", "compares_reflected", "ends_apart"]
 
 
 def changes_functions(configuration: Configuration) -> bool:
@@ -142,6 +142,30 @@ def _misfits(configuration: Configuration, cluster: str, numbers: TableNumbers) 
         if reason is not None:
             found[numbers.number(name)] = reason
     return found
+
+
+def ends_apart(configuration: Configuration) -> bool:
+    """
+    Whether a statement counts on one cluster alone, so that changes of the one do not fit tables of the other.
+
+    The kernels know only the changes that do not fit from the start on.
+    """
+    if not configuration.definitions:
+        return False
+    first, second = configuration.definitions.values()
+    return any(
+        _are_apart(first.end.setups, second.end.setups, name)
+        and not _are_apart(first.start.setups, second.start.setups, name)
+        for name in first.end.setups.keys() | second.end.setups.keys()
+    )
+
+
+def _are_apart(first: Mapping[str, TableSetup], second: Mapping[str, TableSetup], name: str) -> bool:
+    """Whether one cluster alone has a table, or what it logs does not fit the other one's."""
+    mine, theirs = first.get(name), second.get(name)
+    if mine is None or theirs is None:
+        return mine is not theirs
+    return misfit(mine, theirs) is not None or misfit(theirs, mine) is not None
 
 
 def compares_reflected(configuration: Configuration) -> bool:

@@ -154,6 +154,10 @@ class Manifest(Subject):
     changes: int
     listed: tuple[FileFacts, ...] = ()
 
+    def is_cut(self, cluster: str) -> bool:
+        """Whether the binlogs of a cluster go on after its last epoch that can be resolved."""
+        return cluster in self.errors or self.epochs_left_out.get(cluster, 0) > 0
+
     def layouts(self, numbers: TableNumbers) -> list[RowLayout | None]:
         """Return the layout of each table, by number; None for a table that no binlog mentions."""
         return [

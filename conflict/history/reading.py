@@ -13,7 +13,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
-from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
+from conflict.history.model import END, LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
 from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.role_changes import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
 from conflict.history.scheduling.consistent_cut import consistent_cut
@@ -34,11 +34,14 @@ __all__ = [
     "ClusterReading",
     "cut_readings",
     "history_of",
+    "kept_changes",
     "placed_changes",
     "possible_readings",
     "read_cluster",
     "schedule_of",
     "usable_epochs",
+    "with_changes",
+    "within_readings",
 ]
 
 ClusterHints = Mapping[str, Hints]
@@ -111,8 +114,7 @@ def history_of(
     made = placed_changes(configuration, {name: reading.changes for name, reading in readings.items()})
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
-        cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
-        cut |= bool(configuration.span.last) or configuration.span.stop_time is not None
+        cut = _is_cut(configuration, reading, summaries[cluster.name])
         applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut, changes=made)
         start = None
         if middle:
@@ -127,13 +129,50 @@ def history_of(
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        last = summaries[cluster.name][-1].number if summaries[cluster.name] else 0
-        changes = [each for each in made[cluster.name] if not cut or each.epoch < last]
+        changes = kept_changes(made[cluster.name], _last(summaries[cluster.name]), cut=cut)
         timeline = timeline_of(transactions, applies, changes)
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start, cluster.ignored))
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
     return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)
+
+
+def within_readings(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> Configuration:
+    """Return the run without the changes of definitions that come after all that is resolved of what was read."""
+    if not configuration.definitions:
+        return configuration
+    summaries = usable_epochs(configuration, readings)
+    kept = {
+        name: kept_changes(
+            reading.changes, _last(summaries[name]), cut=_is_cut(configuration, reading, summaries[name])
+        )
+        for name, reading in readings.items()
+    }
+    return with_changes(configuration, kept)
+
+
+def with_changes(configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]) -> Configuration:
+    """Return a run whose definitions are followed, with these changes of each cluster's alone."""
+    definitions = {
+        name: attrs.evolve(known, steps=tuple(each.step for each in changes.get(name, ())))
+        for name, known in configuration.definitions.items()
+    }
+    return attrs.evolve(configuration, definitions=definitions)
+
+
+def kept_changes(changes: Sequence[DefinitionChange], last: int, *, cut: bool) -> list[DefinitionChange]:
+    """Return the changes of definitions that count; of a cut log, those before the last epoch that is resolved."""
+    return [each for each in changes if not cut or each.epoch < last]
+
+
+def _is_cut(configuration: Configuration, reading: ClusterReading, usable: Sequence[Summary]) -> bool:
+    """Whether a binlog goes on after the epochs that are resolved."""
+    cut = reading.error is not None or len(usable) < len(reading.epochs)
+    return cut or bool(configuration.span.last) or configuration.span.stop_time is not None
+
+
+def _last(summaries: Sequence[Summary]) -> int:
+    return summaries[-1].number if summaries else 0
 
 
 def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, ClusterReading]:
@@ -235,14 +274,29 @@ def schedule_of(
             hints=(hints or {}).get(cluster.name, ()),
             cut=cut,
             again=again,
-            barriers=[
-                Barrier(each.follows, (each.epoch, LAST_GROUP))
-                for each in (changes or {}).get(cluster.name, ())
-                if each.follows >= 0
-            ],
+            barriers=_barriers(cluster, source, summaries[cluster.name], changes or {}),
         )
         applies, assumed = applies + placed, assumed + open_places
     return applies, assumed
+
+
+def _barriers(
+    cluster: ClusterConfiguration,
+    source: ClusterConfiguration,
+    applier: Sequence[Summary],
+    changes: Mapping[str, Sequence[DefinitionChange]],
+) -> list[Barrier]:
+    """Return what statements say of when a cluster applied the epochs of a source, in order."""
+    mine, theirs = changes.get(cluster.name, ()), changes.get(source.name, ())
+    taken = [Barrier(each.follows, (each.epoch, LAST_GROUP)) for each in mine if each.follows >= 0]
+    applied = [item.epoch for summary in applier for item in summary.applied if item.server_id == source.server_id]
+    for server_id in (cluster.server_id, source.server_id):
+        known = sum(each.step.server_id == server_id for each in mine)
+        further = [each.epoch for each in theirs if each.step.server_id == server_id][known:]
+        # A cluster's binlog that shows its applier's work and lacks a statement ends before it; or it was filtered.
+        if further and applied and max(applied) <= further[0]:
+            taken.append(Barrier(further[0], END))
+    return sorted(taken, key=lambda each: each.foreign_epoch)
 
 
 def placed_changes(
@@ -257,7 +311,13 @@ def placed_changes(
         made = iter([each for each in changes[peer.name] if each.step.server_id == peer.server_id])
         found[name] = []
         for mine in own:
-            theirs = next(made, None) if mine.step.server_id == peer.server_id else None
-            same = theirs is not None and theirs.step.text == mine.step.text
-            found[name].append(attrs.evolve(mine, follows=theirs.epoch) if same and theirs is not None else mine)
+            if mine.step.server_id != peer.server_id:
+                found[name].append(mine)
+                continue
+            theirs = next(made, None)
+            if theirs is None:
+                found[name].append(attrs.evolve(mine, follows=END[0]))  # the other one's binlog ends before it
+            else:
+                same = theirs.step.text == mine.step.text
+                found[name].append(attrs.evolve(mine, follows=theirs.epoch) if same else mine)
     return found

@@ -4,6 +4,9 @@ Roles that change while the binlogs are written (`ndb_applier_conflict_role`).
 A primary marks what it applies as reflected, and refreshes rows; a secondary does neither. So the binlog shows at each
 epoch apply that changed rows of a table with roles whether the cluster was the primary. Where this changes, its role
 did, at some epoch of the other cluster from the last one of the old role to the first one of the new role.
+
+A secondary, too, refreshes such rows if another table has a function that rejects whole transactions without a role;
+refreshes tell nothing then.
 """
 
 from __future__ import annotations
@@ -91,12 +94,19 @@ def shown_changes(
 
 def _as_primary(epoch: BinlogEpoch, group: int, setups: Mapping[str, TableSetup]) -> bool | None:
     """Return whether an epoch was applied by a primary; None if it changed no row that tells it."""
+    untold = ConflictFlag.READ | (ConflictFlag.REFRESH if _refreshes_anyway(setups) else ConflictFlag(0))
     flags = [
         change.flags
         for place, change in epoch.consequences
-        if place == group and _tells(setups.get(change.table)) and not change.flags & ConflictFlag.READ
+        if place == group and _tells(setups.get(change.table)) and not change.flags & untold
     ]
     return any(each & _OF_A_PRIMARY for each in flags) if flags else None
+
+
+def _refreshes_anyway(setups: Mapping[str, TableSetup]) -> bool:
+    """Whether a cluster refreshes rows of whole transactions in any role."""
+    specs = [setup.function.spec for setup in setups.values() if setup.function is not None]
+    return any(spec.transactional and not spec.uses_role for spec in specs)
 
 
 def _tells(setup: TableSetup | None) -> bool:

@@ -15,22 +15,30 @@ from conflict.grid.manifest import Manifest, SegmentFacts
 from conflict.grid.schemas import RowStep
 from conflict.grid.tables import TableNumbers
 from conflict.history.model import DefinitionChange
-from conflict.history.reading import placed_changes
+from conflict.history.reading import kept_changes, placed_changes
 
-__all__ = ["definition_changes", "row_steps"]
+__all__ = ["changes_that_count", "definition_changes", "row_steps"]
 
 
 def definition_changes(configuration: Configuration, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
     """Return the changes of definitions of each cluster, each after the own epoch that comes before it."""
     changes: dict[str, list[DefinitionChange]] = {name: [] for name in manifest.segments}
     for name, known in configuration.definitions.items():
-        segments, files = manifest.segments[name], manifest.files[name]
+        segments = manifest.segments[name]
         for step in known.steps:
-            place = _segment_of(segments, files, step.file, step.position)
+            place = _segment_of(segments, step.file, step.position)
             if place is not None:
                 before = [facts.last_epoch for facts in segments[:place] if facts.last_epoch]
                 changes[name].append(DefinitionChange(before[-1] if before else 0, step))
     return placed_changes(configuration, changes) if configuration.definitions else changes
+
+
+def changes_that_count(configuration: Configuration, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
+    """Return those changes of definitions that do not come after all that is resolved."""
+    return {
+        name: kept_changes(own, manifest.last_epochs[name], cut=manifest.is_cut(name))
+        for name, own in definition_changes(configuration, manifest).items()
+    }
 
 
 def row_steps(
@@ -39,9 +47,9 @@ def row_steps(
     """Return, per cluster, what the statements do to the rows of each table, and at the start of which segment."""
     found: dict[str, list[SegmentStep]] = {}
     for name, changes in definition_changes(configuration, manifest).items():
-        segments, files = manifest.segments[name], manifest.files[name]
+        segments = manifest.segments[name]
         for change in changes:
-            place = _segment_of(segments, files, change.step.file, change.step.position)
+            place = _segment_of(segments, change.step.file, change.step.position)
             assert place is not None
             following = next((facts.first_epoch for facts in segments[place:] if facts.last_epoch), None)
             position = step_position(change.epoch, following)
@@ -60,11 +68,9 @@ def step_position(before: int, following: int | None) -> tuple[int, int]:
     return (before + 1, 0) if following != before + 1 else (before + 1, -1)
 
 
-def _segment_of(segments: Sequence[SegmentFacts], files: Sequence[str], file: str, position: int) -> int | None:
+def _segment_of(segments: Sequence[SegmentFacts], file: str, position: int) -> int | None:
     """Return the segment in which an event stands; None if it was not read."""
-    place = (files.index(file), position) if file in files else None
-    found = None
     for number, facts in enumerate(segments):
-        if place is not None and (files.index(facts.file), facts.start) <= place:
-            found = number
-    return found
+        if facts.file == file and facts.start <= position < facts.stop:
+            return number
+    return None

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
-from conflict.columnar.setups_over_time import cluster_setups
+from conflict.columnar.setups_over_time import cluster_setups, ends_apart
 from conflict.columnar.stop_reports import stop_of
 from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import applies_of, schedule_table
@@ -34,7 +34,8 @@ from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import table_numbers
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import Cluster, EpochApply, Start
-from conflict.ingestion.definition_steps import definition_changes, row_steps
+from conflict.history.reading import with_changes
+from conflict.ingestion.definition_steps import changes_that_count, row_steps
 from conflict.jobs.examined import Examined
 from conflict.jobs.log_part import WHOLE, LogPart
 from conflict.jobs.resolve_run import ResolveRun
@@ -110,7 +111,11 @@ def settle_history(
     if part is None:
         part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
     (log_part, schedule, manifest), numbers = part, table_numbers(configuration)
-    changes = definition_changes(configuration, manifest)
+    changes = changes_that_count(configuration, manifest)
+    configuration = with_changes(configuration, changes)
+    if ends_apart(configuration):
+        message = "a statement changed a table on one cluster, and the binlogs of the other one do not hold it"
+        raise LeftToReferenceError(message)
     setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
     run = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
     if log_part.starts_in_the_middle and run.linked.tables.any():

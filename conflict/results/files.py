@@ -265,9 +265,8 @@ def summarize_resolution(
         compared: Per cluster, how many rows of its applier were compared with its binlog, and those that differ.
     """
     names = list(resolution.clusters)
-    tables: dict[str, dict[str, Counter[str]]] = {
-        name: {table: _zero_counts() for table in setups[name]} for name in names
-    }
+    known = dict.fromkeys(table for name in names for table in setups[name])
+    tables: dict[str, dict[str, Counter[str]]] = {name: {table: _zero_counts() for table in known} for name in names}
     for outcome in resolution.outcomes:
         counts = tables[outcome.applier][outcome.table]
         counts[outcome.verdict.name.lower()] += 1
@@ -280,10 +279,10 @@ def summarize_resolution(
         counters={name: result.counters for name, result in resolution.clusters.items()},
         tables={name: {table: dict(counts) for table, counts in each.items()} for name, each in tables.items()},
         rows={
-            name: {table: len(result.rows.get(table, ())) for table in setups[name]}
+            name: {table: len(result.rows.get(table, ())) for table in known}
             for name, result in resolution.clusters.items()
         },
-        differing_rows={table: resolution.differing_rows.get(table, 0) for table in setups[names[0]]},
+        differing_rows={table: resolution.differing_rows.get(table, 0) for table in known},
         compared=sum(count for count, _ in compared.values()),
         contradicted=sum(len(rows) for _, rows in compared.values()),
         contradictions={

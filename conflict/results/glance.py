@@ -85,7 +85,10 @@ class ResultSummary:
 
     def _sentences(self) -> Iterator[str]:
         answer = {True: "converged", False: "did not converge", None: "may or may not have converged"}[self.converged]
-        yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts; the clusters {answer}."
+        if self.changes or self.converged is False:
+            yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts; the clusters {answer}."
+        else:
+            yield "The binlogs hold no row change of the clusters' own, of tables that are known."
         if self.compared and not self.contradicted:
             yield f"All {self.compared:,} row changes by appliers in the binlogs agree."
         yield from map(str, self.doubts)

@@ -24,6 +24,7 @@ from conflict.history.reading import (
     possible_readings,
     read_cluster,
     usable_epochs,
+    within_readings,
 )
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.jobs.runner import StageProgress
@@ -155,6 +156,7 @@ def _resolve_reading(
     progress: StageProgress,
 ) -> _ResolvedReading:
     """Resolve a reading; if it starts in the middle after all, as one that does."""
+    configuration = within_readings(configuration, readings)
     summaries = usable_epochs(configuration, readings)
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, configuration.setups_at_start()

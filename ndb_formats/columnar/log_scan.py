@@ -60,12 +60,13 @@ class LoggedTable:
     table_map: TableMap
 
 
-def scan_log(files: Sequence[str | Path]) -> Iterator[LoggedStatement | LoggedTable]:
+def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LoggedStatement | LoggedTable]:
     """
     Yield what a log says of definitions, in order; it ends where the log cannot be read.
 
     Args:
         files: In the order in which they were written.
+        verify: Whether it ends at such an event, too, if its checksum is wrong; readers that check them end there.
     """
     for file in (each for each in files if Path(each).exists()):  # one that was read earlier need not be there
         try:
@@ -76,7 +77,7 @@ def scan_log(files: Sequence[str | Path]) -> Iterator[LoggedStatement | LoggedTa
             index = recent_index(file)
             arrays = (index.positions, index.types, index.sizes)
             for number in definition_events(map_bytes(index.file), *arrays, description.checksum_size).tolist():
-                found = _read(index, number, description)
+                found = _read(index, number, description, verify=verify)
                 if found is not None:
                     yield found
         except FormatError:
@@ -85,8 +86,10 @@ def scan_log(files: Sequence[str | Path]) -> Iterator[LoggedStatement | LoggedTa
             return
 
 
-def _read(index: EventIndex, number: int, description: FormatDescription) -> LoggedStatement | LoggedTable | None:
-    event = event_at(index.file, int(index.positions[number]), description, verify=False)
+def _read(
+    index: EventIndex, number: int, description: FormatDescription, *, verify: bool
+) -> LoggedStatement | LoggedTable | None:
+    event = event_at(index.file, int(index.positions[number]), description, verify=verify)
     if event.type is EventType.TABLE_MAP_EVENT:
         return LoggedTable(index.file, event.position, decode_table_map(event.body))
     statement = statement_of(decode_query(event.body))

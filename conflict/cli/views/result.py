@@ -29,6 +29,8 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = ["print_run"]
 
+MOST_SIZES = 8  # of rounds that are printed; run.json has all
+
 Tallies = Sequence[tuple[str, str, Mapping[str, int]]]
 
 
@@ -165,6 +167,9 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         None: "[yellow]may or may not have converged[/yellow]",
     }
     which = ", on the rows that the logs touch" if run.starts else ""
+    if not run.changes and not any(run.summary.differing_rows.values()):
+        console.print("[yellow]The binlogs hold no row change of the clusters' own[/yellow], of tables that are known.")
+        return
     console.print(
         f"The clusters {answers[run.summary.converged]}{which}, after {counted(run.changes, 'row change')} of their "
         "own."
@@ -200,7 +205,8 @@ def _print_appliers(console: Console, run: Run) -> None:
             )
     print_doubts(console, unexplained_changes(run.checks()))
     if summary.rounds:
-        sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds)
+        sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds[:MOST_SIZES])
+        sizes += ", …" * (len(summary.rounds) > MOST_SIZES)
         console.print(
             f"{counted(summary.rounds[-1].in_conflict, 'transaction')} in conflict, found in "
             f"{counted(len(summary.rounds), 'round')} over {sizes} row changes."

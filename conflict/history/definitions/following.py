@@ -100,7 +100,7 @@ class _Log:
     @classmethod
     def read(cls, configuration: Configuration, cluster: ClusterConfiguration) -> _Log:
         """Follow a cluster's log."""
-        scan = list(scan_log(cluster.files))
+        scan = list(scan_log(cluster.files, verify=True))
         schema = cluster.schema or configuration.schema
         start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
         if configuration.schema_at_end:

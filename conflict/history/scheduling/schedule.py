@@ -70,7 +70,8 @@ class Barrier:
 
     Attributes:
         foreign_epoch: The last epoch of the other cluster before it.
-        position: The own position after which the binlog shows it.
+        position: The own position after which the binlog shows it; `END` if it ends before, so that no later epoch of
+            the other cluster was applied.
     """
 
     foreign_epoch: int
@@ -242,7 +243,7 @@ class _Placement:
         epochs = sorted({*source, *period.traces})
         next_trace = _next_traces(epochs, period.traces, stop, self.barriers)
         first, last = min(period.traces, default=END[0]), max(period.traces, default=-1)
-        last = max([last, *(barrier.foreign_epoch + 1 for barrier in self.barriers)])
+        last = max([last, *(each.foreign_epoch + 1 for each in self.barriers if each.position != END)])
         for epoch in epochs:
             trace = period.traces.get(epoch)
             hint = period.hints.get(epoch, _NO_HINT)
@@ -343,7 +344,7 @@ def _causal_bounds(
         newest = max([newest, *own])
         place = bisect.bisect_right(numbers, newest)
         passed = [each.position for each in barriers if each.foreign_epoch < summary.number]
-        bounds[summary.number] = max([ends[place - 1] if place else START, *passed[-1:]])
+        bounds[summary.number] = max([ends[place - 1] if place else START, *passed])
     return bounds
 
 

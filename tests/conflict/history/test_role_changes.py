@@ -50,6 +50,15 @@ def test_functions_without_roles_show_nothing() -> None:
     assert shown(PRIMARY, "!i1=1", "u1=1>2", function="NDB$EPOCH()") == []
 
 
+def test_refreshes_of_whole_transactions_show_nothing() -> None:
+    """A secondary refreshes rows of a table with roles, too, if another table rejects their transaction."""
+    other = {f"other.{name}": each for name, each in setups("NDB$EPOCH_TRANS()", None)["A"].items()}
+    own = {**setups("NDB$EPOCH2_TRANS()", "NDB$EPOCH2_TRANS()")["A"], **other}
+    texts = ("u1=1>2", "!i1=1", "u2=1>2")
+    assert shown_changes(epochs(*texts), SECONDARY, own, 2) == []
+    assert len(shown(SECONDARY, *texts, function="NDB$EPOCH2_TRANS()")) == 2
+
+
 def test_possible_changes() -> None:
     """After the last epoch of the old role, or after one between it and the first of the new role."""
     found = possible_changes([ShownChange(11, 14, PRIMARY, SECONDARY)], [10, 11, 12, 13, 14, 15])
