@@ -9,6 +9,8 @@ of the epoch is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import Literal, Self
 
 import attrs
@@ -20,7 +22,7 @@ from conflict.columnar.output.contested import ContestedRows
 from conflict.grid.columns import GridColumns
 from conflict.grid.schemas import RowStep
 from conflict.history.effects import Effect
-from conflict.history.model import EpochApply
+from conflict.history.model import START, EpochApply, Position
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Spans", "Wanted", "rows_in_spans", "spans_of"]
@@ -36,20 +38,25 @@ class Wanted:
     Attributes:
         epochs: Foreign epochs that are looked at, sorted. uint64, shape (wanted,).
         arrived: Own epoch before which none of the rows of each can have been judged. uint64, shape (wanted,).
+        arrived_group: The last group of it that was surely before. int64, shape (wanted,).
         until: Own epoch after which nothing decides on it. uint64, shape (wanted,).
         traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
         first_later: The least foreign epoch of that epoch apply and all later ones. uint64, shape (traced,).
         rows: Bucket, key and epoch (place in `epochs`) of the rows that are looked at. int64, shape (3, rows).
         whole: Which epochs are looked at with all of their rows. bool, shape (wanted,).
+        changing: Which of them only with rows that the applying cluster had changed between `arrived` and `until`:
+            others do not tell where an epoch was that was surely applied. bool, shape (wanted,).
     """
 
     epochs: UInt64
     arrived: UInt64
+    arrived_group: Int64
     until: UInt64
     traced_in: UInt64
     first_later: UInt64
     rows: Int64
     whole: Bool
+    changing: Bool
 
     @classmethod
     def of_applies(
@@ -57,6 +64,7 @@ class Wanted:
         applies: Sequence[EpochApply],
         wanted: Callable[[EpochApply], bool],
         rows: Mapping[int, ContestedRows] | None = None,
+        whole: AbstractSet[int] = frozenset(),
     ) -> Self:
         """
         Return it for the epoch applies of one applier, in order, and those of them that are looked at.
@@ -65,18 +73,15 @@ class Wanted:
             applies: All of them.
             wanted: Whether one is looked at.
             rows: By foreign epoch, the rows of it that are looked at; all of an epoch that is not there.
+            whole: Foreign epochs of which all rows are looked at, though they were surely applied.
         """
-        bounds, given, before = dict[int, tuple[int, int]](), rows or {}, 0
-        for apply in applies:
-            if wanted(apply):
-                # What is open of a row is asked of one worker: it has committed the epoch apply before.
-                first = max(apply.arrived[0], before if apply.foreign_epoch in given else 0)
-                # Later changes tell whether, and where, an untraced epoch was applied.
-                last = apply.epoch if apply.window is None else int(LAST)
-                known = bounds.get(apply.foreign_epoch, (first, last))
-                bounds[apply.foreign_epoch] = min(known[0], first), max(known[1], last)
-            before = apply.epoch
-        arrived, until = (np.array([each[place] for _, each in sorted(bounds.items())], np.uint64) for place in (0, 1))
+        given = rows or {}
+        looked_at = [apply for apply in applies if wanted(apply)]
+        bounds = _bounds(applies, looked_at, given)
+        everything = {
+            each.foreign_epoch for each in looked_at if each.window is None or not each.window.certain
+        } | whole
+        ordered = [each for _, each in sorted(bounds.items())]
         traced = [(apply.epoch, apply.foreign_epoch) for apply in applies if apply.traced]
         own, foreign = (np.array([pair[place] for pair in traced], np.uint64) for place in (0, 1))
         epochs = sorted(bounds)
@@ -87,13 +92,30 @@ class Wanted:
         ]
         return cls(
             np.array(epochs, np.uint64),
-            arrived,
-            until,
+            np.array([first[0] for first, _ in ordered], np.uint64),
+            np.array([first[1] for first, _ in ordered], np.int64),
+            np.array([last for _, last in ordered], np.uint64),
             own,
             np.minimum.accumulate(foreign[::-1])[::-1],
             np.concatenate([np.zeros((3, 0), np.int64), *chosen], axis=1),
             np.array([epoch not in given for epoch in epochs], np.bool_),
+            np.array([epoch not in everything and epoch not in whole for epoch in epochs], np.bool_),
         )
+
+
+def _bounds(
+    applies: Sequence[EpochApply], looked_at: Sequence[EpochApply], given: Mapping[int, ContestedRows]
+) -> dict[int, tuple[Position, int]]:
+    """Return, by foreign epoch, the own position after which it was judged, and the last own epoch that decides."""
+    before = {id(apply): (last.epoch, last.group) for last, apply in pairwise(applies)}
+    found: dict[int, tuple[Position, int]] = {}
+    for apply in looked_at:
+        # What is open of a row is asked of one worker: it has committed the epoch apply before.
+        first = max(apply.arrived, before.get(id(apply), START) if apply.foreign_epoch in given else START)
+        last = apply.epoch if apply.window is None else apply.window.before[0]
+        known = found.get(apply.foreign_epoch, (first, last))
+        found[apply.foreign_epoch] = min(known[0], first), max(known[1], last)
+    return found
 
 
 @attrs.frozen(eq=False)
@@ -133,6 +155,7 @@ def spans_of(bucket: Bucket, wanted: Mapping[str, Wanted], reflects: Sequence[bo
     for applier, name in enumerate(bucket.clusters):
         mine = wanted[name]
         key, place = _rows_of(bucket, applier, mine, everything=reflects[1 - applier])
+        key, place = _changing(bucket, applier, mine, key, place)
         start = _last_anchor(bucket, applier, key, mine.arrived[place])
         found[applier].append(Spans(key, start, mine.until[place]))
         later = np.append(mine.first_later, LAST)[np.searchsorted(mine.traced_in, start)]
@@ -212,6 +235,20 @@ def _rows_of_epochs(columns: GridColumns, wanted: Wanted) -> tuple[Int64, Int64]
     return rows, place[rows]
 
 
+def _changing(bucket: Bucket, applier: int, wanted: Wanted, key: Int64, place: Int64) -> tuple[Int64, Int64]:
+    """Return keys and their epochs without those that did not change where that is asked for."""
+    after = np.minimum(wanted.until[place], LAST - 1) + 1
+    kept = ~wanted.changing[place]
+    for columns in (bucket.changes[applier], bucket.consequences[applier]):
+        if len(columns):
+            epoch, group = columns.array("epoch"), columns.array("group")
+            last = _last_before(columns.array("key"), epoch, key, after)
+            later = epoch[last] > wanted.arrived[place]
+            later |= (epoch[last] == wanted.arrived[place]) & (group[last] > wanted.arrived_group[place])
+            kept |= (last >= 0) & later
+    return key[kept], place[kept]
+
+
 def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt64:
     """
     Return, per key, the last own epoch before a given one whose change or effect tells the state of the row alone.
@@ -231,21 +268,28 @@ def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt6
         tells = (rows.operation == Operation.DELETE_ROW) | ~compared[bucket.key_table[rows.key]] | carried
         tells = np.where(rows.operation > max(Operation), rows.operation == RowStep.EMPTIED, tells)
         chosen = np.flatnonzero(tells & asked[rows.key])
-        found = np.maximum(found, _last_before(rows.key[chosen], rows.epoch[chosen], key, before))
+        found = np.maximum(found, _epochs_before(rows.key[chosen], rows.epoch[chosen], key, before))
     columns = bucket.consequences[side]
     if len(columns):
         keys, effect = columns.array("key"), columns.array("effect")
-        tells = ~compared[bucket.key_table[keys]] | np.isin(effect, (Effect.DELETED, Effect.REFRESHED_ABSENT))
+        tells = ~compared[bucket.key_table[keys]] & (effect != Effect.REFRESHED)
+        tells |= np.isin(effect, (Effect.DELETED, Effect.REFRESHED_ABSENT))
         chosen = np.flatnonzero(tells & asked[keys])
-        found = np.maximum(found, _last_before(keys[chosen], columns.array("epoch")[chosen], key, before))
+        found = np.maximum(found, _epochs_before(keys[chosen], columns.array("epoch")[chosen], key, before))
     return found
 
 
-def _last_before(keys: Int32, epochs: UInt64, key: Int64, before: UInt64) -> UInt64:
+def _epochs_before(keys: Int32, epochs: UInt64, key: Int64, before: UInt64) -> UInt64:
     """Return, per key, the last epoch among its own before a given one; 0 if there is none."""
+    last = _last_before(keys, epochs, key, before)
+    return np.where(last >= 0, epochs[last], FIRST) if len(epochs) else np.zeros(len(key), np.uint64)
+
+
+def _last_before(keys: Int32, epochs: UInt64, key: Int64, before: UInt64) -> Int64:
+    """Return, per key, the last of its rows before a given epoch; -1 if there is none. `epochs` is in order."""
     if not len(keys):
-        return np.zeros(len(key), np.uint64)
+        return np.full(len(key), -1, np.int64)
     order = np.argsort(keys, kind="stable")
-    keys, epochs = keys[order], epochs[order]
-    last = _Places(keys, epochs).of(key, before, "left") - 1
-    return np.where((last >= 0) & (keys[last] == key), epochs[last], FIRST)
+    ordered = keys[order]
+    last = _Places(ordered, epochs[order]).of(key, before, "left") - 1
+    return np.where((last >= 0) & (ordered[last] == key), order[last], -1)

@@ -5,6 +5,7 @@ What the resolve job settles in memory, on the rows that matter: places of untra
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 import attrs
@@ -58,7 +59,24 @@ class Settling:
 
     def place_untraced(self, applies: Applies) -> Placed:
         """Place the epochs that left no trace, from the rows that they touch."""
-        wanted = {name: Wanted.of_applies(own, lambda apply: apply.window is not None) for name, own in applies.items()}
+        placed = self._placed(applies, frozenset())
+        # What an epoch comes to where its place is open takes all of its rows to tell.
+        slots = placed.schedule.slots
+        still_open = frozenset(
+            (place.applier, place.foreign_epoch)
+            for place in placed.schedule.places
+            if slots[place.applier, place.source][place.slot].certain
+        )
+        return self._placed(applies, still_open) if still_open else placed
+
+    def _placed(self, applies: Applies, whole: AbstractSet[tuple[str, int]]) -> Placed:
+        """Place the epochs; `whole`: applier and number of those of which all rows are read."""
+        wanted = {
+            name: Wanted.of_applies(
+                own, lambda apply: apply.window is not None, whole={epoch for by, epoch in whole if by == name}
+            )
+            for name, own in applies.items()
+        }
         history, recorded, _ = self._read("placing epochs", applies, wanted, placing=True)
         setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing)

@@ -7,7 +7,7 @@ reflection. A place where it stops the applier is possible too, if nothing was a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
@@ -59,12 +59,24 @@ class Trials:
         if any(isinstance(entry, ExceptionRow) for entry in self.source.cluster.log.get(apply.foreign_epoch, ())):
             return []
         changed = self.here.changes_between(self._watched(entries, window), apply.arrived, window.before)
-        found = []
-        for start, stop in zip([apply.arrived, *changed], [*changed, window.before], strict=True):
-            tried = self._try(apply, entries, known, start) if start < stop else None
-            if tried is not None:
-                found.append((Choice(start, stop), tried))
-        return found
+        ends = zip([apply.arrived, *changed], [*changed, window.before], strict=True)
+        stretches = [Choice(start, stop) for start, stop in ends if start < stop]
+        if window.certain:  # rows that did not change meanwhile do not tell where it was
+            moved = [entry for entry in entries if self._changed(entry, apply.arrived, window.before)]
+            found = self._possible(apply, moved, known, stretches)
+            if len({effect.signature for _, effect in found}) < 2:
+                return found
+        return self._possible(apply, entries, known, stretches)
+
+    def _possible(
+        self, apply: EpochApply, entries: list[LoggedChange], known: int, stretches: Iterable[Choice]
+    ) -> list[tuple[Choice, Alternative]]:
+        """Return the stretches where operations of an epoch do not show, each with what they did there."""
+        tried = ((choice, self._try(apply, entries, known, choice.start)) for choice in stretches)
+        return [(choice, effect) for choice, effect in tried if effect is not None]
+
+    def _changed(self, entry: LoggedChange, after: Position, before: Position) -> bool:
+        return any(self.here.changes(key, after, before) for key in touched_keys(entry.change))
 
     def _watched(self, entries: list[LoggedChange], window: Window) -> set[RowKey]:
         """Return the rows that decide on an epoch: its own; those of checked tables if it may stop the applier."""
