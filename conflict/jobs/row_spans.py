@@ -102,6 +102,10 @@ class Wanted:
             np.array([epoch not in everything and epoch not in whole for epoch in epochs], np.bool_),
         )
 
+    def applied_from(self, own: UInt64) -> UInt64:
+        """Return, per own epoch, the least foreign epoch that was applied in it or later; the greatest for none."""
+        return np.append(self.first_later, LAST)[np.searchsorted(self.traced_in, own)]
+
 
 def _bounds(
     applies: Sequence[EpochApply], looked_at: Sequence[EpochApply], given: Mapping[int, ContestedRows]
@@ -156,12 +160,15 @@ def spans_of(bucket: Bucket, wanted: Mapping[str, Wanted], reflects: Sequence[bo
         mine = wanted[name]
         key, place = _rows_of(bucket, applier, mine, everything=reflects[1 - applier])
         key, place = _changing(bucket, applier, mine, key, place)
-        start = _last_anchor(bucket, applier, key, mine.arrived[place])
-        found[applier].append(Spans(key, start, mine.until[place]))
-        later = np.append(mine.first_later, LAST)[np.searchsorted(mine.traced_in, start)]
         epoch = mine.epochs[place]
+        sent = _last_anchor(bucket, 1 - applier, key, epoch)
+        # What the other cluster sends back in an epoch comes from changes that its applier applied to its own rows.
+        sent_back = wanted[bucket.clusters[1 - applier]].applied_from(sent)
+        start = np.minimum(_last_anchor(bucket, applier, key, mine.arrived[place]), sent_back)
+        found[applier].append(Spans(key, start, mine.until[place]))
+        later = mine.applied_from(start)
         last = np.where(mine.until[place] == LAST, LAST, epoch)
-        found[1 - applier].append(Spans(key, np.minimum(epoch, later), last))
+        found[1 - applier].append(Spans(key, np.minimum(sent, later), last))
     return [_joined(parts) for parts in found]
 
 
