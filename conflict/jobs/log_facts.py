@@ -31,10 +31,12 @@ def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
 
 
 def lacks_something(history: Folder, manifest: Manifest) -> bool:
-    """Whether a binlog shows no epoch of the other cluster, or row changes without a transaction id."""
+    """Whether a binlog shows no epoch or no change of the other cluster, or row changes without a transaction id."""
     schedule = history.read_table("schedule.parquet", SCHEDULE, ["applier", "traced"])
     traced = schedule.filter(schedule.column("traced")).column("applier")
     if set(pc.unique(traced).to_pylist()) != set(manifest.clusters):
+        return True
+    if not all(any(map(history.exists, _paths(manifest, "consequences", name))) for name in manifest.clusters):
         return True
     return any(
         history.may_be_null(path, "transaction_id")
