@@ -1,9 +1,9 @@
 """
-Which changes of a bucket's rows decide on some epoch applies: per row, spans of own epochs of both clusters.
+Which changes of a bucket's rows are read to judge some epoch applies: per row, a span of own epochs of each cluster.
 
-A row as an applier may have met it hangs on its own cluster's changes since the last one that tells its state alone,
-and on the changes of the other cluster that were applied since. Nothing later matters where the place
-of the epoch is known.
+Each span begins at the last change that tells the state of the row on that cluster alone (see `_last_anchor`).
+It also covers what the applier of the other cluster applied since its own span begins: that changed the row there,
+or came back from there. Nothing after the place of an epoch decides on it.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def spans_of(bucket: Bucket, wanted: Mapping[str, Wanted], reflects: Sequence[bo
         key, place = _changing(bucket, applier, mine, key, place)
         epoch = mine.epochs[place]
         sent = _last_anchor(bucket, 1 - applier, key, epoch)
-        # What the other cluster sends back in an epoch comes from changes that its applier applied to its own rows.
+        # What the other cluster sends back in an epoch comes from what its applier did to its rows.
         sent_back = wanted[bucket.clusters[1 - applier]].applied_from(sent)
         start = np.minimum(_last_anchor(bucket, applier, key, mine.arrived[place]), sent_back)
         found[applier].append(Spans(key, start, mine.until[place]))
