@@ -104,7 +104,7 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
             rule, function = records[number, place], judging_function(setup, cluster.role)
             column = resolve_columns[table]
             rule["unwritten"] = 0 if column is None else unwritten_value(setup.table.columns[column])
-            rule["skips"] = cluster.skip_missing
+            rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing
             if function is None:
                 continue  # every cell is `Cell.APPLY`
             rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes

@@ -351,7 +351,8 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
                 if sent >= len(work.log.entries):
                     return FULL
                 operation = (UPDATE if existed else WRITE) if stays else DELETE
-                _put_entry(work.log.entries[sent], key, mine, operation)
+                in_part = operation == UPDATE and not rule["whole_rows"]
+                _put_entry(work.log.entries[sent], key, mine, operation, note["given"] if in_part else stays)
                 _put_origin(work.log.entries[sent], here, number, place)
                 sent += 1
     for which in range(refreshes):
@@ -360,7 +361,7 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
         place = pending[which]
         mine = work.state.rows[decisions.key[place], here]
         operation = WRITE if mine["exists"] else DELETE
-        _put_entry(work.log.entries[sent], decisions.key[place], mine, operation)
+        _put_entry(work.log.entries[sent], decisions.key[place], mine, operation, mine["exists"])
         _put_origin(work.log.entries[sent], here, number, place)
         work.log.entries[sent]["refresh"] = True
         sent += 1
@@ -370,10 +371,10 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
 
 
 @njit(inline="always")
-def _put_entry(entry, key, mine, operation):
-    """Fill in what a log entry says of a row: its present state, of which a data node holds every column."""
+def _put_entry(entry, key, mine, operation, given):
+    """Fill in what a log entry says of a row: its present state, and whether it gives the resolve column."""
     entry["key"], entry["operation"], entry["value"] = key, operation, mine["value"]
-    entry["refresh"], entry["given"] = False, mine["exists"]
+    entry["refresh"], entry["given"] = False, given
 
 
 @njit(inline="always")

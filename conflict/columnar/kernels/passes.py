@@ -250,6 +250,10 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             work.saved[saved]["key"] = key
             copy_version(work.saved[saved], mine)
             saved += 1
+        if rule["reflects"] and not rule["whole_rows"]:
+            note = state.notes[key, here]
+            note["given"] = given or (note["given"] and note["wrote"] == pass_number)
+            note["wrote"] = pass_number
         if operation == DELETE:
             mine["exists"] = False
         else:

@@ -77,7 +77,7 @@ BOTH = np.dtype([("before", "u8"), ("after", "u8")])
 RULE = np.dtype(
     [
         *[("unwritten", "u8"), ("next", "i2"), ("gci_bits", "i1")],
-        *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("skips", "?")],
+        *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?"), ("skips", "?")],
     ],
     align=True,
 )
@@ -85,9 +85,10 @@ _VERSION = [("epoch", "u8"), ("value", "u8"), ("exists", "?"), ("local", "?")]
 # A row of a cluster: epoch and author of its last change, its resolve column.
 # See docs/concepts.md, "Author and row epoch".
 ROW_STATE = np.dtype([*_VERSION, ("table", "i2")], align=True)
-# Facts of a row of a cluster that are seldom read: `logged` is the last epoch apply that logged the row, `kept` the
-# last that saved it to undo a pass, `last_own` an own change. -1 is none.
-NOTE = np.dtype([("logged", "i4"), ("kept", "i4"), ("last_own", "i4")])
+# Facts of a row of a cluster that are seldom read. Where the applier reflects parts of rows, `wrote` is the last pass
+# that wrote the row, and `given` whether it wrote the resolve column. `logged` is the last epoch apply that logged the
+# row, `kept` the last that saved it to undo a pass, `last_own` an own change. -1 is none.
+NOTE = np.dtype([("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4"), ("given", "?")], align=True)
 # An earlier state of a row: before a pass that is undone (`key`), or before an own change (`previous`: the one before).
 EARLIER = np.dtype([*_VERSION, ("key", "i4"), ("previous", "i4")], align=True)
 # The columns of `Logged`.
@@ -155,8 +156,8 @@ class Rules(NamedTuple):
     Attributes:
         tables: `RULE`, shape (clusters, tables). `unwritten`: the resolve column of a row of which no operation wrote
             it; `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the
-            function uses roles; `reflects`: applied operations are logged for the secondary; `skips`: operations that
-            lack the value to compare are skipped.
+            function uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update
+            is logged with all columns; `skips`: operations that lack the value to compare are skipped.
         cells: `Cell` by operation. Shape (clusters, tables, operations), int8.
     """
 
@@ -186,7 +187,7 @@ class State(NamedTuple):
         rows = np.zeros((len(key_table), 2), ROW_STATE)
         rows["table"] = key_table[:, None]
         notes = np.zeros(rows.shape, NOTE)
-        for name in NOTE.names or ():
+        for name in ("wrote", "logged", "kept", "last_own"):
             notes[name] = -1
         return cls(rows, notes, np.zeros((2, len(key_table)), np.int32), np.array(begin, np.int64))
 

@@ -8,6 +8,7 @@ import pytest
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.jobs.runner import in_process
 from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.histories import TABLES, history
@@ -21,13 +22,13 @@ def run_of(functions: list[tuple[str, int, str]], *, binlog_type: int = 2, table
         *(ReplicationRow("d", table, server_id, binlog_type, function) for table, server_id, function in functions),
         ReplicationRow("d", "%", 0, binlog_type, None),
     )
-    clusters = (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ()))
+    clusters = (ClusterConfiguration("A", 1, (), Role.PRIMARY), ClusterConfiguration("B", 2, (), Role.SECONDARY))
     return Configuration(clusters, parse_schema(tables, database="d"), rules)
 
 
 def both(text: str, run: Configuration) -> list[dict[str, Any]]:
     """Return what each engine makes of a text."""
-    made = history(text)
+    made = history(text, {"A": Role.PRIMARY, "B": Role.SECONDARY})
     return [by_reference(made, run), by_kernels(made, run, in_process, buckets=2, epochs_per_segment=2)]
 
 
@@ -67,3 +68,11 @@ def test_a_refresh_of_a_default_is_compared() -> None:
     for found in both("A:i1=/3@1 B:i1=6/9@11 A:<11@2 B:<1@12 B:<2@13", attrs.evolve(run, skip_missing=True)):
         assert (found["rows A t"], found["rows B t"]) == ([(1, 5, 3)], [(1, 6, 9)])
         assert found["counters"]["B"]["Ndb_conflict_fn_max_ins"] == 1
+
+
+@pytest.mark.parametrize(("binlog_type", "stops"), [(6, True), (7, False), (8, True), (9, False)])
+def test_a_reflected_update_without_the_compared_column(binlog_type: int, stops: bool) -> None:
+    """The changed columns alone do not hold x, though the row does: B, which compares it, stops."""
+    run = run_of([("t", 1, "NDB$EPOCH2()"), ("t", 2, "NDB$MAX_DEL_WIN_INS(x)")], binlog_type=binlog_type)
+    for found in both("A:i1=5/1@1 B:<1@11 A:<11@2 B:u1=/9@12 A:<12@3 B:<3@13", run):
+        assert ("B" in found["summary"]["stops"]) == stops
