@@ -4,7 +4,7 @@ One bucket of a History on disk, loaded for the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.bucket_images import BucketImages
-from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, UInt64, each_read_only
+from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, each_read_only
 from conflict.columnar.kernels.column_scans import facts_of_rows
 from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.errors import HistoryError
@@ -25,11 +25,9 @@ from conflict.grid.tables import TableNumbers
 from conflict.history.scheduling.start import Bounds
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
-from ndb_formats.schema.tables import Table
 
-__all__ = ["Bucket", "Carried", "load_bucket", "required_bits"]
+__all__ = ["Bucket", "Carried", "load_bucket"]
 
-BITS = 64
 NO_IMAGE = -1
 # What is always needed to decide, and what only where a function compares a column.
 _PLAIN = ("key", "operation", "epoch", "group", "ordinal")
@@ -90,10 +88,10 @@ class Bucket:
         names = (*_PLAIN, *_COLUMNS, *(_VALUES if self.numbers.resolve_columns else ()))
         for changes in self.changes:
             changes.read(names)
-        presence, lacks = self._presence(), self._lacking()
-        return self._rows(0, presence, lacks), self._rows(1, presence, lacks)
+        presence, incomplete = self._presence(), self._incomplete()
+        return self._rows(0, presence, incomplete), self._rows(1, presence, incomplete)
 
-    def _rows(self, side: int, presence: Int8, lacks: UInt64) -> BucketRows:
+    def _rows(self, side: int, presence: Int8, incomplete: Int8) -> BucketRows:
         changes, (before, after) = self.changes[side], self._carried.images[side]
         plain = {name: changes.array(name) for name in _PLAIN}
         if self._carried.operations is not None:
@@ -107,8 +105,7 @@ class Bucket:
             before_value=before_value,
             after_presence=self._of_images(presence, plain["key"], after),
             after_value=after_value,
-            before_lacks=self._of_images(lacks, plain["key"], before),
-            after_lacks=self._of_images(lacks, plain["key"], after),
+            incomplete=self._of_images(incomplete, plain["key"], after),
         )
 
     def _of_images(self, facts: np.ndarray, key: Int32, carried: Int32) -> np.ndarray:
@@ -129,14 +126,15 @@ class Bucket:
                     presence[table, number] = Presence.PRESENT
         return presence
 
-    def _lacking(self) -> UInt64:
-        """Return the required columns that images lack, by what they carry, one bit each. Shape (tables, sets)."""
-        lacking = np.zeros((len(self.numbers.tables), len(self._carried.sets)), np.uint64)
+    def _incomplete(self) -> Int8:
+        """Return which images lack a column that a new row must be given, by what they carry. Shape (tables, sets)."""
+        incomplete = np.zeros((len(self.numbers.tables), len(self._carried.sets)), np.int8)
         for table, definition in enumerate(self.numbers.tables):
-            bit_of = required_bits(definition)
+            required = {place for place, column in enumerate(definition.columns) if column.must_be_given}
+            required.difference_update(definition.key_ordinals)
             for number, carried in enumerate(self._carried.sets):
-                lacking[table, number] = _word(bit for column, bit in bit_of.items() if column not in (carried or ()))
-        return lacking
+                incomplete[table, number] = carried is not None and not required <= carried
+        return incomplete
 
     @cached_property
     def key_table(self) -> Int16:
@@ -214,21 +212,6 @@ def _column_sets(carried: Carried) -> tuple[ColumnSets, tuple[ImageArrays, Image
     )
     first, second = (ImageArrays(set_of.take(before), set_of.take(after)) for before, after in carried.images)
     return sets, (first, second)
-
-
-def required_bits(table: Table) -> dict[int, int]:
-    """
-    Return the columns besides the key that a new row must be given a value for, each with its bit.
-
-    All from the 64th on share the last bit: rows that lack different ones of these are not distinguished.
-    """
-    required = [place for place, column in enumerate(table.columns) if column.must_be_given]
-    required = [place for place in required if place not in table.key_ordinals]
-    return {place: min(bit, BITS - 1) for bit, place in enumerate(required)}
-
-
-def _word(numbers: Iterable[int]) -> int:
-    return sum(1 << bit for bit in set(numbers))
 
 
 def _joined(chunks: Sequence[Int32]) -> Int32:

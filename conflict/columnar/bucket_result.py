@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.cluster_setup import ClusterSetup, masks_of
+from conflict.columnar.cluster_setup import ClusterSetup, held_columns, masks_of
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance import trace_images
@@ -54,9 +54,11 @@ class BucketResult:
         bucket = self.bucket
         keys = (bucket.slots, bucket.key_table)
         older = None if self.older is None else self.older.were_there
-        masks = masks_of(self.clusters)
+        masks, logged = masks_of(self.clusters), self.folded.logged
+        widest = max((len(table.columns) for table in bucket.numbers.tables), default=0)
+        held = held_columns(self.clusters, self.applies, logged, bucket.key_table[logged.key], widest)
         final = trace_images(
-            self.applies, bucket.rows, bucket.column_sets, keys, masks, self.folded, self.watched, older
+            self.applies, bucket.rows, bucket.column_sets, keys, masks, self.folded, held, self.watched, older
         )
         if self.older is None:
             return final

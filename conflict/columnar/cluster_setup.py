@@ -9,18 +9,26 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from conflict.columnar.bucket import required_bits
-from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int64, each_read_only
+from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged, each_read_only
 from conflict.columnar.kernels.event_masks import EventMasks, event_masks, reflects
 from conflict.columnar.kernels.records import RULE, Rules
 from conflict.history.model import Position
+from conflict.rules.decision import unwritten_value
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["ClusterSetup", "judging_function", "masks_of", "rules_of", "steps_before", "transactional_tables"]
+__all__ = [
+    "ClusterSetup",
+    "held_columns",
+    "judging_function",
+    "masks_of",
+    "rules_of",
+    "steps_before",
+    "transactional_tables",
+]
 
 
 @attrs.frozen
@@ -81,6 +89,7 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
     """Return what each applier does with each table, in the form that the kernels read."""
     tables = len(clusters[0].setups)
     count = tables + max(sum(map(len, cluster.versions.values())) for cluster in clusters)
+    resolve_columns = [_resolve_column(clusters, table) for table in range(tables)]
     records = np.zeros((len(clusters), count), RULE)
     cells = np.zeros((len(clusters), count, len(Operation) + 1), np.int8)  # operations are numbered from 1
     for number, cluster in enumerate(clusters):
@@ -93,7 +102,8 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
                 numbered.append((last, table, setup))
         for place, table, setup in numbered:
             rule, function = records[number, place], judging_function(setup, cluster.role)
-            rule["required"] = _required(setup, cluster.wholes[table] if cluster.wholes else setup.table)
+            column = resolve_columns[table]
+            rule["unwritten"] = 0 if column is None else unwritten_value(setup.table.columns[column])
             rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing
             if function is None:
                 continue  # every cell is `Cell.APPLY`
@@ -105,16 +115,45 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
     return Rules(*each_read_only(records, cells))
 
 
-def _required(setup: TableSetup, whole: Table) -> int:
-    """Return the bits of the columns that a new row must be given."""
-    bits = required_bits(whole)
-    needed = (bits[place] for place in required_bits(setup.table) if place in bits)
-    return sum(1 << bit for bit in set(needed))
+def _resolve_column(clusters: Sequence[ClusterSetup], table: int) -> int | None:
+    """Return the position of the column that a function of either cluster compares; None if none does."""
+    setups = (setup for cluster in clusters for setup in (cluster.setups[table], *cluster.over_time(table)))
+    judging = ((setup.table, setup.function) for setup in setups if setup.function is not None)
+    return next((each.ordinal(function.column) for each, function in judging if function.column is not None), None)
 
 
 def masks_of(clusters: Sequence[ClusterSetup]) -> EventMasks:
     """Return which columns the events carry that each cluster's applier logs."""
     return event_masks([(cluster.role, cluster.setups) for cluster in clusters])
+
+
+def held_columns(
+    clusters: Sequence[ClusterSetup], applies: EpochApplies, logged: Logged, table_of: Int16, widest: int
+) -> Bool:
+    """
+    Return the columns that each row had that an applier logged, on its cluster. Shape (entries, widest table).
+
+    Args:
+        clusters: Both clusters.
+        applies: All epoch applies in order.
+        logged: What the appliers logged.
+        table_of: Table number of each entry. Shape (entries,).
+        widest: Number of columns of the widest table.
+    """
+    tables = len(clusters[0].setups)
+    latest = max((len(each.over_time(table)) for each in clusters for table in range(tables)), default=0)
+    held = np.zeros((len(clusters), tables, latest, widest), np.bool_)
+    version = np.zeros(len(logged), np.int64)
+    for number, cluster in enumerate(clusters):
+        for table in range(tables):
+            for place, setup in enumerate(cluster.over_time(table)):
+                shown, places = setup.shown
+                stored = [at for at, column in zip(places, shown.columns, strict=True) if column.generated != "virtual"]
+                held[number, table, place, stored] = True
+        for table, steps in cluster.steps.items():
+            mine = np.flatnonzero((logged.cluster == number) & (table_of == table))
+            version[mine] = steps_before(steps, applies)[logged.apply[mine]]
+    return np.asarray(held[logged.cluster, table_of, version])
 
 
 def transactional_tables(clusters: Sequence[ClusterSetup]) -> Bool:

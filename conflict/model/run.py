@@ -231,8 +231,8 @@ def joined(first: Intentions, second: Intentions) -> Intentions:
 def _changes(counts: Sequence[int]) -> Changes:
     """Return room for the own changes of both clusters."""
     total = max(sum(counts), 1)
-    rows, values, lacks = np.zeros(total, CHANGE), np.zeros(total, BOTH), np.zeros(total, BOTH)
-    return Changes(rows, values, lacks, 1, 1, (0, counts[0]), (counts[0], sum(counts)))
+    rows, values = np.zeros(total, CHANGE), np.zeros(total, BOTH)
+    return Changes(rows, values, 1, (0, counts[0]), (counts[0], sum(counts)))
 
 
 def _made(count: int, columns: int) -> Made:

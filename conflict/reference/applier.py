@@ -78,6 +78,8 @@ class Applier:
             self._settled.forget(self.cluster, apply)
             self.cluster.result.stop = stopped.stop
             return
+        if final.track is not None:
+            self._note_track(final.track)
         wrong = doubt_contradicted(final, self._settled, source)
         commit_pass(final, source)
         self._settled.forget(self.cluster, apply, final)
@@ -97,8 +99,6 @@ class Applier:
         rejected = tracked.tracker.in_conflict() if given is None else given.in_conflict
         if not tracked.tracker.conflicting <= rejected:
             raise OtherConflictsError
-        if tracked.tracker.conflicting:
-            self.cluster.result.conflicting[len(self.cluster.result.applies)] = frozenset(tracked.tracker.conflicting)
         if not rejected:
             return tracked
         self.cluster.store.roll_back()
@@ -123,16 +123,21 @@ class Applier:
         undecided = open_decisions(tracked, rejected, changes)
         final = self._pass(tracked.apply, source, rejected)
         final.undecided += undecided
-        final.tracked = tracked.decided
+        final.track = tracked
         final.counters.update(tracked.counters)
         final.counters.update({TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
         self._tracking = True
-        for exceptions, _ in tracked.exceptions:
-            self.cluster.result.tracked_rows[exceptions.table.full_name, len(self.cluster.result.applies)] += 1
-        if self._may_have_forgotten and tracked.exceptions:
-            rows = Counter(exceptions.table.full_name for exceptions, _ in tracked.exceptions)
-            self.cluster.result.further_rows[len(self.cluster.result.applies)] = dict(rows)
         return final
+
+    def _note_track(self, track: EpochPass) -> None:
+        """Note what pass TRACK found in an epoch that is committed; one that stops the applier leaves nothing."""
+        result, number = self.cluster.result, len(self.cluster.result.applies)
+        rows = Counter(exceptions.table.full_name for exceptions, _ in track.exceptions)
+        if track.tracker.conflicting:
+            result.conflicting[number] = frozenset(track.tracker.conflicting)
+        result.tracked_rows.update({(table, number): count for table, count in rows.items()})
+        if self._may_have_forgotten and rows:
+            result.further_rows[number] = dict(rows)
 
     def _pass(self, apply: EpochApply, source: ReplayedCluster, rejected: frozenset[int] = frozenset()) -> EpochPass:
         early = {

@@ -20,6 +20,7 @@ from conflict.rules.decision import (
     RowState,
     Verdict,
     stored_precision,
+    unwritten_value,
 )
 from conflict.rules.functions import Cell, ConflictFunction, Image
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -141,10 +142,13 @@ def compared_value(image: RowImage | None, function: ConflictFunction, table: Ta
 
 
 def _stored_value(row: Row, function: ConflictFunction, table: Table) -> int | None:
-    """Return the resolve column's value in a row; NULL, or a column that was never written, is 0."""
+    """Return the resolve column's value in a row, its default if it was never written; NULL is 0."""
     if function.column is None:
         return None
     if row.assumed is not None:
         return row.assumed
-    payload = row.payloads.get(table.ordinal(function.column))
+    ordinal = table.ordinal(function.column)
+    if ordinal not in row.payloads:
+        return unwritten_value(table.columns[ordinal])
+    payload = row.payloads[ordinal]
     return int.from_bytes(payload, "little") if payload is not None else 0

@@ -66,7 +66,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     for counter, value in final.counters.items():
         result.counters[counter] += value
     result.undecided += [*final.undecided, *decisions_not_told(final)]
-    tracked: Sequence[DecidedOperation | None] = final.tracked or [None] * len(final.decided)
+    tracked: Sequence[DecidedOperation | None] = final.track.decided if final.track else [None] * len(final.decided)
     cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
     cluster.store.commit()
     cluster.applied(apply, source)

@@ -9,7 +9,7 @@ Source: `docs/concepts.md`, "What an NDB binlog holds".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -21,6 +21,7 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
+from ndb_formats.schema.default_values import implied_value
 from ndb_formats.types.values import Value
 
 __all__ = ["FROM_AN_APPLIER", "ExceptionRow", "LogEntry", "LoggedChange", "merged_change", "refresh_change"]
@@ -109,8 +110,8 @@ def merged_change(
         change.table,
         change.key,
         columns.operation,
-        _image(layout, before, columns.before),
-        _image(layout, after, columns.after),
+        _image(setup, layout, before, columns.before),
+        _image(setup, layout, after, columns.after),
         FROM_AN_APPLIER,
         flags,
         unknown=_unknown(after, columns.after or ()),
@@ -123,12 +124,27 @@ def _unknown(row: Row | None, columns: Iterable[int]) -> frozenset[int]:
     return frozenset(columns) - row.payloads.keys() if row is not None and row.partial else frozenset()
 
 
-def _image(layout: RowLayout, row: Row | None, columns: tuple[int, ...] | None) -> RowImage | None:
+def _image(setup: TableSetup, layout: RowLayout, row: Row | None, columns: Iterable[int] | None) -> RowImage | None:
+    """Return an image of some columns of a row; None if none are given."""
     if columns is None:
         return None
     assert row is not None
-    present = tuple(ordinal for ordinal in columns if ordinal in row.payloads)
-    return RowImage(layout, present, tuple(row.payloads[ordinal] for ordinal in present))
+    payloads = _stored(setup, layout, row)
+    present = tuple(ordinal for ordinal in columns if ordinal in payloads)
+    return RowImage(layout, present, tuple(payloads[ordinal] for ordinal in present))
+
+
+def _stored(setup: TableSetup, layout: RowLayout, row: Row) -> Mapping[int, bytes | None]:
+    """Return the bytes that a data node holds of a row: a column that no operation wrote has its default."""
+    if row.partial:
+        return row.payloads
+    table, places = setup.shown
+    payloads = dict(row.payloads)
+    for ordinal, column in zip(places, table.columns, strict=True):
+        if ordinal not in payloads and column.generated != "virtual":
+            value = implied_value(column)
+            payloads[ordinal] = None if value is None else layout.codecs[ordinal].encode(value)
+    return payloads
 
 
 def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row: Row | None) -> RowChange:
@@ -144,7 +160,8 @@ def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row:
     if row is None:
         operation, before, after = Operation.DELETE_ROW, _key_image(setup, change), None
     else:
-        operation, before, after = Operation.WRITE_ROW, None, _image(layout, row, tuple(sorted(row.payloads)))
+        operation, before = Operation.WRITE_ROW, None
+        after = _image(setup, layout, row, range(len(setup.table.columns)))
     unknown = _unknown(row, range(len(setup.table.columns)))
     flags = ConflictFlag.REFRESH
     return RowChange(change.table, change.key, operation, before, after, FROM_AN_APPLIER, flags, unknown=unknown)

@@ -114,7 +114,7 @@ class EpochPass:
         tracker: Dependencies between the transactions, and which of them are in conflict.
         counters: Status counters that the pass moves.
         decided: Every operation with its decision, in order.
-        tracked: The same in pass TRACK, which this one follows; empty if none found conflicts.
+        track: Pass TRACK, if it found the transactions in conflict that this one rejects.
         undecided: Decisions that no binlog shows.
         exceptions: Rows for exceptions tables.
         excepted: The rejected operation of each.
@@ -133,7 +133,7 @@ class EpochPass:
     tracker: DependencyTracker = attrs.field(factory=DependencyTracker)
     counters: Counter[str] = attrs.field(factory=Counter)
     decided: list[DecidedOperation] = attrs.field(factory=list)
-    tracked: list[DecidedOperation] = attrs.field(factory=list)
+    track: EpochPass | None = None
     undecided: list[Undecided] = attrs.field(factory=list)
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     excepted: list[DecidedOperation] = attrs.field(factory=list)

@@ -9,6 +9,8 @@ from enum import IntEnum
 import attrs
 
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.default_values import implied_value
+from ndb_formats.schema.tables import Column
 
 __all__ = [
     "APPLIED",
@@ -20,6 +22,7 @@ __all__ = [
     "Verdict",
     "explain",
     "stored_precision",
+    "unwritten_value",
 ]
 
 
@@ -35,6 +38,13 @@ def stored_precision(epoch: int, gci_bits: int) -> int:
     """
     low = epoch & _LOW_WORD
     return epoch | _LOW_WORD if low >= (1 << gci_bits) - 1 else epoch
+
+
+def unwritten_value(column: Column) -> int:
+    """Return the resolve column of a row of which no operation wrote it: its default; NULL is 0."""
+    value = implied_value(column)
+    assert value is None or isinstance(value, int)
+    return value or 0
 
 
 class Verdict(IntEnum):

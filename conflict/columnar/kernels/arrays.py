@@ -93,8 +93,7 @@ class BucketRows:
         before_value: Its value; 0 for NULL.
         after_presence: `Presence` of the resolve column in the after image.
         after_value: Its value; 0 for NULL.
-        before_lacks: Columns that a new row must be given and that the before image lacks, one bit each.
-        after_lacks: The same for the after image.
+        incomplete: 1 where the after image lacks a column that a new row must be given, else 0.
     """
 
     key: Int32
@@ -106,8 +105,7 @@ class BucketRows:
     before_value: UInt64
     after_presence: Int8
     after_value: UInt64
-    before_lacks: UInt64
-    after_lacks: UInt64
+    incomplete: Int8
 
     def __len__(self) -> int:
         return len(self.key)
@@ -266,7 +264,6 @@ class Logged:
         refresh: Whether it is a refresh; else it is reflected.
         given: Whether its after image carries the resolve column.
         value: Value of the resolve column.
-        lacks: Columns that a new row must be given and that the after image lacks, one bit each.
         decision: Number of the decision that caused it.
     """
 
@@ -277,7 +274,6 @@ class Logged:
     refresh: Bool
     given: Bool
     value: UInt64
-    lacks: UInt64
     decision: Int64
 
     def __len__(self) -> int:

@@ -48,6 +48,7 @@ TRIED = np.dtype(
             ("refreshed", "?"),
             ("applied", "?"),
             ("existed", "?"),
+            ("given", "?"),
             ("possible", "?"),
         ],
     ],
@@ -197,9 +198,10 @@ def _meet_own(side, start, epoch, group, changes, limits, found):
         mine = found.states[key, side]
         # What was there may have been written once more.
         mine["exists"], found.own_at[key, side] = True, number - 1
-        if operation == UPDATE and row["before_given"]:
-            mine["given"], mine["value"] = True, values["before"]
-        told = operation == DELETE or mine["given"] or row["after_given"] or not limits.compares[side, mine["table"]]
+        before_given = operation == UPDATE and row["before_given"]
+        if before_given:
+            mine["value"] = values["before"]
+        told = operation == DELETE or before_given or row["after_given"] or not limits.compares[side, mine["table"]]
         found.told[key, side] = TOLD if told else OPEN
     return number
 
@@ -234,7 +236,7 @@ def _try_operations(number, schedule, arrivals, changes, rules, limits, trials, 
             continue
         table = found.states[key, here]["table"]
         cell = rules.cells[here, table, row["operation"]]
-        values, lacks = changes.values[place * changes.value_step], changes.lacks[place * changes.lack_step]
+        values = changes.values[place * changes.value_step]
         if trials.at[key] != number:
             trials.at[key], trials.place_of[key] = number, used
             trials.keys[used], trials.twice[used] = key, False
@@ -247,7 +249,7 @@ def _try_operations(number, schedule, arrivals, changes, rules, limits, trials, 
         for state in range(STATES):
             tried = trials.tried[trials.place_of[key], state]
             if tried["possible"]:
-                _try(tried, rules.tables[here, table], cell, row, values, lacks["after"], apply)
+                _try(tried, rules.tables[here, table], cell, row, values, apply)
     return used
 
 
@@ -260,7 +262,7 @@ def _start_trials(tried, apply, here, table, limits, brought):
         each = tried[state]
         each["exists"], each["local"] = state != MISSING, state == LOCAL
         each["epoch"] = LAST_EPOCH if state == LOCAL else NOTHING
-        each["given"], each["lacks"], each["decisions"] = False, NOTHING, NOTHING
+        each["given"], each["decisions"] = False, NOTHING
         each["refreshed"], each["applied"], each["existed"] = False, False, False
         each["possible"] = compares or state in (FIRST_VALUE, MISSING)
     tried[LOCAL]["possible"] = by_epoch or limits.role_matters[here, table]
@@ -274,7 +276,7 @@ def _start_trials(tried, apply, here, table, limits, brought):
 
 
 @njit(inline="always")
-def _try(tried, rule, cell, row, values, lacks, apply):
+def _try(tried, rule, cell, row, values, apply):
     """Decide an operation on a row in a state that is tried, and apply it."""
     operation = row["operation"]
     brought = (
@@ -284,7 +286,7 @@ def _try(tried, rule, cell, row, values, lacks, apply):
         values["before"],
         row["after_given"],
         values["after"],
-        lacks == NOTHING,
+        not row["incomplete"],
     )
     verdict, cause, _, _ = decide_operation(cell, rule, tried, brought, apply["max_replicated"])
     outcome = np.uint64(verdict * OUTCOMES + cause + 1)
@@ -299,8 +301,7 @@ def _try(tried, rule, cell, row, values, lacks, apply):
         tried["exists"] = False
     else:
         if not tried["exists"]:
-            tried["exists"], tried["given"], tried["lacks"] = True, False, rule["required"]
-        tried["lacks"] &= lacks
+            tried["exists"], tried["given"], tried["value"] = True, False, rule["unwritten"]
         if row["after_given"]:
             tried["given"], tried["value"] = True, values["after"]
     tried["local"], tried["epoch"] = False, apply["epoch"]

@@ -351,9 +351,8 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
                 if sent >= len(work.log.entries):
                     return FULL
                 operation = (UPDATE if existed else WRITE) if stays else DELETE
-                part = operation == UPDATE and not rule["whole_rows"]
-                lacks = note["unwritten"] if part else mine["lacks"]
-                _put_entry(work.log.entries[sent], key, mine, operation, lacks)
+                in_part = operation == UPDATE and not rule["whole_rows"]
+                _put_entry(work.log.entries[sent], key, mine, operation, note["given"] if in_part else stays)
                 _put_origin(work.log.entries[sent], here, number, place)
                 sent += 1
     for which in range(refreshes):
@@ -362,7 +361,7 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
         place = pending[which]
         mine = work.state.rows[decisions.key[place], here]
         operation = WRITE if mine["exists"] else DELETE
-        _put_entry(work.log.entries[sent], decisions.key[place], mine, operation, mine["lacks"])
+        _put_entry(work.log.entries[sent], decisions.key[place], mine, operation, mine["exists"])
         _put_origin(work.log.entries[sent], here, number, place)
         work.log.entries[sent]["refresh"] = True
         sent += 1
@@ -372,10 +371,10 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
 
 
 @njit(inline="always")
-def _put_entry(entry, key, mine, operation, lacks):
-    """Fill in what a log entry says of a row: its present state."""
-    entry["key"], entry["operation"], entry["lacks"], entry["value"] = key, operation, lacks, mine["value"]
-    entry["refresh"], entry["given"] = False, mine["exists"] and mine["given"]
+def _put_entry(entry, key, mine, operation, given):
+    """Fill in what a log entry says of a row: its present state, and whether it gives the resolve column."""
+    entry["key"], entry["operation"], entry["value"] = key, operation, mine["value"]
+    entry["refresh"], entry["given"] = False, given
 
 
 @njit(inline="always")

@@ -66,9 +66,9 @@ def contains(rejected, group):
 
 @njit(inline="always")
 def copy_version(target, source):
-    """Copy the state of a row to another record: existence, author, epoch, resolve column, lacking columns."""
-    target["epoch"], target["value"], target["lacks"] = source["epoch"], source["value"], source["lacks"]
-    target["exists"], target["local"], target["given"] = source["exists"], source["local"], source["given"]
+    """Copy the state of a row to another record: existence, author, epoch, resolve column."""
+    target["epoch"], target["value"] = source["epoch"], source["value"]
+    target["exists"], target["local"] = source["exists"], source["local"]
 
 
 @njit(inline="always")
@@ -91,7 +91,6 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
         row = changes.rows[number]
         fetch_soon(state.rows, changes.rows[min(number + AHEAD, end - 1)]["key"], side)
         values = changes.values[number * changes.value_step]
-        lacks = changes.lacks[number * changes.lack_step]
         mine = state.rows[row["key"], side]
         operation = row["operation"]
         if operation > LAST_OPERATION:
@@ -110,15 +109,11 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
             mine["exists"] = False
             continue
         if not mine["exists"]:
-            mine["exists"], mine["given"], mine["value"] = True, False, NOTHING
-            mine["lacks"] = rules.tables[side, mine["table"]]["required"]
-            if operation == UPDATE:
-                mine["lacks"] = lacks["before"]
-                if row["before_given"]:
-                    mine["given"], mine["value"] = True, values["before"]
-        mine["lacks"] &= lacks["after"]
+            mine["exists"], mine["value"] = True, rules.tables[side, mine["table"]]["unwritten"]
+            if operation == UPDATE and row["before_given"]:
+                mine["value"] = values["before"]
         if row["after_given"]:
-            mine["given"], mine["value"] = True, values["after"]
+            mine["value"] = values["after"]
         mine["local"], mine["epoch"] = True, row["epoch"]
     state.done[side] = number
 
@@ -193,7 +188,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             made = FULL
             break
         # 1. The next operation: an own change of the source, or what its applier logged.
-        from_log, reflected, kind, before_given = False, False, CHANGE, False
+        from_log, reflected, kind, before_given, complete = False, False, CHANGE, False, True
         if queued < queue_end:
             entry = log.entries[log.queue[there, queued]]
             from_log = place >= last or schedule.applies[entry["apply"]]["group"] < changes.rows[place]["group"]
@@ -203,7 +198,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             kind = REFLECTED if reflected else REFRESH
             # Its before image is the key alone; an applier that needs a resolve column outside it stops.
             before = state.rows[key, here]["value"]
-            given, after, lacks = entry["given"], entry["value"], entry["lacks"]
+            given, after = entry["given"], entry["value"]
             decisions.source[made] = -1 - log.queue[there, queued]
             queued += 1
         else:
@@ -212,7 +207,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             key, operation, group = row["key"], row["operation"], row["group"]
             before_given, before = row["before_given"], values["before"]
             given, after = row["after_given"], values["after"]
-            lacks = changes.lacks[place * changes.lack_step]["after"]
+            complete = not row["incomplete"]
             kind = EMPTY if row["empty"] else CHANGE
             decisions.source[made] = place - changes.begin[there]
             place += 1
@@ -229,7 +224,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             verdict, cause, incoming, stored = REJECTED, TRANSACTION, NOTHING, NOTHING
         else:
             cell, known = rules.cells[here, mine["table"], operation], apply["max_replicated"]
-            brought = (operation, reflected, before_given, before, given, after, lacks == 0)
+            brought = (operation, reflected, before_given, before, given, after, complete)
             then = NOT_EARLY
             if arrival["early_start"] < arrival["early_stop"]:
                 then = _early_row(arrival, key, pass_number, work.early)
@@ -257,17 +252,15 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             saved += 1
         if rule["reflects"] and not rule["whole_rows"]:
             note = state.notes[key, here]
-            if note["wrote"] != pass_number:
-                note["wrote"], note["unwritten"] = pass_number, rule["required"]
-            note["unwritten"] &= lacks
+            note["given"] = given or (note["given"] and note["wrote"] == pass_number)
+            note["wrote"] = pass_number
         if operation == DELETE:
             mine["exists"] = False
         else:
             if not mine["exists"]:
-                mine["exists"], mine["given"], mine["value"], mine["lacks"] = True, False, NOTHING, rule["required"]
-            mine["lacks"] &= lacks
+                mine["exists"], mine["value"] = True, rule["unwritten"]
             if given:
-                mine["given"], mine["value"] = True, after
+                mine["value"] = after
         mine["local"], mine["epoch"] = False, apply["epoch"]
     return made, saved, answers
 

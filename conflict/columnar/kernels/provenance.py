@@ -3,8 +3,9 @@ The image that each column of each final row comes from.
 
 Repeats the fold with the decisions known. A row is one image number per column, or one for all columns, so that no
 value is read before the end. A write sets the numbers of the columns that it carries; a refresh copies the numbers of
-the whole row to the other cluster, and a reflected change those of the columns that its event carries. See
-docs/concepts.md, "Before image and after image" and "Refresh, reflect, read".
+the whole row to the other cluster, and a reflected change those of the columns that its event carries. A column that
+nothing wrote has its default there too. See docs/concepts.md, "Before image and after image" and "Refresh, reflect,
+read".
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ABSENT_IMAGE", "trace_images"]
+__all__ = ["ABSENT_IMAGE", "DEFAULT_IMAGE", "trace_images"]
 
 ABSENT_IMAGE = -1
 UNKNOWN_IMAGE = -2  # of a column of a row that is older than the log
+DEFAULT_IMAGE = -3  # of a column of a logged event that nothing wrote: the event carries the default
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 CHANGED, EMPTIED = int(RowStep.CHANGED), int(RowStep.EMPTIED)
 APPLIED = int(Verdict.APPLIED)
@@ -64,6 +66,7 @@ def trace_images(
     keys: tuple[Int64, Int16],
     masks: EventMasks,
     folded: Folded,
+    held: Bool,
     watched: Bool | None = None,
     older: Bool | None = None,
 ) -> FinalRows:
@@ -78,6 +81,7 @@ def trace_images(
             of each key, shape (keys,).
         masks: Which columns a reflected event carries.
         folded: What `fold` returned.
+        held: The columns that a cluster had for each row that its applier logged. Shape (entries, widest table).
         watched: Tables of whose rows every state is returned; None for none. Shape (tables,).
         older: Which rows were there before the log starts; None if none were. Shape (keys, clusters).
     """
@@ -95,8 +99,9 @@ def trace_images(
         followed |= older.any(axis=1)
     exists, final = last_images(traced, columns, read_only(followed))
     widest, capacity = int(np.diff(slots).max(initial=0)), len(decisions) + len(changes) if watching.any() else 0
-    plain = each_read_only(logged.key, logged.apply, logged.operation, logged.refresh)
-    entries = Entries(*plain, *(np.full((len(logged), widest), ABSENT_IMAGE, np.int64) for _ in range(2)))
+    plain = each_read_only(logged.key, logged.apply, logged.operation, logged.refresh, held)
+    before, after = (np.full((len(logged), widest), ABSENT_IMAGE, np.int64) for _ in range(2))
+    entries = Entries._make([*plain, before, after])
     trace = _trace_of(read_only(followed), final, columns, widest, reflecting=bool(masks.reflects.any()))
     if older is not None:
         trace.rows["exists"] = older.T
@@ -210,6 +215,12 @@ def _keep_state(trace, columns, states, count, side, key, row, decision):
     return count + 1
 
 
+@njit(inline="always")
+def _logged_image(image, held):
+    """Return the image of a column in a logged event from that in the row; `held`: the row has such a column."""
+    return DEFAULT_IMAGE if held and image == ABSENT_IMAGE else image
+
+
 @njit(cache=True, nogil=True)
 def _reflect(trace, columns, masks, entries, entry, side):
     """Fill in the images of a reflected event, as the table's format logs it."""
@@ -228,10 +239,11 @@ def _reflect(trace, columns, masks, entries, entry, side):
             marked = trace.marked[column]
             in_before = masks.base_before[side, table, column] or (marked and masks.all_before[side, table, column])
             in_after = masks.base_after[side, table, column] or (marked and masks.all_after[side, table, column])
+        held = entries.held[entry, column]
         if in_before:
-            entries.before[entry, column] = trace.old[slot + column]
+            entries.before[entry, column] = _logged_image(trace.old[slot + column], held)
         if in_after:
-            entries.after[entry, column] = trace.final[side, slot + column]
+            entries.after[entry, column] = _logged_image(trace.final[side, slot + column], held)
 
 
 @njit(cache=True, nogil=True)
@@ -246,8 +258,9 @@ def _apply(trace, columns, traced, entries, side, source, apply, reflecting):
         _spread(trace, columns, side, key)
         mine["exists"] = entries.operation[entry] != DELETE
         for column in range(columns.slots[key + 1] - start):
-            if entries.after[entry, column] != ABSENT_IMAGE:
-                trace.final[side, start + column] = entries.after[entry, column]
+            image = entries.after[entry, column]
+            if image != ABSENT_IMAGE:
+                trace.final[side, start + column] = ABSENT_IMAGE if image == DEFAULT_IMAGE else image
                 if reflecting:
                     trace.written[start + column] = apply
         return
@@ -327,7 +340,8 @@ def _trace(traced, columns, masks, entries, trace, states):
             elif entries.operation[entry] != DELETE:
                 start = columns.slots[key]
                 for slot in range(start, columns.slots[key + 1]):
-                    entries.after[entry, slot - start] = trace.final[here, slot]
+                    held = entries.held[entry, slot - start]
+                    entries.after[entry, slot - start] = _logged_image(trace.final[here, slot], held)
             entry += 1
     for side in range(2):
         count = _do_own(trace, columns, traced, states, count, side, done[side], traced.end[side])

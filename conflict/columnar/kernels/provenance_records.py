@@ -93,8 +93,8 @@ class FinalRows:
         exists: Whether the row exists at the end. Shape (clusters, keys).
         images: Image of each column at the end. Shape (clusters, slots).
         logged_before: Image of each column in the before image that an applier logged; `ABSENT_IMAGE` for refreshes,
-            which carry the key alone. Shape (entries, widest table).
-        logged_after: Image of each column in its after image. Shape (entries, widest table).
+            which carry the key alone, `DEFAULT_IMAGE` for a column that nothing wrote. Shape (entries, widest table).
+        logged_after: The same of its after image. Shape (entries, widest table).
         watched: Every state of the rows of watched tables.
         unknown: Columns of older rows that nothing told of. Shape (clusters, slots), or (0,) if there are no such rows.
     """
@@ -150,12 +150,17 @@ class Columns(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Columns of `Logged`, shape (entries,), and the images to fill in, shape (entries, widest table)."""
+    """
+    Columns of `Logged`, shape (entries,), the columns that the rows have, and the images to fill in.
+
+    The last three have the shape (entries, widest table).
+    """
 
     key: Int32
     apply: Int64
     operation: Int8
     refresh: Bool
+    held: Bool
     before: Int64
     after: Int64
 

@@ -63,11 +63,11 @@ EPOCH_APPLY = np.dtype(
     ],
     align=True,
 )
-# An own change of a cluster.
+# An own change of a cluster. `incomplete`: its after image lacks a column that a new row must be given.
 CHANGE = np.dtype(
     [
         *[("epoch", "u8"), ("key", "i4"), ("group", "i4"), ("operation", "i1")],
-        *[("before_given", "?"), ("after_given", "?"), ("empty", "?")],
+        *[("before_given", "?"), ("after_given", "?"), ("empty", "?"), ("incomplete", "?")],
     ],
     align=True,
 )
@@ -76,28 +76,25 @@ BOTH = np.dtype([("before", "u8"), ("after", "u8")])
 # What an applier does with a table; see `Rules`. `next` is the rule after the next change of its definition.
 RULE = np.dtype(
     [
-        *[("required", "u8"), ("next", "i2"), ("gci_bits", "i1")],
+        *[("unwritten", "u8"), ("next", "i2"), ("gci_bits", "i1")],
         *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?"), ("skips", "?")],
     ],
     align=True,
 )
-_VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
-# A row of a cluster: epoch and author of its last change, its resolve column, the required columns that it lacks.
+_VERSION = [("epoch", "u8"), ("value", "u8"), ("exists", "?"), ("local", "?")]
+# A row of a cluster: epoch and author of its last change, its resolve column.
 # See docs/concepts.md, "Author and row epoch".
 ROW_STATE = np.dtype([*_VERSION, ("table", "i2")], align=True)
 # Facts of a row of a cluster that are seldom read. Where the applier reflects parts of rows, `wrote` is the last pass
-# that wrote the row and `unwritten` the required columns that this pass did not write. `logged` is the last epoch apply
-# that logged the row, `kept` the last that saved it to undo a pass, `last_own` an own change. -1 is none.
-NOTE = np.dtype(
-    [("unwritten", "u8"), ("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4")],
-    align=True,
-)
+# that wrote the row, and `given` whether it wrote the resolve column. `logged` is the last epoch apply that logged the
+# row, `kept` the last that saved it to undo a pass, `last_own` an own change. -1 is none.
+NOTE = np.dtype([("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4"), ("given", "?")], align=True)
 # An earlier state of a row: before a pass that is undone (`key`), or before an own change (`previous`: the one before).
 EARLIER = np.dtype([*_VERSION, ("key", "i4"), ("previous", "i4")], align=True)
 # The columns of `Logged`.
 ENTRY = np.dtype(
     [
-        *[("value", "u8"), ("lacks", "u8"), ("apply", "i8"), ("decision", "i8"), ("key", "i4")],
+        *[("value", "u8"), ("apply", "i8"), ("decision", "i8"), ("key", "i4")],
         *[("cluster", "i1"), ("operation", "i1"), ("refresh", "?"), ("given", "?")],
     ],
     align=True,
@@ -140,18 +137,14 @@ class Changes(NamedTuple):
     Attributes:
         rows: `CHANGE`, shape (changes,).
         values: The resolve column in both images. `BOTH`, shape (changes,), or (1,) if all are 0.
-        lacks: The required columns that both images lack, one bit each. `BOTH`, shape (changes,), or (1,) if all are 0.
         value_step: 1, or 0 where `values` has one record.
-        lack_step: The same for `lacks`.
         begin: First change of each cluster.
         end: One past the last.
     """
 
     rows: Records
     values: Records
-    lacks: Records
     value_step: int
-    lack_step: int
     begin: tuple[int, int]
     end: tuple[int, int]
 
@@ -161,10 +154,10 @@ class Rules(NamedTuple):
     What each applier does with each table in its role.
 
     Attributes:
-        tables: `RULE`, shape (clusters, tables). `required`: columns that a new row must be given, one bit each;
-            `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the function
-            uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update is logged
-            with all columns; `skips`: operations that lack the value to compare are skipped.
+        tables: `RULE`, shape (clusters, tables). `unwritten`: the resolve column of a row of which no operation wrote
+            it; `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the
+            function uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update
+            is logged with all columns; `skips`: operations that lack the value to compare are skipped.
         cells: `Cell` by operation. Shape (clusters, tables, operations), int8.
     """
 
@@ -359,11 +352,9 @@ def packed_changes(rows: Sequence[BucketRows]) -> Changes:
     records = np.empty(total, CHANGE)
     for part, side in zip((records[:first], records[first:]), rows, strict=True):
         columns = (side.key, side.operation, side.epoch, side.group, side.before_presence, side.after_presence)
-        _pack_changes(part, *each_read_only(*columns))
+        _pack_changes(part, *each_read_only(*columns, side.incomplete))
     values = _of_both([(side.before_value, side.after_value) for side in rows])
-    lacks = _of_both([(side.before_lacks, side.after_lacks) for side in rows])
-    steps = (min(len(values) - 1, 1), min(len(lacks) - 1, 1)) if total else (0, 0)
-    return Changes(records, values, lacks, *steps, (0, first), (first, total))
+    return Changes(records, values, min(len(values) - 1, 1) if total else 0, (0, first), (first, total))
 
 
 def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
@@ -377,7 +368,7 @@ def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
 
 
 @njit(cache=True, nogil=True)
-def _pack_changes(records, key, operation, epoch, group, before_presence, after_presence):
+def _pack_changes(records, key, operation, epoch, group, before_presence, after_presence, incomplete):
     """Fill in `CHANGE` records from columns of `BucketRows`. Shape (changes,)."""
     for place in range(len(key)):
         row = records[place]
@@ -385,3 +376,4 @@ def _pack_changes(records, key, operation, epoch, group, before_presence, after_
         row["operation"], row["before_given"] = operation[place], before_presence[place] == PRESENT
         row["after_given"] = after_presence[place] == PRESENT
         row["empty"] = operation[place] == UPDATE and after_presence[place] == NO_COLUMNS
+        row["incomplete"] = incomplete[place]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Int64
-from conflict.columnar.kernels.provenance import ABSENT_IMAGE
+from conflict.columnar.kernels.provenance import ABSENT_IMAGE, DEFAULT_IMAGE
 from conflict.columnar.output.operation_images import AFTER, BEFORE, OperationImages
 from conflict.results.arrow_rows import arrow_array, row_schema
 from conflict.rules.exceptions_definition import ColumnRole, RoleKind
@@ -25,8 +25,8 @@ from ndb_formats.schema.tables import Column
 
 __all__ = ["exceptions_rows"]
 
-# Image numbers that stand for a value of no image.
-_NULL, _DEFAULT, _IMPLIED = ABSENT_IMAGE, ABSENT_IMAGE - 1, ABSENT_IMAGE - 2
+# Image numbers that stand for a value of no image; the last one is that of a logged event, too.
+_NULL, _DEFAULT, _IMPLIED = ABSENT_IMAGE, ABSENT_IMAGE - 1, DEFAULT_IMAGE
 # The first columns of every exceptions table; the fourth is the number.
 _SERVER, _SOURCE_SERVER, _SOURCE_EPOCH = range(3)
 _NOT_NUMBERED = 0

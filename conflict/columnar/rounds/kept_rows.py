@@ -51,8 +51,7 @@ _DECIDING = {
     "before_value": np.uint64,
     "after_presence": np.int8,
     "after_value": np.uint64,
-    "before_lacks": np.uint64,
-    "after_lacks": np.uint64,
+    "incomplete": np.int8,
 }
 
 

@@ -146,9 +146,7 @@ def commit_transaction(side, number, now, world):
     upto = Changes(
         changes.rows,
         changes.values,
-        changes.lacks,
         changes.value_step,
-        changes.lack_step,
         changes.begin,
         (end, end),
     )
@@ -190,10 +188,9 @@ def _log_change(side, key, operation, wished, epoch, now, world):
     change["key"], change["epoch"], change["group"], change["operation"] = key, epoch, site["groups"], logged
     change["before_given"], change["after_given"] = before and logged != WRITE, after
     change["empty"] = False
+    # The resolve column is the one that a new row must be given.
+    change["incomplete"] = table["stamp"] != NO_STAMP and operation != DELETE and not after
     values["before"], values["after"] = old, value
-    required = world.rules.tables[side, world.key_table[key]]["required"]
-    changes.lacks[number]["after"] = np.uint64(0) if after else required
-    changes.lacks[number]["before"] = np.uint64(0) if before else required
     author = written_by(side, number - changes.begin[side])
     for column in range(table["columns"]):
         bit = np.uint64(1) << np.uint64(column)

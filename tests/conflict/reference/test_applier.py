@@ -101,7 +101,7 @@ class TestLog:
         clusters = run("B:u1=3@12 B:i1=8@12 A:<12@4", a="NDB$EPOCH()")
         assert [outcome.verdict for outcome in clusters["A"].outcomes] == [Verdict.REJECTED, Verdict.APPLIED]
         (entry,) = clusters["A"].log[4]
-        assert entry.change.after == image("t", {0: 1, 1: 8})
+        assert entry.change.after == image("t", {0: 1, 1: 8, 2: None})
         assert clusters["A"].store.get(ROW) == Row(payloads(8), local=True, epoch=4)
 
     def test_rows_of_a_replicated_exceptions_table(self):

@@ -9,7 +9,7 @@ from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from tests.conflict.histories import image, replayed
+from tests.conflict.histories import TABLES, image, replayed, resolved, rows
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 EPOCH2, TRANS = "NDB$EPOCH2()", "NDB$EPOCH_TRANS()"
@@ -97,6 +97,33 @@ def test_what_is_refreshed():
         first, second = logged(replayed(text, TRANS, binlog_type=binlog_type)["A"], 4)
         assert (first.operation, first.before, first.after) == (WRITE, None, whole(3, 2))
         assert (second.operation, second.before, second.after) == (DELETE, image("t", {0: 2}), None)
+
+
+# A deletes row 1. An update of it on B, logged as a write, inserts it on A with x alone. On B the delete and another
+# insert follow, which A rejects.
+REJECTED = BASE + "A:d1=1/2@3 B:i1=7@12 B:<3@13 B:i1=9/4@14 A:<12@4 A:<14@5 B:<5@15"
+
+
+@pytest.mark.parametrize(("v", "value"), [("INT", None), ("INT NOT NULL", 0), ("INT NOT NULL DEFAULT 42", 42)])
+def test_a_refresh_carries_columns_that_no_operation_wrote(v: str, value: int | None):
+    """A data node holds every column of a row, and in all recordings a refresh carries them all."""
+    found = resolved(REJECTED, "NDB$EPOCH()", binlog_type=2, tables=TABLES.replace("v INT", f"v {v}"))
+    assert rows(found, "A") == rows(found, "B") == [(1, 7, value)]
+
+
+def test_a_refreshed_row_can_be_inserted():
+    """As it has all columns, also where the other cluster has lost it: the operation that failed was a delete."""
+    text = BASE + "A:d1=1/2@3 B:i1=7@12 B:<3@13 A:<12@4 A:u1=7>8@5 B:d1@14 A:<14@6 B:<6@15"
+    found = resolved(text, "NDB$EPOCH()", binlog_type=2, tables=TABLES.replace("v INT", "v INT NOT NULL"))
+    assert rows(found, "A") == rows(found, "B") == [(1, 8, 0)]
+
+
+@pytest.mark.parametrize(("binlog_type", "columns"), [(7, {0: 1, 1: 3, 2: None}), (6, {0: 1, 1: 3})])
+def test_a_reflected_update_of_a_row_with_a_column_that_no_operation_wrote(binlog_type: int, columns: dict[int, int]):
+    """It is as the format says: all columns, or those that were written and the key."""
+    text = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=1>3@12 A:<12@3"
+    (event,) = logged(replayed(text, EPOCH2, EPOCH2, roles=ROLES, binlog_type=binlog_type)["A"], 3)
+    assert event.after == image("t", columns)
 
 
 def test_own_changes_are_logged_as_they_were():

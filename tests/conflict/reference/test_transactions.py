@@ -253,6 +253,17 @@ class TestRefused:
         assert found.clusters["A"].exceptions == {"d.t$EX": []}
         assert rows(found, "A") == [(1, 5, None), (2, 1, None)]
 
+    def test_an_epoch_that_stops_the_applier_leaves_nothing_of_its_pass_track(self):
+        """It is undone whole, here for a unique value: no number of an exceptions table hangs on it."""
+        text = CHAIN + "A:iq1=1/5@5 B:u1=9>10@13 B:iq2=1/{}@13 A:<13@6"
+        found = resolved(text.format(6), TRANS, exceptions="t$EX").clusters["A"]
+        assert (found.stop, found.further_rows) == (None, {2: {"d.t$EX": 1}})
+        assert (found.tracked_rows, list(found.conflicting)) == ({("d.t$EX", 1): 1, ("d.t$EX", 2): 1}, [1, 2])
+        found = resolved(text.format(5), TRANS, exceptions="t$EX").clusters["A"]
+        assert found.stop is not None
+        assert (found.stop.error, found.further_rows) == (1022, {})
+        assert (found.tracked_rows, list(found.conflicting)) == ({("d.t$EX", 1): 1}, [1])
+
     def test_a_table_with_text_in_another_transaction(self):
         """It is applied as any other."""
         found = resolved("A:i1=1@1 B:<1@11 A:<11@2 A:u1=1>5@3 B:u1=1>9@12 B:iz2=1@12 A:<12@4", TRANS)
