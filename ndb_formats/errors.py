@@ -19,6 +19,7 @@ __all__ = [
     "TruncatedError",
     "UnfollowedError",
     "UnsupportedError",
+    "WrongKeyError",
 ]
 
 
@@ -121,6 +122,10 @@ class SchemaError(FormatError, ValueError):
 
 class UnfollowedError(SchemaError):
     """A statement in a log changes definitions in a way that cannot be followed."""
+
+
+class WrongKeyError(SchemaError):
+    """A row change does not fit the primary key of the definition, so that rows are not what they were taken for."""
 
 
 class SettingError(FormatError, ValueError):

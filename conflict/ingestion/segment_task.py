@@ -23,7 +23,7 @@ from conflict.ingestion.segment_columns import read_columns
 from conflict.ingestion.segment_content import SegmentContent
 from conflict.ingestion.segment_records import SegmentRecord, write_record
 from conflict.ingestion.segments import Segment
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["SegmentTask", "read_segment"]
@@ -95,7 +95,13 @@ def read_segment(task: SegmentTask) -> None:
         task.history,
         task.cluster,
         segment.number,
-        SegmentRecord(facts, content.types, error, content.left_out if error else 0),
+        SegmentRecord(
+            facts,
+            content.types,
+            error,
+            content.left_out if error else 0,
+            wrong_key=isinstance(content.error, WrongKeyError),
+        ),
     )
 
 
