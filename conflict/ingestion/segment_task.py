@@ -89,6 +89,7 @@ def read_segment(task: SegmentTask) -> None:
         changes=pc.sum(epochs.column("changes")).as_py() or 0,
         images=content.images,
         digest=digest_of(segment.file, stop),
+        marks=content.marks,
     )
     error = None if content.error is None else str(content.error)
     write_record(
@@ -139,6 +140,7 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
     return SegmentContent(
         epochs_table(summaries),
         builder.images,
+        builder.marks,
         types,
         reader.settled,
         error,

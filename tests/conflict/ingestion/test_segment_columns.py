@@ -82,6 +82,7 @@ def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumber
     assert found.settled == reader.settled
     assert found.left_out == (reader.rows_pending if error is not None else 0)
     assert found.types == {name: layout.types for name, layout in reader.layouts.items()}
+    assert (found.images, found.marks) == (builder.images, builder.marks)
     expected, parts = list(builder.tables()), list(found.parts)
     assert [part[0] for part in parts] == [part[0] for part in expected]
     for part, other in zip(parts, expected, strict=True):
