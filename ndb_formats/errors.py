@@ -125,7 +125,7 @@ class UnfollowedError(SchemaError):
 
 
 class WrongKeyError(SchemaError):
-    """A row change does not fit the primary key of the definition, so that rows are not what they were taken for."""
+    """The binlog shows that a table has another primary key, so that rows are not what they were taken for."""
 
 
 class SettingError(FormatError, ValueError):

@@ -205,7 +205,7 @@ class EpochReader:
 
     def _close(self) -> BinlogEpoch | None:
         opened, self._open = self._open, None
-        if opened is None or (opened.number is None and not opened.rows):
+        if opened is None or (opened.number is None and not opened.rows and opened.wrong_key is None):
             return None  # a transaction of another engine, or of tables that are not read
         if opened.number is None:
             message = (

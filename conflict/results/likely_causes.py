@@ -285,11 +285,10 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
             "function was in force."
         )
         return LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
-    what = (
-        "marked rows as reflected" if mark is Mark.REFLECTED else "did not mark the rows that it changed as reflected"
-    )
-    role = "only a primary does" if mark is Mark.REFLECTED else "a primary does"
-    sentence = f"{name} {what}, which {role}: another role was in force."
+    if mark is Mark.REFLECTED:
+        sentence = f"{name} marked rows as reflected, which only a primary does: another role was in force."
+    else:
+        sentence = f"{name} did not mark rows as reflected, which a primary does: another role was in force."
     return LikelyCause(name, CauseKind.ROLE, tables, sentence)
 
 
