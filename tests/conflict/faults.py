@@ -16,7 +16,8 @@ from ndb_formats.events.header import EventHeader, decode_format_description
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, Operation, RowsEvent, decode_rows_event, encode_rows_event
-from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.events.table_map import TableMap, decode_table_map, encode_table_map
+from ndb_formats.events.table_map_of_table import RowMetadata, table_map_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.event_stream import EventStream
 
@@ -215,6 +216,23 @@ def with_roles(configuration: Configuration, *roles: Role) -> Configuration:
         attrs.evolve(cluster, role=role) for cluster, role in zip(configuration.clusters, roles, strict=True)
     )
     return attrs.evolve(configuration, clusters=clusters)
+
+
+def with_full_metadata(configuration: Configuration, folder: Path) -> Configuration:
+    """Return a run whose Table_map events tell all of the tables, as with binlog_row_metadata=FULL."""
+    clusters = []
+    for cluster in configuration.clusters:
+        log = Log.read(cluster)
+        for events in log.files:
+            for place, (header, body) in enumerate(events):
+                if header.type_code == EventType.TABLE_MAP_EVENT:
+                    known = decode_table_map(body)
+                    table = configuration.schema.find(known.database, known.table)
+                    if table is not None:
+                        told = table_map_of(table, known.table_id, RowMetadata.FULL)
+                        events[place] = header, encode_table_map(told)
+        clusters.append(log.written(folder))
+    return attrs.evolve(configuration, clusters=tuple(clusters))
 
 
 def with_log_fault(configuration: Configuration, fault: LogFault, chance: random.Random, folder: Path) -> Configuration:

@@ -119,6 +119,19 @@ def test_a_wrong_key(fault: Callable[[Configuration], Configuration], name: str,
 
 
 @pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("fault", [faults.other_key, faults.longer_key, faults.shorter_key])
+def test_a_key_that_the_binlogs_name(
+    fault: Callable[[Configuration], Configuration], engine: str, tmp_path: Path
+) -> None:
+    """With full metadata they name another one: the run is refused, where the table is first met."""
+    told = faults.with_full_metadata(ConflictCase.load(CONFLICT / MANY[0]).configuration(), tmp_path)
+    assert not run_of(told, tmp_path, engine).contradicted
+    place = r"binlog\.\d+, position \d+, TABLE_MAP_EVENT, table cft\.\w+: "
+    with pytest.raises(WrongKeyError, match=rf"{place}the definition says PRIMARY KEY \(.+\), the binlog PRIMARY KEY"):
+        run_of(fault(told), tmp_path, engine)
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
 @pytest.mark.parametrize("name", [name for name in MANY if name.endswith("type8")])
 def test_a_key_that_lacks_a_column(name: str, engine: str, tmp_path: Path) -> None:
     """Images that hold the key alone hold more than the declared one."""
