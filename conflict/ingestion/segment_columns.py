@@ -120,8 +120,9 @@ def _logged_images(shapes: RowShapes, events: Events, own: Int64) -> dict[str, l
 def _marks(shapes: RowShapes, events: Events, others: Int64) -> dict[str, list[str]]:
     """Return the marks of the rows that the applier changed, by table, given the event of each."""
     found: dict[str, set[str]] = {}
-    kinds = np.stack([shapes.tables_of(events.shape[others]).astype(np.int64), events.flags[others]], axis=1)
-    for table, flags in np.unique(kinds, axis=0).tolist():
+    there = np.flatnonzero(np.bincount(others))
+    tables = shapes.tables_of(events.shape[there])
+    for table, flags in set(zip(tables.tolist(), events.flags[there].tolist(), strict=True)):
         mark = mark_of(ConflictFlag(flags))
         if mark is not None:
             found.setdefault(shapes.numbers.tables[table].full_name, set()).add(mark.value)

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.marks import FittingMarks, mark_of
+from conflict.history.marks import FittingMarks, Mark, mark_of
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, RowChange
 from conflict.results.contradictions import ContradictedRow
+from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["contradicted_marks"]
@@ -34,15 +35,18 @@ def contradicted_marks(
     for epoch in epochs:
         for group, change in epoch.consequences:
             changes.setdefault((epoch.number, group), []).append(change)
-    role = cluster.role
+    role, allowed = cluster.role, dict[tuple[str, Role], frozenset[Mark]]()
     for item in cluster.timeline:
         if isinstance(item, DefinitionChange):
             setups = item.step.after.setups
+            allowed.clear()
         if not isinstance(item, EpochApply):
             continue
         role = item.role or role
-        for change in changes.get((item.epoch, item.group), ()) if item.traced else ():
-            mark = mark_of(change.flags)
-            if mark is not None and mark not in fitting.marks(setups, change.table, role):
+        for change in changes.pop((item.epoch, item.group), ()) if item.traced else ():
+            mark, place = mark_of(change.flags), (change.table, role)
+            if place not in allowed:
+                allowed[place] = fitting.marks(setups, *place)
+            if mark is not None and mark not in allowed[place]:
                 effect = effect_of(change)
                 yield ContradictedRow(item.epoch, item.group, change.table, change.key, effect, effect, mark)
