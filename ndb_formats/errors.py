@@ -19,6 +19,7 @@ __all__ = [
     "TruncatedError",
     "UnfollowedError",
     "UnsupportedError",
+    "WrongKeyError",
 ]
 
 
@@ -121,6 +122,10 @@ class SchemaError(FormatError, ValueError):
 
 class UnfollowedError(SchemaError):
     """A statement in a log changes definitions in a way that cannot be followed."""
+
+
+class WrongKeyError(SchemaError):
+    """The binlog shows that a table has another primary key, so that rows are not what they were taken for."""
 
 
 class SettingError(FormatError, ValueError):

@@ -34,7 +34,7 @@ def object_of(kind: type[T], document: object) -> T:
 
 
 def _value(kind: Any, value: Any, place: str) -> Any:
-    """Return a value that is declared as a number, a text, an enumeration, a path, a union, a container or a class."""
+    """Return a value that is declared as a number, a truth value, a text, a path, or something made of these."""
     origin = get_origin(kind)
     if origin is UnionType:
         return None if value is None and NoneType in get_args(kind) else _value(get_args(kind)[0], value, place)
@@ -48,7 +48,7 @@ def _value(kind: Any, value: Any, place: str) -> Any:
         return Path(value)
     if isinstance(kind, type) and issubclass(kind, IntEnum) and type(value) is int and value in [*map(int, kind)]:
         return kind(value)
-    if kind in (int, str) and type(value) is kind:
+    if kind in (bool, int, str) and type(value) is kind:
         return value
     message = f"{place.lstrip('.') or 'it'} is {str(value)[:40]!r}"
     raise MisfitError(message)

@@ -18,7 +18,7 @@ from conflict.grid.folder import Folder
 
 __all__ = ["FORMAT", "read_document", "read_object", "to_json", "write_document"]
 
-FORMAT = 11
+FORMAT = 12
 T = TypeVar("T")
 
 

@@ -60,6 +60,7 @@ class SegmentFacts:
         changes: Row changes that the cluster itself made in it.
         images: Which columns the images of these changes carry, by table (see `conflict.history.logged_images`).
         digest: Digest of the beginning of the file and of the bytes before `stop`, by which the file is recognized.
+        marks: Marks of the rows that its applier changed in it, by table (see `conflict.history.marks`).
     """
 
     file: str
@@ -70,6 +71,7 @@ class SegmentFacts:
     changes: int
     images: dict[str, list[str]] = attrs.field(factory=dict)
     digest: str = ""
+    marks: dict[str, list[str]] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)

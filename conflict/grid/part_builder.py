@@ -16,6 +16,7 @@ from conflict.grid.tables import TableNumbers
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import add_text, sorted_texts
+from conflict.history.marks import mark_of
 from conflict.history.model import RowChange
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, put_image
@@ -56,6 +57,7 @@ class PartBuilder:
     buckets: int
     files: Sequence[str]
     _images: dict[str, set[str]] = attrs.field(factory=dict)
+    _marks: dict[str, set[str]] = attrs.field(factory=dict)
     _parts: dict[int, _Rows] = attrs.field(factory=dict)
     _table_numbers: dict[str, tuple[int, int | None]] = attrs.field(factory=dict)
 
@@ -71,6 +73,9 @@ class PartBuilder:
             identity = identity_of(number, change.key)
             row = (identity, number, epoch.number, group, int(effect_of(change)), _digest(change))
             self._part(identity).consequences.append(row)
+            mark = mark_of(change.flags)
+            if mark is not None:
+                self._marks.setdefault(change.table, set()).add(mark.value)
 
     def add_change(self, change: RowChange, epoch: int, group: int, ordinal: int) -> None:
         """Add one row change of the cluster itself."""
@@ -117,6 +122,11 @@ class PartBuilder:
     def images(self) -> dict[str, list[str]]:
         """Which columns the images of the changes carry, by table (see `conflict.history.logged_images`)."""
         return sorted_texts(self._images)
+
+    @property
+    def marks(self) -> dict[str, list[str]]:
+        """Marks of the rows that the applier changed, by table (see `conflict.history.marks`)."""
+        return sorted_texts(self._marks)
 
     def _part(self, identity: bytes) -> _Rows:
         return self._parts.setdefault(bucket_of(identity, self.buckets), _Rows())

@@ -18,13 +18,14 @@ from pathlib import Path
 import attrs
 
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
-from conflict.errors import HistoryError, NotBuiltError
+from conflict.errors import HistoryError
 from conflict.history.groups_without_ids import GroupsWithoutIds, Part
 from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
+from conflict.history.row_identities import key_of_change
 from conflict.history.rows_without_key import identity_without_key, payloads_of
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
-from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
+from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError, WrongKeyError
 from ndb_formats.events.apply_status import has_status_columns, is_status_image
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.gtid_event import decode_gtid
@@ -33,7 +34,6 @@ from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.selection import UNREAD_ROW_EVENTS
 
@@ -86,7 +86,7 @@ class BinlogEpoch:
 
 @attrs.define
 class _Open:
-    """A binlog transaction that is being read."""
+    """A binlog transaction that is being read; `wrong_key` tells which of its changes does not fit its table's key."""
 
     number: int | None = None
     time: int = 0
@@ -95,6 +95,7 @@ class _Open:
     without_ids: GroupsWithoutIds = attrs.field(factory=GroupsWithoutIds)
     rows: list[tuple[int, int, RowChange]] = attrs.field(factory=list)
     applied: list[AppliedEpoch] = attrs.field(factory=list)
+    wrong_key: WrongKeyError | None = None
 
     def group_of(self, transaction_id: int | None, part: Part) -> int:
         """Return the number of the group of the next event."""
@@ -139,6 +140,7 @@ class EpochReader:
 
         Raises:
             FormatError: The event cannot be read; the error names file and position.
+            WrongKeyError: The epoch that it completes has a change that does not fit the primary key of its table.
             NotBuiltError: A table has no primary key.
         """
         epoch = None
@@ -203,7 +205,7 @@ class EpochReader:
 
     def _close(self) -> BinlogEpoch | None:
         opened, self._open = self._open, None
-        if opened is None or (opened.number is None and not opened.rows):
+        if opened is None or (opened.number is None and not opened.rows and opened.wrong_key is None):
             return None  # a transaction of another engine, or of tables that are not read
         if opened.number is None:
             message = (
@@ -211,6 +213,8 @@ class EpochReader:
                 "is this the right server id, and was the table written by NDB?"
             )
             raise CorruptError(message)
+        if opened.wrong_key is not None:  # other engines log what NDB does not, so it counts in an epoch alone
+            raise opened.wrong_key
         self._last = opened.number
         return _finish(opened, opened.number, self.server_id)
 
@@ -252,7 +256,12 @@ class EpochReader:
         if self.wanted is not None and not self.wanted(table.full_name, transaction_id):
             return
         for number, (before, after) in enumerate(pairs):
-            key, moved_to = self._identities(table, before, after)
+            try:
+                key, moved_to = self._identities(table, before, after)
+            except WrongKeyError as error:
+                error.located(file=event.file, position=event.position, event=event.header.type_name)
+                opened.wrong_key = opened.wrong_key or error
+                return
             origin = Origin(event.file, event.position, number)
             change = RowChange(
                 table.full_name,
@@ -277,7 +286,7 @@ class EpochReader:
     def _identities(self, table: Table, before: RowImage | None, after: RowImage | None) -> tuple[bytes, bytes | None]:
         """Return the identity of a row, and that of the row after an update in a table without a primary key."""
         if table.primary_key or not self.without_key:
-            return _key(table, before, after), None
+            return key_of_change(table, before, after), None
         images = [identity_without_key(table, payloads_of(image)) for image in (before, after) if image is not None]
         return images[0], images[1] if len(images) > 1 else None
 
@@ -313,21 +322,6 @@ def _converted(rows: RowsEvent, table_map: TableMap, version: TableVersion, layo
         yield converted_image(before, version.places, layout), converted_image(after, version.places, layout)
 
 
-def _key(table: Table, before: RowImage | None, after: RowImage | None) -> bytes:
-    if not table.primary_key:
-        message = f"table {table.full_name} has no primary key"
-        raise NotBuiltError(message)
-    image = before if before is not None else after
-    assert image is not None
-    payloads = []
-    for name, ordinal in zip(table.primary_key, table.key_ordinals, strict=True):
-        if ordinal not in image.present:
-            message = "the image does not hold the primary key"
-            raise CorruptError(message, table=table.full_name, column=name)
-        payloads.append(image.payloads[image.present.index(ordinal)])
-    return key_of(table.key_columns, payloads)
-
-
 def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
     applied_groups = {applied.group for applied in opened.applied}
     own: dict[int, list[RowChange]] = {}
@@ -354,6 +348,7 @@ def read_epochs(
 
     Raises:
         FormatError: A file cannot be read further. Every epoch complete before that has been yielded.
+        WrongKeyError: A table has another primary key, so that the epochs yielded are not what they seem.
         HistoryError: Epochs do not rise.
     """
     last = -1

@@ -26,7 +26,7 @@ from conflict.history.scheduling.start import (
     starts_in_the_middle,
 )
 from conflict.history.timeline import timeline_of
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
 
 __all__ = [
@@ -76,7 +76,12 @@ class ClusterReading:
 
 
 def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) -> ClusterReading:
-    """Read a cluster's binlogs in this process; what comes before an error is kept."""
+    """
+    Read a cluster's binlogs in this process; what comes before an error is kept.
+
+    Raises:
+        WrongKeyError: A table has another primary key, so that nothing before is right either.
+    """
     definitions = configuration.definitions.get(cluster.name)
     reader = EpochReader(
         cluster.server_id,
@@ -89,6 +94,8 @@ def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) ->
     try:
         for epoch in read_epochs(cluster.files, reader):
             reading.epochs.append(epoch)
+    except WrongKeyError:
+        raise
     except FormatError as error:
         reading.error, reading.left_out = error, reader.rows_pending
     return reading

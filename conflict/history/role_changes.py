@@ -11,7 +11,7 @@ refreshes tell nothing then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, product
 
 import attrs
@@ -22,7 +22,7 @@ from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
 
-__all__ = ["RoleChange", "ShownChange", "possible_changes", "shown_changes", "with_roles"]
+__all__ = ["RoleChange", "ShownChange", "possible_changes", "refreshes_in_any_role", "shown_changes", "with_roles"]
 
 # So many places of the changes of one cluster's role are tried.
 MOST_PLACES = 4
@@ -94,7 +94,7 @@ def shown_changes(
 
 def _as_primary(epoch: BinlogEpoch, group: int, setups: Mapping[str, TableSetup]) -> bool | None:
     """Return whether an epoch was applied by a primary; None if it changed no row that tells it."""
-    untold = ConflictFlag.READ | (ConflictFlag.REFRESH if _refreshes_anyway(setups) else ConflictFlag(0))
+    untold = ConflictFlag.READ | (ConflictFlag.REFRESH if refreshes_in_any_role(setups.values()) else ConflictFlag(0))
     flags = [
         change.flags
         for place, change in epoch.consequences
@@ -103,9 +103,9 @@ def _as_primary(epoch: BinlogEpoch, group: int, setups: Mapping[str, TableSetup]
     return any(each & _OF_A_PRIMARY for each in flags) if flags else None
 
 
-def _refreshes_anyway(setups: Mapping[str, TableSetup]) -> bool:
+def refreshes_in_any_role(setups: Iterable[TableSetup]) -> bool:
     """Whether a cluster refreshes rows of whole transactions in any role."""
-    specs = [setup.function.spec for setup in setups.values() if setup.function is not None]
+    specs = [setup.function.spec for setup in setups if setup.function is not None]
     return any(spec.transactional and not spec.uses_role for spec in specs)
 
 

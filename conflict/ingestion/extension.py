@@ -14,7 +14,7 @@ from conflict.errors import HistoryError
 from conflict.grid.manifest import Manifest, SegmentFacts
 from conflict.ingestion.plan import Plan
 from conflict.ingestion.segment_records import SegmentRecord
-from ndb_formats.errors import SchemaError
+from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 
 __all__ = ["KeptSegments", "extended", "kept_segments"]
@@ -39,8 +39,15 @@ class KeptSegments:
 
 
 def kept_segments(records: Sequence[SegmentRecord]) -> KeptSegments:
-    """Decide what to keep of the segments of one cluster. Last segments without a whole transaction are not kept."""
+    """
+    Decide what to keep of the segments of one cluster. Last segments without a whole transaction are not kept.
+
+    Raises:
+        WrongKeyError: A table has another primary key, so that no segment is right.
+    """
     errors = [place for place, record in enumerate(records) if record.error is not None]
+    if errors and records[errors[0]].wrong_key:
+        raise WrongKeyError(records[errors[0]].error or "")
     kept = records[: errors[0] + 1] if errors else records
     error, left_out = (kept[-1].error, kept[-1].left_out) if kept else (None, 0)
     while kept and kept[-1].facts.stop == kept[-1].facts.start:

@@ -23,6 +23,7 @@ from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect
 from conflict.history.epochs import MICROSECONDS
 from conflict.history.logged_images import sorted_texts, text_of_bitmaps
+from conflict.history.marks import mark_of
 from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
 from conflict.ingestion.kernels.event_roles import EventRole
 from conflict.ingestion.row_shapes import RowShapes
@@ -96,6 +97,7 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
     return SegmentContent(
         epochs=_epochs_table(grouped, first_group, ordered.own_rows, _committed(events, grouped)),
         images=_logged_images(walk.shapes, events, rows.event[ordered.changes]),
+        marks=_marks(walk.shapes, events, rows.event[ordered.consequences]),
         types=walk.shapes.types,
         settled=int(events.stop[grouped.settled]) if grouped.settled >= 0 else 0,
         error=error,
@@ -112,6 +114,18 @@ def _logged_images(shapes: RowShapes, events: Events, own: Int64) -> dict[str, l
     for shape in np.flatnonzero(np.bincount(events.shape[own[~reads[own]]])).tolist():
         text = text_of_bitmaps(Operation(shapes.operation[shape]), shapes.before[shape], shapes.after[shape])
         found.setdefault(shapes.numbers.tables[shapes.table[shape]].full_name, set()).add(text)
+    return sorted_texts(found)
+
+
+def _marks(shapes: RowShapes, events: Events, others: Int64) -> dict[str, list[str]]:
+    """Return the marks of the rows that the applier changed, by table, given the event of each."""
+    found: dict[str, set[str]] = {}
+    there = np.flatnonzero(np.bincount(others))
+    tables = shapes.tables_of(events.shape[there])
+    for table, flags in set(zip(tables.tolist(), events.flags[there].tolist(), strict=True)):
+        mark = mark_of(ConflictFlag(flags))
+        if mark is not None:
+            found.setdefault(shapes.numbers.tables[table].full_name, set()).add(mark.value)
     return sorted_texts(found)
 
 

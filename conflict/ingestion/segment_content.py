@@ -25,6 +25,7 @@ class SegmentContent:
     Attributes:
         epochs: Its epochs as `conflict.grid.epoch_files.EPOCHS`.
         images: Which columns the images of own changes carry, by table (see `conflict.history.logged_images`).
+        marks: Marks of the rows that the applier changed, by table (see `conflict.history.marks`).
         types: Wire types of the columns of each table that it mentions.
         settled: Where the last event ends after which no transaction was open; 0 for none.
         error: Why it could not be read to its end; None if it could.
@@ -35,6 +36,7 @@ class SegmentContent:
 
     epochs: pa.Table
     images: dict[str, list[str]]
+    marks: dict[str, list[str]]
     types: dict[str, tuple[WireType, ...]]
     settled: int
     error: FormatError | None

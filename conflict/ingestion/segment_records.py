@@ -26,12 +26,14 @@ class SegmentRecord:
         types: Wire types of the columns of each table that it mentions.
         error: Why it could not be read to its end; None if it could.
         left_out: Row operations of the epoch that the error cut off.
+        wrong_key: Whether the error is that a table has another primary key (`ndb_formats.errors.WrongKeyError`).
     """
 
     facts: SegmentFacts
     types: dict[str, tuple[WireType, ...]]
     error: str | None
     left_out: int
+    wrong_key: bool = False
 
 
 def record_path(cluster: str, segment: int) -> str:

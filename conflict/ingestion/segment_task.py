@@ -23,7 +23,7 @@ from conflict.ingestion.segment_columns import read_columns
 from conflict.ingestion.segment_content import SegmentContent
 from conflict.ingestion.segment_records import SegmentRecord, write_record
 from conflict.ingestion.segments import Segment
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["SegmentTask", "read_segment"]
@@ -89,13 +89,20 @@ def read_segment(task: SegmentTask) -> None:
         changes=pc.sum(epochs.column("changes")).as_py() or 0,
         images=content.images,
         digest=digest_of(segment.file, stop),
+        marks=content.marks,
     )
     error = None if content.error is None else str(content.error)
     write_record(
         task.history,
         task.cluster,
         segment.number,
-        SegmentRecord(facts, content.types, error, content.left_out if error else 0),
+        SegmentRecord(
+            facts,
+            content.types,
+            error,
+            content.left_out if error else 0,
+            wrong_key=isinstance(content.error, WrongKeyError),
+        ),
     )
 
 
@@ -133,6 +140,7 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
     return SegmentContent(
         epochs_table(summaries),
         builder.images,
+        builder.marks,
         types,
         reader.settled,
         error,

@@ -22,7 +22,7 @@ from ndb_formats.columnar.column_arrays import ColumnFaultError
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.keys import buckets_of
 from ndb_formats.columnar.kernels.row_order import by_kind, cells_of
-from ndb_formats.columnar.keys import KeyRows, key_parts, put_keys, slices
+from ndb_formats.columnar.keys import KeyRows, Slices, are_equal, key_parts, put_keys, slices
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, ImageColumn, TableRegister
 from ndb_formats.constants import APPLY_STATUS
@@ -171,17 +171,30 @@ class SegmentWalk:
         return digests
 
     def _keys(self, place: int, shape: BatchShape, chunk: EventChunk, cells: Cells, rows: Int64) -> KeyRows:
-        """Return the keys of rows of one shape."""
+        """
+        Return the keys of rows of one shape.
+
+        Raises:
+            UnreadableError: An update gives its row another key.
+        """
         number = self.shapes.table[place]
         table = self.shapes.numbers.tables[number]
-        columns = shape.before_columns if shape.before is not None else shape.after_columns
-        places = self.shapes.places[place]
-        cell_of = {places[column.ordinal]: (column, cell) for column, cell in zip(columns, cells, strict=False)}
+        places, split = self.shapes.places[place], len(shape.before_columns)
+        before, after = (
+            {places[column.ordinal]: (column, cell) for column, cell in zip(columns, chosen, strict=True)}
+            for columns, chosen in ((shape.before_columns, cells[:split]), (shape.after_columns, cells[split:]))
+        )
+
+        def values(image: Mapping[int, tuple[ImageColumn, Cells]], ordinal: int) -> Slices:
+            column, cell = image[ordinal]
+            return slices(shape.layout.codecs[column.ordinal], chunk.data, chunk.base, cell)
+
         parts = []
         for key_column, ordinal in zip(table.key_columns, table.key_ordinals, strict=True):
-            column, cell = cell_of[ordinal]
-            found = slices(shape.layout.codecs[column.ordinal], chunk.data, chunk.base, cell)
+            found = values(before or after, ordinal)
             parts.append(key_parts(key_column, found))
+            if before and ordinal in after and not are_equal(key_column, found, values(after, ordinal)):
+                raise UnreadableError
         return KeyRows(number, rows, parts)
 
     def _put_values(

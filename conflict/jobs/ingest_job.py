@@ -97,7 +97,7 @@ def ingest(
 
     Raises:
         HistoryError: The History belongs to another run or to other files, or is damaged; it has not changed.
-        FormatError: The binlogs contradict each other.
+        FormatError: The binlogs contradict each other, or the primary key of a table.
     """
     configuration = follow_definitions(configuration)
     held, pending = load_manifest(history), load_plan(history)

@@ -4,20 +4,22 @@ What the binlogs hold that a History was made of; see `conflict.results.likely_c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import read_summaries
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
-from conflict.results.likely_causes import LogFacts
+from conflict.history.marks import FittingMarks, Mark
+from conflict.results.likely_causes import LikelyCause, LogFacts, of_mark
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["facts_of_history", "images_of_history", "lacks_something", "roles_change"]
+__all__ = ["facts_of_history", "images_of_history", "lacks_something", "marked_otherwise", "roles_change"]
 
 
 def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
@@ -28,6 +30,20 @@ def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
             for table, texts in segment.images.items():
                 found[name].setdefault(table, set()).update(texts)
     return {name: dict(sorted(tables.items())) for name, tables in found.items()}
+
+
+def marked_otherwise(configuration: Configuration, manifest: Manifest) -> Iterator[LikelyCause]:
+    """Yield what the marks of rows point to that no setup of their table allows; roles are those at the start."""
+    fitting, last = FittingMarks.of(configuration.setups_over_time().values()), configuration.setups()
+    for cluster in configuration.clusters:
+        name, known = cluster.name, configuration.definitions.get(cluster.name)
+        moments = [last[name]] if known is None else [each.setups for each in known.moments]
+        segments = manifest.segments[name]
+        found = {(table, mark) for each in segments for table, marks in each.marks.items() for mark in marks}
+        for table, mark in sorted(found):
+            allowed = (fitting.marks(setups, table, cluster.role) for setups in moments if table in setups)
+            if not any(mark in marks for marks in allowed):
+                yield of_mark(name, last[name][table], Mark(mark))
 
 
 def lacks_something(history: Folder, manifest: Manifest) -> bool:

@@ -48,7 +48,14 @@ from conflict.results.files import write_open_places, write_open_rows
 from conflict.results.layout import applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import PossibleRestart
 from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
-from conflict.results.summary import BucketSummary, RunSummary, add_summaries, with_open_rows, with_open_schedule
+from conflict.results.summary import (
+    BucketSummary,
+    RunSummary,
+    add_summaries,
+    with_open_rows,
+    with_open_schedule,
+    with_tables,
+)
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
 __all__ = ["LeftToReferenceError", "Settled", "count_transactions", "resolve_history", "settle_history"]
@@ -130,7 +137,8 @@ def settle_history(
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     applied = [ApplierEpochs.of_table(schedule, name) for name in manifest.clusters]
-    settled = Settled(job, applied, job.resolve(applied), Moments(), placed)
+    tables = frozenset(table for known in configuration.setups().values() for table in known)
+    settled = Settled(job, applied, job.resolve(applied), Moments(), placed, tables)
     if use_evidence:
         settled = _explained(settled, settling, schedule)
     job.refuse_broken_links(settled.resolved.found)
@@ -174,6 +182,7 @@ class Settled:
         resolved: The parts that the buckets wrote.
         moments: The moments of judging that explain what the binlogs show.
         placed: The places of untraced epochs; None if there are none.
+        tables: The tables that a cluster had at some time.
         not_examined: Epoch applies of which it was not looked at whether they leave open when a row was judged.
     """
 
@@ -182,6 +191,7 @@ class Settled:
     resolved: Resolved
     moments: Moments
     placed: Placed | None
+    tables: frozenset[str]
     not_examined: int = 0
 
     @property
@@ -205,7 +215,7 @@ class Settled:
             if cluster.name in found.stopping
         }
         transactions = count_transactions(run.clusters, found.applies, found.conflicts)
-        summary = add_summaries([*self.resolved.summaries, transactions], stops)
+        summary = with_tables(add_summaries([*self.resolved.summaries, transactions], stops), self.tables)
         restarts = {
             name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
             for name, each in self.job.further_rows.items()

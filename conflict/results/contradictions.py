@@ -13,6 +13,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.history.effects import Effect
+from conflict.history.marks import Mark
 from ndb_formats.events.row_image import RowImage
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "contradictions_path",
     "count_kinds",
     "kind_text",
+    "marked_text",
     "texts_of",
 ]
 
@@ -56,7 +58,9 @@ class ContradictedRow:
         table: ``database.table``.
         key: Its identity.
         derived: The effect that was derived; None for none.
-        shown: The effect in the binlog; None for none. The same as `derived` if the row was given other values.
+        shown: The effect in the binlog; None for none. The same as `derived` if the row was given other values, or was
+            marked otherwise.
+        mark: Its mark in the binlog, where the effect is as derived and the mark fits neither role nor function.
     """
 
     epoch: int
@@ -65,6 +69,7 @@ class ContradictedRow:
     key: bytes
     derived: Effect | None
     shown: Effect | None
+    mark: Mark | None = None
 
 
 def contradicted_rows(
@@ -124,4 +129,11 @@ def texts_of(row: ContradictedRow) -> tuple[str | None, str | None]:
     """Return what was derived and what the binlog shows, as results name it."""
     derived = None if row.derived is None else row.derived.name
     shown = None if row.shown is None else row.shown.name
-    return derived, OTHER_VALUES if derived == shown else shown
+    if derived != shown:
+        return derived, shown
+    return derived, OTHER_VALUES if row.mark is None else marked_text(shown, row.mark)
+
+
+def marked_text(shown: str | None, mark: Mark) -> str:
+    """Return an effect with a mark that it should not have, as results name it."""
+    return f"{shown} {mark}"

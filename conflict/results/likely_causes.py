@@ -15,8 +15,9 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import columns_of_text
+from conflict.history.marks import Mark
 from conflict.history.role_changes import ShownChange
-from conflict.results.contradictions import OTHER_VALUES, kind_text
+from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.logged_images import fitting_types, may_log
@@ -30,6 +31,7 @@ __all__ = [
     "declared_types",
     "facts_of_epochs",
     "likely_causes",
+    "of_mark",
 ]
 
 _REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)
@@ -261,6 +263,9 @@ def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterato
         if more or not_refreshed:
             sentence = f"{name} applied what {declared} rejects: {other}, or none, was in force."
             yield LikelyCause(name, kind, tables, sentence)
+    shown = [each for each in Mark if any(count((effect,), (marked_text(effect, each),)) for effect in _CHANGES)]
+    for mark in shown:
+        yield of_mark(name, setup, mark)
     if any(OTHER_VALUES in each for each in kinds):
         yield LikelyCause(
             name,
@@ -269,6 +274,22 @@ def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterato
             f"{name} wrote other values than the other cluster's binlog holds: the binlogs are not of the same time, "
             "or one of them was altered.",
         )
+
+
+def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
+    """Return what it points to that a cluster marks rows otherwise than its role and function do."""
+    tables = (setup.table.full_name,)
+    if setup.function is None or not setup.function.spec.reflects:
+        sentence = (
+            f"{name} marked rows as reflected, which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does: another "
+            "function was in force."
+        )
+        return LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
+    if mark is Mark.REFLECTED:
+        sentence = f"{name} marked rows as reflected, which only a primary does: another role was in force."
+    else:
+        sentence = f"{name} did not mark rows as reflected, which a primary does: another role was in force."
+    return LikelyCause(name, CauseKind.ROLE, tables, sentence)
 
 
 def _files(name: str) -> LikelyCause:

@@ -22,7 +22,14 @@ from conflict.rules.table_setup import TableSetup
 __all__ = ["Run", "versions"]
 
 # These count as contradictions by themselves.
-_TELLING = {CauseKind.BINLOG_TYPE, CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
+_TELLING = {
+    CauseKind.BINLOG_TYPE,
+    CauseKind.TRANSACTION_IDS,
+    CauseKind.APPLY_STATUS,
+    CauseKind.ROLE_CHANGE,
+    CauseKind.ROLE,
+    CauseKind.FUNCTION,
+}
 
 
 @attrs.frozen

@@ -5,7 +5,7 @@ The figures of a run, added up over its buckets. Computes docs/result.md, "run.j
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,7 +16,15 @@ from conflict.results.open_places import OpenSchedule, PossibleRestart, open_ope
 from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows
 from conflict.rules.counters import COUNTED_AGAIN, add_counters
 
-__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_rows", "with_open_schedule"]
+__all__ = [
+    "BucketSummary",
+    "RoundFigures",
+    "RunSummary",
+    "add_summaries",
+    "with_open_rows",
+    "with_open_schedule",
+    "with_tables",
+]
 
 Counts = dict[str, dict[str, dict[str, int]]]
 
@@ -206,6 +214,18 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         for name, counters in total["counters"].items()
     }
     return with_copied_rows(RunSummary(**total, stops=dict(stops)))
+
+
+def with_tables(summary: RunSummary, tables: Collection[str]) -> RunSummary:
+    """Return the figures of a run without those of tables that no cluster had in the part of the logs that counts."""
+    counts = {
+        name: {table: each for table, each in own.items() if table in tables} for name, own in summary.tables.items()
+    }
+    rows = {
+        name: {table: count for table, count in own.items() if table in tables} for name, own in summary.rows.items()
+    }
+    differing = {table: count for table, count in summary.differing_rows.items() if table in tables}
+    return attrs.evolve(summary, tables=counts, rows=rows, differing_rows=differing)
 
 
 def with_copied_rows(summary: RunSummary) -> RunSummary:

@@ -40,6 +40,11 @@ class Link:
     compared: tuple[Column, ...]
     by_primary_key: bool
 
+    @property
+    def acts(self) -> bool:
+        """Whether a change of the parent changes rows of the child."""
+        return not (self.key.on_delete.refuses and self.key.on_update.refuses)
+
     def value(self, ordinals: Sequence[int], payloads: Mapping[int, bytes | None]) -> bytes | None:
         """Return the value of a row in some columns; None if one of them is NULL, which refers to nothing."""
         parts = [payloads.get(ordinal) for ordinal in ordinals]

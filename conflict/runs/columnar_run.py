@@ -21,7 +21,13 @@ from conflict.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
 from conflict.history.definitions.following import follow_definitions
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import ingest
-from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change
+from conflict.jobs.log_facts import (
+    facts_of_history,
+    images_of_history,
+    lacks_something,
+    marked_otherwise,
+    roles_change,
+)
 from conflict.jobs.log_part import part_of_log
 from conflict.jobs.resolve_job import LeftToReferenceError, Settled, settle_history
 from conflict.jobs.runner import Runner, StageProgress
@@ -37,6 +43,7 @@ from ndb_formats.schema.exact_keys import refuse_inexact_keys
 __all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
 
 _ROLES = "the roles of the clusters change"
+_MARKS = "the binlogs mark rows otherwise than the roles and functions say"
 
 
 def run_columnar(
@@ -125,6 +132,8 @@ def _resolved(
         all_outcomes=options.all_outcomes,
         whole_open_epochs=options.whole_open_epochs,
     )
+    if any(marked_otherwise(configuration, read[1])):
+        raise LeftToReferenceError(_MARKS)
     run, settled = settle_run(runner, configuration, read, out, hints_of, progress, kept)
     if any(cause.kind is CauseKind.ROLE for cause in run.likely_causes):  # it may have changed
         raise LeftToReferenceError(_ROLES)
@@ -198,6 +207,7 @@ def _causes(
     """Return what would explain that the binlogs contradict the result; `facts` are read if they are None."""
     setups = configuration.setups()
     causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
+    causes += tuple(marked_otherwise(configuration, manifest))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
         causes += likely_causes(

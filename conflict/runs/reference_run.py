@@ -15,6 +15,7 @@ from conflict.history.definitions.following import follow_definitions
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import logged_images
+from conflict.history.marks import FittingMarks
 from conflict.history.model import History
 from conflict.history.reading import (
     ClusterHints,
@@ -31,6 +32,7 @@ from conflict.jobs.runner import StageProgress
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
+from conflict.results.contradicted_marks import contradicted_marks
 from conflict.results.contradictions import ContradictedRow, contradicted_rows
 from conflict.results.files import (
     Recorded,
@@ -113,10 +115,18 @@ class _ResolvedReading:
 
     def compared(self) -> dict[str, tuple[int, list[ContradictedRow]]]:
         """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
-        return {
-            name: contradicted_rows((result.effects, result.images), (recorded_effects(own), recorded_images(own)))
-            for (name, result), own in zip(self.resolution.clusters.items(), self.epochs.values(), strict=True)
-        }
+        setups, epochs = self.configuration.setups_at_start(), self.epochs
+        fitting = FittingMarks.of(self.configuration.setups_over_time().values())
+        found = {}
+        for name, result in self.resolution.clusters.items():
+            own, cluster = epochs[name], self.history.cluster(name)
+            shown = recorded_effects(own), recorded_images(own)
+            compared, rows = contradicted_rows((result.effects, result.images), shown)
+            known = {(row.epoch, row.group, row.table, row.key) for row in rows}
+            marked = contradicted_marks(cluster, setups[name], own, fitting)
+            rows += [row for row in marked if (row.epoch, row.group, row.table, row.key) not in known]
+            found[name] = compared, rows
+        return found
 
 
 def _best_readings(

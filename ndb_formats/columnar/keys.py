@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ndb_formats.columnar.kernels.keys import add_parts, copy_slices, put_parts, slices_of, weigh_ascii
+from ndb_formats.columnar.kernels.keys import add_parts, copy_slices, put_parts, same_slices, slices_of, weigh_ascii
 from ndb_formats.schema.row_keys import comparison_of_column, ignores_blanks, is_text, weight_of
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.column_types import Codec
 
-__all__ = ["KeyRows", "Slices", "key_parts", "put_keys", "slices"]
+__all__ = ["KeyRows", "Slices", "are_equal", "key_parts", "put_keys", "slices"]
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -103,6 +103,22 @@ def key_parts(column: Column, values: Slices) -> Slices:
     starts[rest] = len(out) + (np.cumsum(weight_sizes) - weight_sizes)[which]
     lengths[rest] = weight_sizes[which]
     return Slices(np.concatenate([out, np.frombuffer(b"".join(weights), np.uint8)]), starts, lengths)
+
+
+def are_equal(column: Column, first: Slices, second: Slices) -> bool:
+    """
+    Return whether a key column has equal values, row by row: values that do not make another key.
+
+    Raises:
+        FormatError: As of `key_parts`.
+    """
+    if _have_same_bytes(first, second):
+        return True
+    return _have_same_bytes(key_parts(column, first), key_parts(column, second))
+
+
+def _have_same_bytes(first: Slices, second: Slices) -> bool:
+    return bool(same_slices(first.data, first.starts, first.lengths, second.data, second.starts, second.lengths))
 
 
 def _first_bytes(values: Slices, count: int) -> Slices:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import attrs
 
 from ndb_formats.constants import ColumnCode
-from ndb_formats.errors import SchemaError
+from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.events.row_image import CODES_OF_TYPE
 from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import NUMERIC_CODES, TableMap
@@ -36,6 +36,7 @@ class Difference:
         schema: What the definition says.
         binlog: What the event says.
         matters: Whether an answer may depend on it.
+        of_key: Whether it is about the primary key.
     """
 
     table: str
@@ -43,6 +44,7 @@ class Difference:
     schema: str
     binlog: str
     matters: bool = True
+    of_key: bool = False
 
     def __str__(self) -> str:
         return f"the definition says {self.schema}, the binlog {self.binlog}"
@@ -53,14 +55,16 @@ def check_definition(table_map: TableMap, table: Table) -> tuple[Difference, ...
     Return the contradictions that change no answer.
 
     Raises:
-        SchemaError: One changes answers; the error names the others too.
+        WrongKeyError: The primary keys differ; the error names all that changes answers.
+        SchemaError: Something else changes answers.
     """
     found = tuple(differences(table_map, table))
     serious = [each for each in found if each.matters]
     if serious:
         first, others = serious[0], "".join(f"; {each.column or 'table'}: {each}" for each in serious[1:])
         message = f"{first}{others}; give the definition that was in force when the binlog was written"
-        raise SchemaError(message, table=first.table, column=first.column)
+        kind = WrongKeyError if any(each.of_key for each in serious) else SchemaError
+        raise kind(message, table=first.table, column=first.column)
     return found
 
 
@@ -112,7 +116,7 @@ def _full(table: Table, full: Table) -> Iterator[Difference]:
             mine, theirs = (", ".join(each.members) for each in (column, other))
             yield Difference(table.full_name, column.name, f"members {mine}", f"members {theirs}")
     if table.primary_key != full.primary_key:
-        yield Difference(table.full_name, None, _key(table), _key(full))
+        yield Difference(table.full_name, None, _key(table), _key(full), of_key=True)
 
 
 def _nullable(*, allowed: bool) -> str:

@@ -16,7 +16,9 @@ from ndb_formats.events.header import EventHeader, decode_format_description
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, Operation, RowsEvent, decode_rows_event, encode_rows_event
-from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.events.table_map import TableMap, decode_table_map, encode_table_map
+from ndb_formats.events.table_map_of_table import RowMetadata, table_map_of
+from ndb_formats.schema.tables import Table
 from ndb_formats.writing.event_stream import EventStream
 
 Raw = tuple[EventHeader, bytes]
@@ -176,11 +178,26 @@ def wrong_function(configuration: Configuration) -> Configuration:
     return attrs.evolve(configuration, replication=rows)
 
 
-def wrong_key(configuration: Configuration) -> Configuration:
-    """Declare column x, which every image of the recordings has, as the primary key."""
+def other_key(configuration: Configuration) -> Configuration:
+    """Declare column x, which updates change, as the primary key."""
+    return _with_keys(configuration, lambda table: ("x",))
+
+
+def longer_key(configuration: Configuration) -> Configuration:
+    """Declare column x, which updates change, as a part of the primary key."""
+    return _with_keys(configuration, lambda table: (*table.primary_key, "x"))
+
+
+def shorter_key(configuration: Configuration) -> Configuration:
+    """Declare the first column of each primary key as the primary key."""
+    return _with_keys(configuration, lambda table: table.primary_key[:1])
+
+
+def _with_keys(configuration: Configuration, key_of: Callable[[Table], tuple[str, ...]]) -> Configuration:
+    """Declare other primary keys of the tables with a column x."""
     tables = tuple(
-        attrs.evolve(table, primary_key=("x",))
-        if not table.name.lower().endswith("$ex") and any(column.name == "x" for column in table.columns)
+        attrs.evolve(table, primary_key=key_of(table))
+        if not table.name.lower().endswith("$ex") and table.find("x") is not None
         else table
         for table in configuration.schema.tables
     )
@@ -193,13 +210,29 @@ def wrong_type(configuration: Configuration) -> Configuration:
     return attrs.evolve(configuration, replication=rows)
 
 
-def other_roles(configuration: Configuration) -> Configuration:
-    """Exchange the roles."""
-    opposite = {Role.PRIMARY: Role.SECONDARY, Role.SECONDARY: Role.PRIMARY}
+def with_roles(configuration: Configuration, *roles: Role) -> Configuration:
+    """Declare the role of each cluster."""
     clusters = tuple(
-        attrs.evolve(cluster, role=opposite.get(cluster.role, cluster.role)) for cluster in configuration.clusters
+        attrs.evolve(cluster, role=role) for cluster, role in zip(configuration.clusters, roles, strict=True)
     )
     return attrs.evolve(configuration, clusters=clusters)
+
+
+def with_full_metadata(configuration: Configuration, folder: Path) -> Configuration:
+    """Return a run whose Table_map events tell all of the tables, as with binlog_row_metadata=FULL."""
+    clusters = []
+    for cluster in configuration.clusters:
+        log = Log.read(cluster)
+        for events in log.files:
+            for place, (header, body) in enumerate(events):
+                if header.type_code == EventType.TABLE_MAP_EVENT:
+                    known = decode_table_map(body)
+                    table = configuration.schema.find(known.database, known.table)
+                    if table is not None:
+                        told = table_map_of(table, known.table_id, RowMetadata.FULL)
+                        events[place] = header, encode_table_map(told)
+        clusters.append(log.written(folder))
+    return attrs.evolve(configuration, clusters=tuple(clusters))
 
 
 def with_log_fault(configuration: Configuration, fault: LogFault, chance: random.Random, folder: Path) -> Configuration:

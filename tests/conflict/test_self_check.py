@@ -16,6 +16,8 @@ from conflict.pipeline import ENGINES
 from conflict.results.doubts import doubts_of
 from conflict.results.likely_causes import CauseKind
 from conflict.results.run_document import Run
+from conflict.rules.roles import Role
+from ndb_formats.errors import WrongKeyError
 from tests.conflict import faults
 from tests.corpora import RECORDINGS
 
@@ -26,7 +28,10 @@ MANY = (
     *("epoch_trans/hot_3020_type8", "epoch2_trans/concurrent_5021_type8", "max/hot_3021_type7", "max/random_27_type7"),
     *("max_ins/concurrent_5021_type7", "max_del_win_ins/concurrent_5020_type7", "old/random_26_type6"),
 )
-WITH_ROLES = ("epoch2/random_27_type7", "epoch2/concurrent_5021_type8", "epoch2_trans/hot_3020_type6")
+WITH_ROLES = (
+    *("epoch2/random_27_type7", "epoch2/concurrent_5021_type8", "epoch2_trans/hot_3020_type6"),
+    "epoch2_trans/spanning_text_table_type7",
+)
 
 LOG_FAULTS: dict[faults.LogFault, set[CauseKind]] = {
     faults.other_value: {CauseKind.VALUES},
@@ -102,19 +107,85 @@ def test_a_wrong_declaration(
     assert causes_of(run) & kinds
 
 
-@pytest.mark.parametrize("name", MANY[:6])
-def test_a_wrong_key(name: str, tmp_path: Path) -> None:
-    """Rows are mistaken for one another, or the column of the key is not in an image."""
-    run = run_of(faults.wrong_key(ConflictCase.load(CONFLICT / name).configuration()), tmp_path, "reference")
-    assert run.contradicted or run.errors
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("fault", [faults.other_key, faults.longer_key])
+def test_a_wrong_key(fault: Callable[[Configuration], Configuration], name: str, engine: str, tmp_path: Path) -> None:
+    """An update changes it, or an image does not have it: the run is refused, and event, table and column are named."""
+    configuration = fault(ConflictCase.load(CONFLICT / name).configuration())
+    place = r"binlog\.\d+, position \d+, \w+_ROWS_EVENT, table cft\.\w+, column x: "
+    with pytest.raises(WrongKeyError, match=rf"{place}.* PRIMARY KEY \(.*x\) is not the key that the table had"):
+        run_of(configuration, tmp_path, engine)
 
 
-@pytest.mark.parametrize("name", WITH_ROLES)
-def test_other_roles(name: str, tmp_path: Path) -> None:
-    """The primary and the secondary have changed places in the run file."""
-    run = run_of(faults.other_roles(ConflictCase.load(CONFLICT / name).configuration()), tmp_path, "reference")
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("fault", [faults.other_key, faults.longer_key, faults.shorter_key])
+def test_a_key_that_the_binlogs_name(
+    fault: Callable[[Configuration], Configuration], engine: str, tmp_path: Path
+) -> None:
+    """With full metadata they name another one: the run is refused, where the table is first met."""
+    told = faults.with_full_metadata(ConflictCase.load(CONFLICT / MANY[0]).configuration(), tmp_path)
+    assert not run_of(told, tmp_path, engine).contradicted
+    place = r"binlog\.\d+, position \d+, TABLE_MAP_EVENT, table cft\.\w+: "
+    with pytest.raises(WrongKeyError, match=rf"{place}the definition says PRIMARY KEY \(.+\), the binlog PRIMARY KEY"):
+        run_of(fault(told), tmp_path, engine)
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("name", [name for name in MANY if name.endswith("type8")])
+def test_a_key_that_lacks_a_column(name: str, engine: str, tmp_path: Path) -> None:
+    """Images that hold the key alone hold more than the declared one."""
+    configuration = faults.shorter_key(ConflictCase.load(CONFLICT / name).configuration())
+    run = run_of(configuration, tmp_path, engine)
     assert run.contradicted
+    assert CauseKind.BINLOG_TYPE in causes_of(run)
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("name", WITH_ROLES)
+@pytest.mark.parametrize(
+    "roles",
+    [(Role.SECONDARY, Role.PRIMARY), (Role.SECONDARY, Role.SECONDARY), (Role.PRIMARY, Role.PRIMARY)],
+    ids=["exchanged", "two secondaries", "two primaries"],
+)
+def test_other_roles(roles: tuple[Role, Role], name: str, engine: str, tmp_path: Path) -> None:
+    """What a primary or a secondary alone does is in the binlog of a cluster with another role."""
+    run = run_of(faults.with_roles(ConflictCase.load(CONFLICT / name).configuration(), *roles), tmp_path, engine)
+    assert run.contradicted
+    assert run.summary.converged is None
     assert CauseKind.ROLE in causes_of(run)
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_marks_of_another_role_are_contradictions(engine: str, tmp_path: Path) -> None:
+    """The rows are changed as derived, but those that A marks as reflected are B's to mark, by the roles declared."""
+    case = ConflictCase.load(CONFLICT / "epoch2_trans/spanning_text_table_type7")
+    run = run_of(faults.with_roles(case.configuration(), Role.SECONDARY, Role.PRIMARY), tmp_path, engine)
+    assert run.summary.contradictions == {
+        "A": {"cft.t1": {"derived CHANGED, shown CHANGED as reflected": 1}},
+        "B": {"cft.t1": {"derived CHANGED, shown CHANGED not as reflected": 4}},
+    }
+    assert run.summary.converged is None
+    assert [each.sentence for each in run.likely_causes] == [
+        "A marked rows as reflected, which only a primary does: another role was in force.",
+        "B did not mark rows as reflected, which a primary does: another role was in force.",
+    ]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_marks_of_another_function_are_contradictions(engine: str, tmp_path: Path) -> None:
+    """No primary of NDB$EPOCH marks what it applies as reflected."""
+    configuration = ConflictCase.load(CONFLICT / "epoch2/random_27_type7").configuration()
+    rows = tuple(
+        attrs.evolve(row, server_id=1, conflict_fn="NDB$EPOCH()")
+        for row in configuration.replication
+        if row.server_id != 2
+    )
+    run = run_of(attrs.evolve(configuration, replication=rows), tmp_path, engine)
+    assert run.contradicted
+    assert any(
+        "which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does" in each.sentence for each in run.likely_causes
+    )
 
 
 def test_swapped_sides_are_refused(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "hex_text",
     "next_parts",
     "put_parts",
+    "same_slices",
     "slice_offsets",
     "slices_of",
     "weigh_ascii",
@@ -69,6 +70,28 @@ def slices_of(data, base, cells, prefix, width, starts, lengths):
                     np.int64(data[offset]) if prefix == 1 else np.int64(little_endian(data, offset, min(prefix, 5)))
                 )
                 starts[row], lengths[row] = offset + prefix, length
+
+
+@njit(cache=True, nogil=True)
+def same_slices(data, starts, lengths, others, other_starts, other_lengths):
+    """
+    Return whether the slices of two arrays are the same, one by one.
+
+    Args:
+        data: An array of bytes. Shape (bytes,), uint8.
+        starts: Of its slices. Shape (slices,), int64.
+        lengths: Of its slices. Shape (slices,), int64.
+        others: The other array. Shape (bytes,), uint8.
+        other_starts: Of its slices. Shape (slices,), int64.
+        other_lengths: Of its slices. Shape (slices,), int64.
+    """
+    for place in range(len(starts)):
+        if lengths[place] != other_lengths[place]:
+            return False
+        for number in range(lengths[place]):
+            if data[starts[place] + number] != others[other_starts[place] + number]:
+                return False
+    return True
 
 
 @njit(cache=True, nogil=True)

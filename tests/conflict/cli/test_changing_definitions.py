@@ -66,7 +66,7 @@ def test_a_function_that_a_statement_took_away(tmp_path: Path) -> None:
         "--schema",
         schema_file(COPIED, tmp_path),
         "--conflict-fn",
-        "day.t1=NDB$EPOCH2()",
+        "day.t*=NDB$EPOCH2()",
         "--primary",
         "A",
     ]

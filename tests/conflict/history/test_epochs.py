@@ -10,7 +10,7 @@ from conflict.errors import HistoryError, NotBuiltError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader, read_epochs
 from conflict.history.model import Origin
 from ndb_formats.binlog_reader import Event
-from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError
+from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError, WrongKeyError
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.header import EventHeader
 from ndb_formats.events.rows_event import Operation
@@ -33,6 +33,7 @@ from tests.conflict.raw_events import (
     REFRESH,
     SCHEMA,
     TABLE_MAP,
+    UPDATE,
     VARCHAR,
     WRITE,
     XID,
@@ -72,6 +73,11 @@ def epoch_of(*raws: Raw, number: int = 55) -> BinlogEpoch:
     """Return the one epoch that holds these rows."""
     (epoch,) = feed([BEGIN, *MAPS, status(OWN, number), *raws, COMMIT])
     return epoch
+
+
+def key_change(old: int, new: int) -> bytes:
+    """Return the images of an update that have the key alone."""
+    return b"".join(b"\0" + struct.pack("<I", k) for k in (old, new))
 
 
 def groups(epoch: BinlogEpoch) -> list[tuple[int, list[bytes]]]:
@@ -320,12 +326,42 @@ class TestFaults:
         assert isinstance(error, CorruptError)
         assert error.message == "no TABLE_MAP_EVENT for table id 99 comes before it"
 
+    def wrong_key(self, row: Raw, *, ending: Sequence[Raw] = (status(OWN, 5), COMMIT)) -> FormatError:
+        """Return the error that the end of an epoch with this row raises; it names the row's event, at 400."""
+        with pytest.raises(FormatError) as caught:
+            feed([BEGIN, *MAPS, row, *ending])
+        assert caught.value.file == "binlog.000001"
+        return caught.value
+
     def test_an_image_without_the_key(self):
-        """A row that cannot be identified names table and column."""
-        row = (DELETE, OWN, rows_body(b"\0" + bytes(8), 3, [[1]], extra=extra(1)))
-        error = self.fault(BEGIN, *MAPS, row)
+        """Every image of NDB has the key, so the key is another one; event, table and column are named."""
+        error = self.wrong_key((DELETE, OWN, rows_body(b"\0" + bytes(8), 3, [[1]], extra=extra(1))))
+        assert isinstance(error, WrongKeyError)
+        assert (error.position, error.event, error.table, error.column) == (400, "DELETE_ROWS_EVENT", "d.t", "k")
+        assert error.message == (
+            "the image does not hold it, and every image of NDB holds the primary key: PRIMARY KEY (k) is not the key "
+            "that the table had; give the definition that was in force when the binlog was written"
+        )
+
+    @pytest.mark.parametrize("author", [OWN, OTHER])
+    def test_an_update_that_changes_the_key(self, author: int):
+        """NDB logs a delete and an insert for it, so the key is another one; also in what an applier did."""
+        error = self.wrong_key((UPDATE, author, rows_body(key_change(1, 2), 3, [[0], [0]], extra=extra(1))))
+        assert isinstance(error, WrongKeyError)
+        assert (error.position, error.event, error.table, error.column) == (400, "UPDATE_ROWS_EVENT", "d.t", "k")
+        assert error.message.startswith("the update changes it, and NDB logs a change of the primary key as a delete")
+
+    def test_an_update_with_the_key_in_both_images(self):
+        """It is the same key."""
+        row = (UPDATE, OWN, rows_body(key_change(7, 7), 3, [[0], [0]], extra=extra(1)))
+        assert groups(epoch_of(row)) == [(0, [key(7)])]
+
+    def test_other_engines_change_keys(self):
+        """Their transactions name no epoch, and that is what the error says."""
+        row = (UPDATE, OWN, rows_body(key_change(1, 2), 3, [[0], [0]]))
+        error = self.wrong_key(row, ending=[COMMIT])
         assert isinstance(error, CorruptError)
-        assert (error.table, error.column, error.message) == ("d.t", "k", "the image does not hold the primary key")
+        assert "has no mysql.ndb_apply_status row" in error.message
 
     def test_an_image_that_is_cut_short(self):
         """A rows event that ends within an image is refused."""

@@ -43,6 +43,7 @@ from tests.conflict.raw_events import (
     OWN,
     SCHEMA,
     TABLE_MAP,
+    UPDATE,
     WRITE,
     XID,
     Raw,
@@ -82,6 +83,7 @@ def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumber
     assert found.settled == reader.settled
     assert found.left_out == (reader.rows_pending if error is not None else 0)
     assert found.types == {name: layout.types for name, layout in reader.layouts.items()}
+    assert (found.images, found.marks) == (builder.images, builder.marks)
     expected, parts = list(builder.tables()), list(found.parts)
     assert [part[0] for part in parts] == [part[0] for part in expected]
     for part, other in zip(parts, expected, strict=True):
@@ -203,6 +205,7 @@ def _rows_of_nothing() -> Raw:
     return WRITE, OWN, rows_body(b"", 3, [[0, 1, 2]])
 
 
+KEY_CHANGE = rows_body(b"\0\1\0\0\0\0\2\0\0\0", 3, [[0], [0]])
 FAULTS: dict[str, list[Raw]] = {
     "outside a transaction": [*MAPS, insert(1)],
     "no Table_map": [BEGIN, insert(1), COMMIT],
@@ -210,6 +213,8 @@ FAULTS: dict[str, list[Raw]] = {
     "epochs do not rise": [*epoch(2, insert(1)), *epoch(2, insert(2))],
     "other columns than the definition": epoch(1, (TABLE_MAP, OWN, NARROW_MAP), insert(1, table_id=9)),
     "no key in the image": epoch(1, (WRITE, OWN, rows_body(b"\0" + bytes(8), 3, [[1]]))),
+    "an update that changes the key": epoch(1, (UPDATE, OWN, KEY_CHANGE)),
+    "another engine's update that changes the key": [BEGIN, *MAPS, (UPDATE, OWN, KEY_CHANGE), COMMIT],
     "partial JSON": epoch(1, (39, OWN, rows_body(b"", 3, [[0], [1]]))),
     "an old rows event": epoch(1, (20, OWN, b"")),
     "a row that is too short": epoch(1, (WRITE, OWN, rows_body(b"\0" + bytes(8), 3, [[0, 1, 2]]))),

@@ -1,5 +1,6 @@
 """Binlogs that end before a statement that changes definitions, on one cluster or in the middle of damage."""
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -11,12 +12,17 @@ import pytest
 import conflict
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import EventType
+from ndb_formats.events.header import decode_format_description
 from ndb_formats.events.query_event import decode_query
+from ndb_formats.writing.event_stream import EventStream
 from tests.corpora import RECORDINGS, schema_file
+from tests.ndb_formats.building import query_body
 
 EVERYDAY = RECORDINGS / "everyday"
 ENGINES = ("local", "reference")
-FIGURES = ("stops", "compared_with_binlogs", "contradicted_by_binlogs", "differing_rows", "tables", "undecided")
+FIGURES = (
+    *("stops", "compared_with_binlogs", "contradicted_by_binlogs", "differing_rows", "tables", "rows", "undecided"),
+)
 
 
 def run_of(case: Path, folder: Path, edit: Callable[[Path], None], side: str) -> Path:
@@ -65,9 +71,37 @@ def end_before(words: str) -> Callable[[Path], None]:
     """End a binlog before a statement."""
 
     def edit(file: Path) -> None:
-        gtids = [event.position for event in read_events(file) if "GTID" in event.type.name]
-        end = max(position for position in gtids if position < statement(file, words).position)
-        file.write_bytes(file.read_bytes()[:end])
+        end_at(file, max(position for position in starts(file) if position < statement(file, words).position))
+
+    return edit
+
+
+def starts(file: Path) -> list[int]:
+    """Return where transactions and statements start."""
+    return [event.position for event in read_events(file) if "GTID" in event.type.name]
+
+
+def end_at(file: Path, position: int) -> None:
+    """Keep the bytes before a position."""
+    file.write_bytes(file.read_bytes()[:position])
+
+
+def create_after(transactions: int, create: str) -> Callable[[Path], None]:
+    """Log a statement after so many transactions."""
+
+    def edit(file: Path) -> None:
+        out, commits = io.BytesIO(), 0
+        stream = EventStream(out)
+        for event in list(read_events(file)):
+            if event.type is EventType.FORMAT_DESCRIPTION_EVENT:
+                stream.start(event.header, decode_format_description(event.body))
+                continue
+            stream.put(event.header, event.body)
+            if event.type is EventType.QUERY_EVENT and decode_query(event.body).statement == "COMMIT":
+                commits += 1
+                if commits == transactions:
+                    stream.put(event.header, query_body(b"day", create.encode()))
+        file.write_bytes(out.getvalue())
 
     return edit
 
@@ -123,3 +157,15 @@ def test_a_log_that_ends_before_a_statement_stops_no_applier(case: str, side: st
     document = resolved(run_of(EVERYDAY / case, tmp_path, end_before(words), side))
     assert document["stops"] == {}
     assert document["contradicted_by_binlogs"] == 0
+
+
+@pytest.mark.parametrize(("side", "other"), ["AB", "BA"])
+def test_a_table_that_is_created_after_the_end_is_not_there(side: str, other: str, tmp_path: Path) -> None:
+    """The epochs after two of the other cluster's are left out, and the statement comes after them."""
+    case = EVERYDAY / "epoch/ddl_add_column_copy_type8"
+    run = run_of(case, tmp_path, create_after(5, "CREATE TABLE t9 (k INT NOT NULL PRIMARY KEY)"), side)
+    cut = tmp_path / f"{other}.binlog.000001"
+    end_at(cut, starts(cut)[2])
+    document = resolved(run)
+    assert document["epochs_left_out"][side] == 4
+    assert sorted(document["rows"][side]) == sorted(document["tables"][side]) == ["day.t1", "day.t2"]

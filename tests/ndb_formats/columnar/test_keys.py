@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ndb_formats.columnar.kernels.keys import buckets_of
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.key_texts import key_texts
-from ndb_formats.columnar.keys import KeyRows, key_parts, put_keys, slices
+from ndb_formats.columnar.keys import KeyRows, are_equal, key_parts, put_keys, slices
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.schema.create_table import parse_schema
@@ -116,6 +116,26 @@ def test_any_type(name: str, data: st.DataObject):
     values = data.draw(st.lists(st.tuples(COLUMNS[name][2]), max_size=8))
     compare([name], values)
     compare([name], values, frozenset({(0, 0), (2, 0)}))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@given(data=st.data())
+def test_equal_values(name: str, data: st.DataObject):
+    """Two columns of values are equal if each pair of them makes the same key, NULLs among them."""
+    table = table_of([name])
+    (codec,) = layout_of_types(table, (COLUMNS[name][1],)).codecs
+    values = st.none() | COLUMNS[name][2].map(codec.encode)
+    pairs = data.draw(st.lists(st.one_of(st.tuples(values, values), values.map(lambda each: (each, each))), max_size=4))
+    cells, stored = np.full((2, len(pairs)), NULL_CELL, np.uint32), b""
+    for row, pair in enumerate(pairs):
+        for image, payload in enumerate(pair):
+            if payload is not None:
+                cells[image, row] = len(stored)
+                stored += codec.put(payload)
+    array = np.frombuffer(stored, np.uint8)
+    first, second = (slices(codec, array, 0, each) for each in cells)
+    expected = all(key_of(table.columns, [one]) == key_of(table.columns, [other]) for one, other in pairs)
+    assert are_equal(table.columns[0], first, second) == expected
 
 
 def test_keys_of_two_tables():
