@@ -35,12 +35,12 @@ def cost_findings(functions: Sequence[str], sizes: Bytes) -> Iterator[str]:
         yield "A range: the log does not show whether statements also set columns to the values that they had."
     if sizes.rows:
         yield f"The log has {sizes.rows:,} row changes of {sizes.base_bytes / sizes.rows:.1f} bytes on average."
-    if sizes.users:
+    if sizes.rows and sizes.users:
         yield (
             f"Of these, users made {sizes.users:,}; appliers logged the other {sizes.rows - sizes.users:,}, "
             "which they had applied, refreshed or reflected."
         )
-    yield "All these are bytes of row events before compression."
+    yield "Bytes are those of row events before compression."
     yield from sizes.also
 
 
@@ -71,7 +71,11 @@ def _least(functions: Sequence[str], sizes: Bytes) -> str:
             f"Only {format_name(small)} was tried: {bytes_between(*bounds)} bytes of row events in {sizes.of}; "
             "`ndb-conflict sizes` measures all types."
         )
-    whose = f"With {listed(functions)}, binlog type {small}" if usable else f"Of the binlog types, {small}"
+    whose = (
+        f"With {listed(functions)}, binlog type {small}"
+        if usable
+        else f"Of the binlog types, {small} (for {usable_with(int(small))})"
+    )
     against = f" ({change_of_bytes(bounds, base)} against {sizes.base})" if sizes.base and bounds != base else ""
     least = "" if _rivals(names, sizes) else "least, "
     return f"{whose} takes {least}{bytes_between(*bounds)} bytes of row events{against}, in {sizes.of}."

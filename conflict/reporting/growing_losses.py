@@ -36,7 +36,7 @@ def limit_sentence(lost: Grid, best: tuple[object, ...], seeds: int) -> str:
     least, most = (extreme(known, key=lambda each: each[0]) for extreme in (min, max))
     if least[0] > _LIMIT:
         return (
-            f"{simulated}, no {lost.over} that was tried keeps losses to 1 %, the default limit: "
+            f"{simulated}, no {lost.over} that was tried keeps losses within 1 %, the default limit: "
             f"{axis_label(least[2])} loses least, {share_words(least[0])} at {value_words(lost.over, least[1])}."
         )
     if most[0] <= _LIMIT:

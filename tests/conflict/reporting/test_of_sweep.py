@@ -65,7 +65,7 @@ def test_each_function_is_named_where_it_loses_least() -> None:
 def test_the_limit_where_every_value_loses_more() -> None:
     """The least share that remains, with three digits, and the number of seeds."""
     assert limit_sentence(grid(f=[0.11557, 0.1457, 0.2479], g=[0.2, 0.3, 0.4]), ("f",), 1) == (
-        "In simulations with 1 seed, no latency_ms that was tried keeps losses to 1 %, the default limit: "
+        "In simulations with 1 seed, no latency_ms that was tried keeps losses within 1 %, the default limit: "
         "f loses least, 11.6 % at 10 ms."
     )
 

@@ -22,6 +22,7 @@ from conflict.result import read_result
 from tests.conflict.cli.commands import invoke
 from tests.conflict.reporting.pages import Page
 
+NOTHING = Part("nothing", "a file", {}, (), (), Table("t", (), []), (), (), {})
 EVIL = "<script>alert('$x$')</script>\x1b[2J"
 
 
@@ -54,7 +55,7 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "Binlogs end in the middle of a run:",
         "With NDB$EPOCH() @A, binlog type 8 takes ",
         ", in the log of server 1 alone.",
-        "In simulations with 2 seeds, no latency_ms that was tried keeps losses to 1 %, the default limit: ",
+        "In simulations with 2 seeds, no latency_ms that was tried keeps losses within 1 %, the default limit: ",
         "Figures are medians of 2 seeds, which differ by up to ",
         "The simulated epochs do not take as long as those of the recording, but as long as the model says.",
         "What the words mean @A Behind a function: cluster A is the primary",
@@ -147,6 +148,28 @@ def test_names_from_data_are_only_text(results: dict[str, Path]) -> None:
     page = Page(page_of("names", [resolve_part(result, "a result")]))
     assert "script" not in page.elements
     assert "cft.<script>" in page.text
+
+
+def test_a_figure_of_one_number_is_a_sentence() -> None:
+    """Where it is, and that all else is 0; two numbers are drawn."""
+    data = pa.table({"latency_ms": [10, 1000], "f": [0, 0], "g": [0.0, 2.0]})
+    lines = Chart("l", "Rows", Form.LINES, data, "rows", "latency_ms")
+    assert lines.in_words == "g, latency_ms 1,000: 2; 0 everywhere else."
+    bar = Chart("b", "Rows", Form.STACKED, pa.table({"table": ["t"], "rows": [3]}), "rows")
+    assert bar.in_words == "t: 3."
+    assert attrs.evolve(bar, data=pa.table({"table": ["t", "u"], "rows": [0, None]})).in_words == "0 everywhere."
+    assert attrs.evolve(bar, data=pa.table({"table": ["t", "u"], "rows": [3, 1]})).in_words == ""
+    page = Page(page_of("t", [attrs.evolve(NOTHING, charts=(lines, bar))]))
+    assert "figure" not in page.elements
+    assert "Rows g, latency_ms 1,000: 2; 0 everywhere else. Rows t: 3." in page.text
+
+
+def test_no_line_ends_inside_of_code_or_before_a_unit() -> None:
+    """Code in a sentence is an element that does not wrap, and what it holds is text."""
+    part = attrs.evolve(NOTHING, answer=("Give `--find 'a < 1'` and `<b>`: 5 %.",))
+    page = page_of("t", [part])
+    assert "<li>Give <code>--find &#x27;a &lt; 1&#x27;</code> and <code>&lt;b&gt;</code>: 5\u00a0%.</li>" in page
+    assert "code { white-space: nowrap; }" in page
 
 
 def pair(function: str, binlog_type: str, lost: tuple[int, int, int], **others: object) -> dict[str, Any]:
