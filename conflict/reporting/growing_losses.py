@@ -5,16 +5,15 @@ What a report answers where it is asked how much latency, or what else a sweep t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 from conflict.reporting.sweep_answer import axis_label, share_words, value_words
 from conflict.sweeping.summary import Grid, axis_value
 
-__all__ = ["changes_of_order", "limit_sentence", "search_sentence", "steepest_sentence"]
+__all__ = ["limit_sentence", "search_sentence", "steepest_sentence"]
 
 _PERCENT = 100.0
 _LIMIT = 0.01  # of the changes of users: what is called too much if nobody asked for a limit
-_MOST_CHANGES = 3  # that are told
 
 
 def limit_sentence(lost: Grid, best: tuple[object, ...], seeds: int) -> str:
@@ -103,27 +102,3 @@ def search_sentence(lost: Grid, best: tuple[object, ...]) -> Iterator[str]:
             f"To find where {axis_label(best)} loses {_PERCENT * middle:g} %, give `ndb-conflict sweep` the options "
             f"`--find 'lost_share < {middle:g}'` and `--over {lost.over}`."
         )
-
-
-def changes_of_order(lost: Grid) -> Iterator[str]:
-    """Yield each pair of points of which one loses less up to a value, and the other one from the next value on."""
-    found = list(_changes(lost))
-    yield from found[:_MOST_CHANGES]
-    if len(found) > _MOST_CHANGES:
-        yield f"{len(found) - _MOST_CHANGES:,} more pairs change their order."
-
-
-def _changes(lost: Grid) -> Iterator[str]:
-    for (one, own), (other, theirs) in combinations(lost.rows.items(), 2):
-        known = [
-            (value, mine < their)
-            for value, mine, their in zip(lost.values, own, theirs, strict=True)
-            if mine is not None and their is not None and mine != their
-        ]
-        for (before, less), (after, still) in pairwise(known):
-            if less != still:
-                first, second = (one, other) if less else (other, one)
-                yield (
-                    f"{axis_label(first)} loses less than {axis_label(second)} at {lost.over} {axis_value(before)}, "
-                    f"and more at {axis_value(after)}."
-                )

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from conflict.grid.folder import Folder
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.growing_losses import changes_of_order, limit_sentence, search_sentence, steepest_sentence
+from conflict.reporting.growing_losses import limit_sentence, search_sentence, steepest_sentence
 from conflict.reporting.model_words import against_recording, model_types, model_words, without_function
 from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic, shown
 from conflict.reporting.sweep_answer import (
@@ -144,7 +144,7 @@ def _headlines(sweep: _Sweep) -> Iterator[Headline]:
     lost, stopping, seeds = sweep.grid("lost_share"), sweep.stopping, len(sweep.document["seeds"])
     least = least_lost(lost, stopping)
     if least:
-        told = (least, seeds_sentence(sweep.results, lost, seeds))
+        told = (least, seeds_sentence(sweep.results, sweep.axes, seeds))
         yield Headline(Topic.FUNCTION, "Function" if lost.axes == ("function",) else "Least lost", told)
     if lost.over is not None:
         going, best = without_stops(lost, stopping), sweep.best
@@ -156,11 +156,9 @@ def _headlines(sweep: _Sweep) -> Iterator[Headline]:
 
 def _answer(sweep: _Sweep) -> Iterator[str]:
     lost = without_stops(sweep.grid("lost_share"), sweep.stopping)
-    if lost.over is not None:
-        yield from changes_of_order(lost)
-        if not sweep.borders:
-            yield from search_sentence(lost, sweep.best)
-    yield different_sentence(sweep.results, sweep.grid("lost_share"))
+    if lost.over is not None and not sweep.borders:
+        yield from search_sentence(lost, sweep.best)
+    yield different_sentence(sweep.results)
 
 
 def _best(sweep: _Sweep) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ What a report answers from a sweep: which function loses least and where, what s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -98,36 +98,26 @@ def _places(lost: Grid, winners: Sequence[Point], key: Point) -> str:
     )
 
 
-def seeds_sentence(results: pa.Table, lost: Grid, seeds: int) -> str:
-    """Return how far the figures of functions can be told apart, with so many seeds."""
+def seeds_sentence(results: pa.Table, axes: Iterable[str], seeds: int) -> str:
+    """Return how far figures can be told apart with so many seeds; runs differ by them alone at a point of all axes."""
     if seeds == 1:
         return "With 1 seed, differences that are smaller than those between seeds cannot be told from chance."
     runs: dict[Point, list[float]] = {}
-    for row in results.select([*_names(lost), "lost_share"]).to_pylist():
+    for row in results.select([*axes, "lost_share"]).to_pylist():
         *point, share = row.values()
         runs.setdefault(tuple(point), []).append(share)
     most = max(max(each) - min(each) for each in runs.values())
     return f"Figures are medians of {seeds:,} seeds, which differ by up to {share_words(most)} of the changes."
 
 
-def different_sentence(results: pa.Table, lost: Grid) -> str:
-    """
-    Return in how many runs rows end different.
-
-    Args:
-        results: The rows of the sweep.
-        lost: A grid of it, with the axes by which points are told.
-    """
-    rows = results.select([*_names(lost), "rows_that_end_different", "quiet_at_the_end"]).to_pylist()
+def different_sentence(results: pa.Table) -> str:
+    """Return in how many runs of a sweep rows end different."""
+    rows = results.select(["rows_that_end_different", "quiet_at_the_end"]).to_pylist()
     different = [row for row in rows if row["rows_that_end_different"]]
     applied = ", when everything is applied" if all(row["quiet_at_the_end"] for row in rows) else ""
     if not different:
         return f"No row ends different in any simulation{applied}."
     return f"Rows end different in {len(different):,} of {len(rows):,} simulations{applied}."
-
-
-def _names(grid: Grid) -> list[str]:
-    return [*grid.axes, *([grid.over] if grid.over is not None else [])]
 
 
 def value_words(over: str | None, value: object) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.growing_losses import changes_of_order, limit_sentence, search_sentence, steepest_sentence
+from conflict.reporting.growing_losses import limit_sentence, search_sentence, steepest_sentence
 from conflict.reporting.sweep_answer import (
     border_sentence,
     different_sentence,
@@ -112,40 +112,30 @@ def test_a_search_is_proposed_with_a_limit_that_the_grid_passes() -> None:
     assert list(search_sentence(grid(f=[0.02, 0.02]), ("f",))) == []
 
 
-def test_functions_that_overtake_each_other() -> None:
-    """Each pair is named; those that never do so, also if they lose as much at some value, are not."""
-    assert list(changes_of_order(grid(f=[0.03, 0.04], g=[0.02, 0.05], h=[0.5, 0.6]))) == [
-        "g loses less than f at latency_ms 10, and more at 100."
-    ]
-    assert list(changes_of_order(grid(f=[0.0, 0.02], g=[0.0, 0.03]))) == []
-    many = grid(**{f"f{number}": [number / 10, -number / 10] for number in range(4)})
-    assert list(changes_of_order(many))[3:] == ["3 more pairs change their order."]
-
-
 def swept(lost: list[float], different: list[int]) -> pa.Table:
-    """Return rows of a sweep of one function at one latency."""
+    """Return rows of a sweep of one function; every two are of one latency."""
     rows = len(lost)
-    constants = {"function": ["f"] * rows, "latency_ms": [10] * rows, "quiet_at_the_end": [1] * rows}
-    return pa.table({**constants, "lost_share": lost, "rows_that_end_different": different})
+    axes = {"function": ["f"] * rows, "latency_ms": [10 + place // 2 for place in range(rows)]}
+    return pa.table({**axes, "quiet_at_the_end": [1] * rows, "lost_share": lost, "rows_that_end_different": different})
 
 
 def test_what_seeds_can_tell() -> None:
     """The greatest difference between the seeds of one point; with one seed there is none to see."""
-    lost = grid(f=[0.1])
-    assert seeds_sentence(swept([0.1, 0.112, 0.105], [0, 0, 0]), lost, 3) == (
-        "Figures are medians of 3 seeds, which differ by up to 1.2 % of the changes."
+    results = swept([0.1, 0.112, 0.3, 0.305], [0, 0, 0, 0])
+    assert seeds_sentence(results, ["function", "latency_ms"], 2) == (
+        "Figures are medians of 2 seeds, which differ by up to 1.2 % of the changes."
     )
-    assert seeds_sentence(swept([0.1], [0]), lost, 1) == (
+    assert seeds_sentence(results, ["function", "latency_ms"], 1) == (
         "With 1 seed, differences that are smaller than those between seeds cannot be told from chance."
     )
 
 
 def test_simulations_after_which_rows_differ_are_counted() -> None:
     """When everything is applied, if that is so of all."""
-    lost, results = grid(f=[0.1]), swept([0.1] * 3, [0, 2, 1])
-    assert different_sentence(results, lost) == "Rows end different in 2 of 3 simulations, when everything is applied."
-    assert different_sentence(results.slice(0, 1), lost) == (
+    results = swept([0.1] * 3, [0, 2, 1])
+    assert different_sentence(results) == "Rows end different in 2 of 3 simulations, when everything is applied."
+    assert different_sentence(results.slice(0, 1)) == (
         "No row ends different in any simulation, when everything is applied."
     )
     busy = results.set_column(2, "quiet_at_the_end", pa.array([1, 0, 1]))
-    assert different_sentence(busy, lost) == "Rows end different in 2 of 3 simulations."
+    assert different_sentence(busy) == "Rows end different in 2 of 3 simulations."
