@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from conflict.reporting.sweep_answer import axis_label, share_words, value_words
+from conflict.reporting.sweep_answer import axis_label, rounded, share_words, value_words
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = ["limit_sentence", "search_sentence", "steepest_sentence"]
@@ -83,7 +83,7 @@ def steepest_sentence(lost: Grid, stale: Grid, best: tuple[object, ...]) -> str:
     growing = f"The losses of {axis_label(best)} grow most from {shares[0]} to {shares[1]}"
     if None in times:
         return f"{growing}."
-    return f"{growing}, with stale times (99th percentile) of {times[0]:,.0f} and {times[1]:,.0f} ms."
+    return f"{growing}, with stale times (99th percentile) of {rounded(times[0])} and {rounded(times[1])} ms."
 
 
 def search_sentence(lost: Grid, best: tuple[object, ...]) -> Iterator[str]:

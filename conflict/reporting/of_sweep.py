@@ -17,7 +17,7 @@ from conflict.grid.folder import Folder
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
 from conflict.reporting.growing_losses import limit_sentence, search_sentence, steepest_sentence
 from conflict.reporting.model_words import against_recording, model_types, model_words, without_function
-from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic, shown
+from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
 from conflict.reporting.sweep_answer import (
     AXES,
     axis_label,
@@ -25,6 +25,7 @@ from conflict.reporting.sweep_answer import (
     different_sentence,
     least_lost,
     least_of,
+    rounded,
     seeds_sentence,
     share_words,
     without_stops,
@@ -222,7 +223,7 @@ def _matrix(sweep: _Sweep) -> Table:
         [
             *key,
             *(
-                f"{share_words(share)} / {shown(time)} ms"
+                f"{share_words(share)} / {rounded(time)} ms"
                 for share, time in zip(cells, stale.get(key, [None] * len(cells)), strict=True)
             ),
         ]

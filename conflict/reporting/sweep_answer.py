@@ -21,6 +21,7 @@ __all__ = [
     "different_sentence",
     "least_lost",
     "least_of",
+    "rounded",
     "seeds_sentence",
     "share_words",
     "value_words",
@@ -128,7 +129,12 @@ def value_words(over: str | None, value: object) -> str:
 
 def share_words(share: float | None) -> str:
     """Return a share in percent, with three digits."""
-    return "?" if share is None else f"{shown(_PERCENT * share)} %"
+    return "?" if share is None else f"{rounded(_PERCENT * share)} %"
+
+
+def rounded(number: float | None) -> str:
+    """Return a simulated number with three digits: a run with another seed has others from there on."""
+    return shown(None if number is None else float(f"{number:.3g}"))
 
 
 def border_sentence(borders: Sequence[Row]) -> str:

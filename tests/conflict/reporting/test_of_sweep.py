@@ -94,7 +94,7 @@ def test_the_step_at_which_losses_grow_most() -> None:
     lost = grid(f=[0.1156, 0.1457, 0.2479])
     assert steepest_sentence(lost, grid(f=[192.47, 603.18, 5485.94]), ("f",)) == (
         "The losses of f grow most from 14.6 % at 100 ms to 24.8 % at 1,000 ms, "
-        "with stale times (99th percentile) of 603 and 5,486 ms."
+        "with stale times (99th percentile) of 603 and 5,490 ms."
     )
     assert steepest_sentence(lost, grid(g=[1.0, 2.0, 3.0]), ("f",)) == (
         "The losses of f grow most from 14.6 % at 100 ms to 24.8 % at 1,000 ms."
