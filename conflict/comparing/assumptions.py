@@ -40,7 +40,7 @@ def assumptions(run: Run) -> Iterator[str]:
 
 def open_figures(counters: Mapping[str, int], ranges: Ranges) -> str:
     """
-    Return which figures of the configured functions depend on open decisions, as the end of a sentence.
+    Return which figures of the configured functions depend on open decisions, after “judged 41 operations”.
 
     Args:
         counters: The counters of an applier as they were counted.
@@ -50,8 +50,11 @@ def open_figures(counters: Mapping[str, int], ranges: Ranges) -> str:
         return "; its figures under the configured functions are those of one of the possible answers"
     texts = [f"{name} ({least:,} to {most:,})" for name, (least, most) in ranges.items()]
     if ranges.keys() <= _NO_REJECTIONS:
-        alone = f"only {'this counter can' if len(texts) == 1 else 'these counters can'} be another"
-        return f": under the configured functions {alone}, not the conflicts, lost updates or rows: {', '.join(texts)}"
+        these = "this counter" if len(texts) == 1 else "these counters"
+        return (
+            f". Conflicts, lost updates and rows are the same either way; {these} of the configured functions can "
+            f"differ: {', '.join(texts)}"
+        )
     rejecting = {name: each for name, each in ranges.items() if name not in _NO_REJECTIONS}
     fewer = sum(counters.get(name, 0) - least for name, (least, _) in rejecting.items())
     more = sum(most - counters.get(name, 0) for name, (_, most) in rejecting.items())

@@ -46,16 +46,14 @@ def listed(parts: Sequence[str], word: str = "and") -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def bytes_chart(
-    least: Mapping[str, float], most: Mapping[str, float] | None = None, measure: str = "bytes"
-) -> Iterator[Chart]:
+def bytes_chart(least: Mapping[str, float], of: str, most: Mapping[str, float] | None = None) -> Iterator[Chart]:
     """
     Yield a chart of bytes by format; none if there are no two formats.
 
     Args:
         least: By format, the bytes of row events that it takes at least.
+        of: What they are of, for the title.
         most: By format, those that it takes at most, if that is not known exactly.
-        measure: What the bytes are of.
     """
     if len(least) < 2:
         return
@@ -64,4 +62,4 @@ def bytes_chart(
     if most and any(most[name] > least[name] for name in least):
         columns["possibly more"] = [most[name] - least[name] for name in least]
     data = pa.table({"format": names, **columns})
-    yield Chart(BYTES_CHART, "Bytes of row events by format", Form.STACKED, data, measure)
+    yield Chart(BYTES_CHART, f"Bytes of row events by format: {of}", Form.STACKED, data, "bytes")

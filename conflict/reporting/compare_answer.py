@@ -8,43 +8,92 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.reporting.bytes_by_type import listed
+from conflict.reporting.parts import Headline, Topic
+from conflict.rules.functions import FUNCTIONS
+from conflict.shown_text import counted
 
-__all__ = ["best_functions", "compare_answer"]
+__all__ = ["best_functions", "compare_findings", "compare_headline", "sent_back"]
 
 Pair = Mapping[str, Any]
 _OURS = "NDB$"  # begins the names of conflict functions; policies of other products have others
 _MOST_TABLES = 5
 
 
-def compare_answer(changes: int, tried: Sequence[Pair], without_function: Sequence[str] = ()) -> Iterator[str]:
+def compare_headline(changes: int, tried: Sequence[Pair]) -> Headline:
     """
-    Yield the sentences of the answer.
+    Return which function loses least, what it judges, and what the configured one loses.
 
     Args:
         changes: Of users, that were decided.
         tried: The pairs of a function and a binlog type that have figures.
-        without_function: Tables that the functions are not tried on.
     """
+    return Headline(Topic.FUNCTION, "Function", tuple(_function_sentences(changes, tried)))
+
+
+def _function_sentences(changes: int, tried: Sequence[Pair]) -> Iterator[str]:
     whole = _whole(tried)
     if not whole:
         yield "No pair of a function and a binlog type can be used: each stops an applier or could not be tried."
         return
-    used = next((pair for pair in tried if pair.get("used")), None)
-    best, equal = _best(whole), best_functions(tried)
-    configured = ", as configured," if used is not None and list(equal) == [used["function"]] else ""
-    policy = list(_policy(whole, best, changes))
-    among = "Of the conflict functions, " if policy else ""
-    lose = "lose" if len(equal) > 1 else "loses"
+    best, equal, used = _best(whole), best_functions(tried), _used(tried)
+    compared = len({pair["function"] for pair in _ours(whole)})
+    kind = "conflict functions" if len(_ours(whole)) < len(whole) else "functions"
+    configured = ", as configured," if used is not None and equal == (used["function"],) else ""
+    lost = f"{best['lost_updates']:,} of {changes:,} changes{_share(best, changes)}"
     yield (
-        f"{among}{listed(equal)}{configured} {lose} least: {_of(best['lost_updates'], changes)}: {_ways(best)}. "
-        f"{_rows(best, without_function)}."
+        f"{listed(equal)}{configured} {'lose' if len(equal) > 1 else 'loses'} least of the {compared} {kind} compared, "
+        f"{lost}{_judging(equal)}."
     )
-    yield from policy
-    yield from _others(_ours(whole), best, used, changes)
+    if used is not None and used["function"] not in equal and not used["stops"]:
+        than = f", not {best['differing_rows']:,}" if best["differing_rows"] != used["differing_rows"] else ""
+        yield (
+            f"{used['function']}, as configured, loses {used['lost_updates']:,}{_share(used, changes)} and leaves "
+            f"{_rows(used['differing_rows'])} different{than}."
+        )
+
+
+def compare_findings(tried: Sequence[Pair], changes: int, without_function: Sequence[str] = ()) -> Iterator[str]:
+    """
+    Yield what besides the headline was found: policies that lose less, and rows that end different.
+
+    Args:
+        tried: The pairs of a function and a binlog type that have figures.
+        changes: Of users, that were decided.
+        without_function: Tables that the functions are not tried on.
+    """
+    whole = _whole(tried)
+    if not whole:
+        return
+    ours, best, used = _ours(whole), _best(whole), _used(whole)
+    other = min(whole, key=lambda pair: pair["lost_updates"])
+    if other["lost_updates"] < best["lost_updates"]:
+        yield (
+            f"{other['function']}, which is no conflict function of NDB, would lose "
+            f"{other['lost_updates']:,}{_share(other, changes)}."
+        )
+    fewest = min(ours, key=lambda pair: (pair["differing_rows"], pair["lost_updates"]))
+    shown = {pair["function"]: pair for pair in (best, used, fewest) if pair is not None}
+    for pair in shown.values():
+        yield _differing(pair, without_function)
+    if any(pair["differing_rows"] for pair in shown.values()):
+        yield "Binlogs end in the middle of a run: rows of which a change was still under way also count as different."
+
+
+def sent_back(tried: Sequence[Pair]) -> Iterator[str]:
+    """Yield how many rows the best function sends back, and the configured one, whose rows the recorded log has."""
+    used, whole = _used(tried), _whole(tried)
+    if used is None or not whole or _best(whole)["function"] == used["function"]:
+        return
+    best = _best(whole)
+    then, now = (pair["refreshes"] + pair["reflected"] for pair in (used, best))
+    yield (
+        f"{best['function']} would refresh or reflect {_rows(now)}; the log has the {then:,} of {used['function']}, "
+        "as configured."
+    )
 
 
 def best_functions(tried: Sequence[Pair]) -> tuple[str, ...]:
-    """Return the functions that lose least and stop no applier, the configured one among them; none if all stop."""
+    """Return the functions that lose least and stop no applier; none if all stop."""
     whole = _whole(tried)
     if not whole:
         return ()
@@ -64,72 +113,41 @@ def _best(whole: Sequence[Pair]) -> Pair:
     return min(_ours(whole), key=lambda pair: (pair["lost_updates"], pair["differing_rows"]))
 
 
-def _policy(whole: Sequence[Pair], best: Pair, changes: int) -> Iterator[str]:
-    """Yield what loses less than every conflict function, if a policy of another product does."""
-    other = min(whole, key=lambda pair: pair["lost_updates"])
-    if other["lost_updates"] < best["lost_updates"]:
-        yield (
-            f"{other['function']}, which is no conflict function of NDB, would lose "
-            f"{_of(other['lost_updates'], changes)}, and {_ends(other['differing_rows'])} different."
-        )
+def _used(pairs: Sequence[Pair]) -> Pair | None:
+    return next((pair for pair in pairs if pair.get("used")), None)
 
 
-def _others(ours: Sequence[Pair], best: Pair, used: Pair | None, changes: int) -> Iterator[str]:
-    """Yield what leaves fewer rows different than the best, and what is configured, in one sentence if it is one."""
-    fewest = min(ours, key=lambda pair: (pair["differing_rows"], pair["lost_updates"]))
-    fewer = fewest["differing_rows"] < best["differing_rows"]
-    other_used = used is not None and used["lost_updates"] > best["lost_updates"]
-    if fewer:
-        configured = ", as configured," if used is not None and used["function"] == fewest["function"] else ""
-        yield (
-            f"{fewest['function']}{configured} loses {_count(fewest['lost_updates'], changes)} "
-            f"but leaves the fewest rows different: {_differing(fewest)}."
-        )
-    if used is not None and other_used and not (fewer and used["function"] == fewest["function"]):
-        yield (
-            f"{used['function']}, as configured, loses {_count(used['lost_updates'], changes)}, "
-            f"and {_ends(used['differing_rows'])} different."
-        )
+def _judging(functions: Sequence[str]) -> str:
+    """Return whether functions judge single rows or whole transactions, as the end of a sentence."""
+    transactional = {each.name: each.transactional for each in FUNCTIONS}
+    known = {name: transactional.get(name.partition("(")[0]) for name in functions}
+    by_row = [name for name, whole in known.items() if whole is False]
+    if not by_row:
+        return ", rejecting whole transactions" if all(known.values()) else ""
+    which = f"{listed(by_row)} " if len(by_row) < len(known) else ""
+    judge = "judge" if len(by_row) > 1 else "judges"
+    return f", but {which}{judge} single rows, and can keep half of a transaction"
 
 
-def _ways(pair: Pair) -> str:
-    """Return in which ways changes were lost; one that was lost in both counts as rejected."""
-    rejected = pair["lost_rejected"]
-    rest = pair["lost_updates"] - rejected
-    if not rejected or not rest:
-        return "all rejected" if rejected else "all overwritten" if rest else "none"
-    return f"{rejected:,} rejected, {rest:,} not rejected but overwritten"
-
-
-def _rows(pair: Pair, without_function: Sequence[str]) -> str:
+def _differing(pair: Pair, without_function: Sequence[str]) -> str:
     """Return how many rows end different, of how many, and in which tables."""
-    if not pair["differing_rows"]:
-        return "No row ends different on the two clusters"
-    different = {table: count for table, count in pair.get("differing_by_table", {}).items() if count}
-    tables = [
-        f"{count:,} of {table}{', which has no conflict function' if table in without_function else ''}"
-        for table, count in list(different.items())[:_MOST_TABLES]
-    ]
-    more = f", and others of {len(different) - _MOST_TABLES:,} more tables" if len(different) > _MOST_TABLES else ""
-    where = f": {'; '.join(tables)}{more}" if tables else ""
-    verb = "ends" if pair["differing_rows"] == 1 else "end"
-    return f"{_differing(pair)} {verb} different on the two clusters{where}"
-
-
-def _differing(pair: Pair) -> str:
-    """Return the rows that end different, of those that the binlogs change if that is known."""
     count, known = pair["differing_rows"], sum(pair.get("rows_by_table", {}).values())
-    return f"{count:,} of {known:,} rows" if known else f"{count:,} row{'' if count == 1 else 's'}"
+    if not count:
+        return f"With {pair['function']} no row ends different."
+    rows = f"{count:,} of {known:,} rows" if known else _rows(count)
+    different = {table: each for table, each in pair.get("differing_by_table", {}).items() if each}
+    tables = [
+        f"{each:,} in {table}{' (no function)' if table in without_function else ''}"
+        for table, each in list(different.items())[:_MOST_TABLES]
+    ]
+    more = f", others in {len(different) - _MOST_TABLES:,} more" if len(different) > _MOST_TABLES else ""
+    where = f": {', '.join(tables)}{more}" if tables else ""
+    return f"With {pair['function']} {rows} {'ends' if count == 1 else 'end'} different{where}."
 
 
-def _of(count: int, changes: int) -> str:
-    share = f" ({100 * count / changes:.1f} %)" if changes else ""
-    return f"{count:,} of {changes:,} changes{share}"
+def _rows(count: int) -> str:
+    return counted(count, "row") if count else "no row"
 
 
-def _count(count: int, changes: int) -> str:
-    return f"{count:,} ({100 * count / changes:.1f} %)" if changes else f"{count:,}"
-
-
-def _ends(count: int) -> str:
-    return {0: "no row ends", 1: "1 row ends"}.get(count, f"{count:,} rows end")
+def _share(pair: Pair, changes: int) -> str:
+    return f" ({100 * pair['lost_updates'] / changes:.1f} %)" if changes else ""

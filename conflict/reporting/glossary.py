@@ -10,12 +10,13 @@ __all__ = ["words_explained"]
 
 # By the word, what tells that a page has it, and what it means.
 _WORDS = {
-    "@A": (r"\) ?@\w", "Behind a function: A is the primary, whose applier judges; the other cluster follows it."),
+    "@A": (r"\) ?@\w", "Behind a function: cluster A is the primary, whose applier judges; the other follows it."),
+    "(x)": (r"\$\w+\([A-Za-z_]", "Behind a function: the column whose values it compares."),
     "row change": (r"row changes", "One row in one transaction, as a cluster logged it, whoever made it."),
     "change": (r"\d changes|of all changes|changes of users", "A row change that a user's transaction made."),
     "conflict": (
         r"\bconflicts\b",
-        "A change that an applier rejected; a function that judges transactions rejects all changes of one.",
+        "A change that an applier rejected. NDB$EPOCH_TRANS and NDB$EPOCH2_TRANS reject all changes of a transaction.",
     ),
     "rejected": (r"\brejected\b", "The other cluster's applier judged the change to be in conflict, and left its row."),
     "lost, lost update": (
@@ -43,7 +44,7 @@ _WORDS = {
     "lost_share": (r"\blost_share\b", "The part of users' changes that is lost: 0.02 is 2 %."),
     "median": (
         r"\b[Mm]edians?\b",
-        "Of several runs with other seeds: the one in the middle. In parentheses: the least and the most.",
+        "The one in the middle. If two figures follow in parentheses: the least and the most.",
     ),
     "closed form": (r"closed form", "A formula that gives the conflicts from rates, rows and conflict windows."),
     "conflict window": (
@@ -55,8 +56,8 @@ _WORDS = {
         "A user's update or delete that has no row to change under this function: users would have seen other rows.",
     ),
     "rows that differ": (
-        r"rows? ends? different|rows that (differ|end different)|[Rr]ows end different",
-        "Rows that are not the same on both clusters when all changes were applied.",
+        r"rows? ends? different|[Rr]ows that (differ|end different)|[Rr]ows end different|row different",
+        "Not the same on both clusters at the end: binlogs end with changes under way, simulations with all applied.",
     ),
     "stale": (r"\b[Ss]tale\b", "Of a row: different on the two clusters for a time."),
     "epoch": (r"\bepochs?\b", "What a cluster commits in one step, about 100 ms; it is applied as one transaction."),

@@ -5,95 +5,100 @@ What a report answers where it is asked how much latency, or what else a sweep t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 
-from conflict.reporting.bytes_by_type import listed
-from conflict.reporting.sweep_answer import AXES, axis_label
+from conflict.reporting.sweep_answer import axis_label, rounded, share_words, value_words
 from conflict.sweeping.summary import Grid, axis_value
 
-__all__ = ["growing_losses"]
+__all__ = ["limit_sentence", "search_sentence", "steepest_sentence"]
 
 _PERCENT = 100.0
 _LIMIT = 0.01  # of the changes of users: what is called too much if nobody asked for a limit
-_MOST_VALUES, _MOST_LINES, _MOST_CHANGES = 4, 6, 4  # in a sentence
 
 
-def growing_losses(lost: Grid, *, limited: bool = False) -> Iterator[str]:
+def limit_sentence(lost: Grid, best: tuple[object, ...], seeds: int) -> str:
     """
-    Yield what each point of the other axes loses along the main one, where their order changes, where 1 % is passed.
+    Return from which value on too much is lost, or what is lost at least where every value loses too much.
 
     Args:
         lost: The share of the changes of users that is lost, along an axis.
-        limited: Whether a limit was asked for, of which the report tells elsewhere.
+        best: The point of the other axes that loses least.
+        seeds: How many seeds the shares are from.
     """
-    yield _growth(lost)
-    changes = list(_changes_of_order(lost))
-    if changes:
-        more = f"; {len(changes) - _MOST_CHANGES:,} more such changes" if len(changes) > _MOST_CHANGES else ""
-        yield f"Their order changes along {lost.over}: {'; '.join(changes[:_MOST_CHANGES])}{more}."
-    if not limited:
-        yield _limit(lost)
-
-
-def _growth(lost: Grid) -> str:
-    places = _some(len(lost.values))
-    values = listed([axis_value(lost.values[place]) for place in places])
-    shares = [
-        f"{axis_label(key)} {', '.join(_percent(cells[place]) for place in places)} %"
-        for key, cells in list(lost.rows.items())[:_MOST_LINES]
+    simulated = f"In simulations with {seeds:,} seed{'' if seeds == 1 else 's'}"
+    known = [
+        (share, value, key)
+        for key, cells in lost.rows.items()
+        for value, share in zip(lost.values, cells, strict=True)
+        if share is not None
     ]
-    more = f"; {len(lost.rows) - _MOST_LINES:,} more are below" if len(lost.rows) > _MOST_LINES else ""
-    meaning = f" ({AXES[lost.over]})" if lost.over in AXES else ""
-    return f"Lost at {lost.over} {values}{meaning}: {'; '.join(shares)}{more}."
+    least, most = (extreme(known, key=lambda each: each[0]) for extreme in (min, max))
+    if least[0] > _LIMIT:
+        return (
+            f"{simulated}, no {lost.over} that was tried keeps losses within 1 %, the default limit: "
+            f"{axis_label(least[2])} loses least, {share_words(least[0])} at {value_words(lost.over, least[1])}."
+        )
+    if most[0] <= _LIMIT:
+        return (
+            f"{simulated}, no {lost.over} that was tried loses more than 1 %: {axis_label(most[2])} loses most, "
+            f"{share_words(most[0])} at {value_words(lost.over, most[1])}."
+        )
+    return f"{simulated}, {axis_label(best)} {_where_above(lost, lost.rows[best])}."
 
 
-def _some(count: int) -> list[int]:
-    """Return the places of a few values: the first, the last, and some between."""
-    if count <= _MOST_VALUES:
-        return list(range(count))
-    return [round(step * (count - 1) / (_MOST_VALUES - 1)) for step in range(_MOST_VALUES)]
-
-
-def _percent(share: float | None) -> str:
-    return "?" if share is None else f"{_PERCENT * share:.2f}"
-
-
-def _changes_of_order(lost: Grid) -> Iterator[str]:
-    """Yield each pair of points of which one loses less up to a value, and the other one from the next value on."""
-    for (one, own), (other, theirs) in combinations(lost.rows.items(), 2):
-        known = [
-            (value, mine < their)
-            for value, mine, their in zip(lost.values, own, theirs, strict=True)
-            if mine is not None and their is not None and mine != their
-        ]
-        for (before, less), (after, still) in pairwise(known):
-            if less != still:
-                first, second = (one, other) if less else (other, one)
-                yield (
-                    f"{axis_label(first)} loses less than {axis_label(second)} at {axis_value(before)}, and more at "
-                    f"{axis_value(after)}"
-                )
-
-
-def _limit(lost: Grid) -> str:
-    """Return at which values more than a small share is lost, and how to ask for another share."""
-    limit = f"{_PERCENT * _LIMIT:g} %"
-    own = f"that limit is the default; for 5 %, sweep with --find 'lost_share < 0.05' --over {lost.over}"
-    above = {key: [cell is not None and cell > _LIMIT for cell in cells] for key, cells in lost.rows.items()}
-    if not any(map(any, above.values())):
-        return f"No value of {lost.over} that was tried loses more than {limit}; {own}."
-    if all(map(all, above.values())):
-        return f"Every value of {lost.over} that was tried loses more than {limit}; {own}."
-    found = "; ".join(f"{axis_label(key)} {_where_above(cells, lost.values)}" for key, cells in above.items())
-    return f"More than {limit} of the changes are lost, along {lost.over}: {found}; {own}."
-
-
-def _where_above(above: Sequence[bool], values: Sequence[object]) -> str:
-    """Return at which values, in order, something is above a limit."""
+def _where_above(lost: Grid, cells: Sequence[float | None]) -> str:
+    """Return from which value on more than the limit is lost, or at which values."""
+    above = [cell is not None and cell > _LIMIT for cell in cells]
     if not any(above):
-        return "nowhere"
+        return f"loses at most 1 % at every {lost.over} that was tried"
     if all(above):
-        return "at every value"
+        return f"loses more than 1 % at every {lost.over} that was tried"
     first = above.index(True)
-    value = axis_value(values[first])
-    return f"from {value} on" if all(above[first:]) else f"first at {value}"
+    if first and all(above[first:]):
+        before, after = (axis_value(lost.values[place]) for place in (first - 1, first))
+        return f"loses at most 1 % up to {lost.over} {before}, and {share_words(cells[first])} at {after}"
+    places = [value_words(lost.over, value) for value, more in zip(lost.values, above, strict=True) if more]
+    return f"loses more than 1 % at {', '.join(places)}"
+
+
+def steepest_sentence(lost: Grid, stale: Grid, best: tuple[object, ...]) -> str:
+    """
+    Return between which values the losses of the best point grow most, and how long rows are stale there.
+
+    The text is empty if they grow nowhere.
+
+    Args:
+        lost: The share of the changes of users that is lost, along an axis.
+        stale: Stale times, the 99th percentile, in milliseconds.
+        best: The point of the other axes that loses least.
+    """
+    stales = stale.rows.get(best, [None] * len(lost.values))
+    told = [each for each in zip(lost.values, lost.rows[best], stales, strict=True) if each[1] is not None]
+    steps = [(after[1] - before[1], before, after) for before, after in pairwise(told)]  # type: ignore[operator]
+    growth, *ends = max(steps, key=lambda each: each[0], default=(0.0,))
+    if growth <= 0:
+        return ""
+    shares = [f"{share_words(share)} at {value_words(lost.over, value)}" for value, share, _ in ends]
+    times = [each for _, _, each in ends]
+    growing = f"The losses of {axis_label(best)} grow most from {shares[0]} to {shares[1]}"
+    if None in times:
+        return f"{growing}."
+    return f"{growing}, with stale times (99th percentile) of {rounded(times[0])} and {rounded(times[1])} ms."
+
+
+def search_sentence(lost: Grid, best: tuple[object, ...]) -> Iterator[str]:
+    """Yield how to find where a limit is passed that the best point keeps at some values and not at others."""
+    shares = sorted(cell for cell in lost.rows[best] if cell is not None)
+    middle = next(
+        (
+            limit
+            for digits in (2, 3, 4)
+            if shares[0] < (limit := round((shares[0] + shares[-1]) / 2, digits)) < shares[-1]
+        ),
+        None,
+    )
+    if middle is not None:
+        yield (
+            f"To find where {axis_label(best)} loses {_PERCENT * middle:g} %, give `ndb-conflict sweep` the options "
+            f"`--find 'lost_share < {middle:g}'` and `--over {lost.over}`."
+        )

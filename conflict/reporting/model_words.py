@@ -4,12 +4,13 @@ What was simulated, in words, from the document of a model; docs/model.md descri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.model.model_file import with_preset
+from conflict.reporting.bytes_by_type import listed
 
-__all__ = ["model_functions", "model_types", "model_words", "rows_at_first", "travel_times", "without_function"]
+__all__ = ["against_recording", "model_functions", "model_types", "model_words", "without_function"]
 
 Document = Mapping[str, Any]
 _BINLOG_TYPE = 7  # if the model names none
@@ -38,13 +39,6 @@ def model_functions(document: Document) -> list[str]:
     return _values(with_preset(document), "function")
 
 
-def rows_at_first(document: Document) -> int:
-    """Return how many rows the tables of a model have at first; 0 if the model does not say it of all."""
-    model = with_preset(document)
-    counts = [table.get("recordcount", model.get("recordcount")) for table in model.get("tables", [{}])]
-    return 0 if None in counts else sum(counts)
-
-
 def without_function(document: Document) -> list[str]:
     """Return the tables of a model that have no conflict function while others have one."""
     model = with_preset(document)
@@ -52,15 +46,44 @@ def without_function(document: Document) -> list[str]:
     return [name for name, function in tables.items() if not function] if any(tables.values()) else []
 
 
-def travel_times(document: Document) -> list[str]:
-    """Return how long epochs took from each cluster in the binlogs that a model was learnt from, in the median."""
+def against_recording(
+    document: Document, latencies: Sequence[float] = (), *, everywhere: bool = False
+) -> Iterator[str]:
+    """
+    Yield how simulations differ from the binlogs that their model was learnt from, and what that does to losses.
+
+    Args:
+        document: The model.
+        latencies: Those that were simulated in place of the model's, in milliseconds.
+        everywhere: Whether the function was set on every table.
+    """
     links = {name: site.get("link", {}) for name, site in with_preset(document).get("clusters", {}).items()}
-    return [_median_travel(name, link) for name, link in links.items() if link.get("trace_ms")]
+    traces = {name: _sorted_trace(link) for name, link in links.items() if link.get("trace_ms")}
+    if not traces:
+        yield "The simulated epochs do not take as long as those of the recording, but as long as the model says."
+        return
+    took = " and ".join(
+        f"{_middle(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
+    )
+    yield f"In the recording, the median epoch took {took} until it was applied."
+    medians = [_middle(each) for each in traces.values()]
+    if not latencies:
+        yield "The simulated epochs take as long."
+    elif max(latencies) < min(medians):
+        yield "The simulated latencies are shorter, which alone makes simulated losses smaller."
+    elif min(latencies) > max(medians):
+        yield "The simulated latencies are longer, which alone makes simulated losses greater."
+    without = without_function(document) if everywhere else []
+    if without:
+        yield f"In the simulations {listed(without)} has the function too, in the recording none."
 
 
-def _median_travel(name: str, link: Document) -> str:
-    trace = sorted(took for _, took in link["trace_ms"])
-    return f"{trace[len(trace) // 2]:,.0f} ms from {name}"
+def _sorted_trace(link: Document) -> list[float]:
+    return sorted(took for _, took in link["trace_ms"])
+
+
+def _middle(trace: Sequence[float]) -> float:
+    return trace[len(trace) // 2]
 
 
 def _values(model: Document, name: str) -> list[str]:
@@ -81,7 +104,7 @@ def _latencies(model: Document) -> Iterator[str]:
     for name, site in model.get("clusters", {}).items():
         link = site.get("link", {})
         if link.get("trace_ms"):
-            yield f"{_median_travel(name, link)} in the median, as in the binlogs"
+            yield f"{_middle(_sorted_trace(link)):,.0f} ms from {name} in the median, as in the binlogs"
         elif "latency_ms" in link:
             shape = link.get("latency", "constant")
             yield f"from {name} {link['latency_ms']:g} ms{'' if shape == 'constant' else f', {shape}'}"
@@ -98,6 +121,6 @@ def _work(model: Document, preset: str | None) -> Iterator[str]:
         yield f"preset {preset}"
     if "seconds" in model:
         yield f"{round(model['seconds'], 1):,.10g} s"
-    rows = rows_at_first(model)
-    if rows:
-        yield f"{rows:,} rows at first"
+    rows = [table.get("recordcount", model.get("recordcount")) for table in model.get("tables", [{}])]
+    if rows and None not in rows:
+        yield f"{sum(rows):,} rows at first"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.compare_answer import best_functions, compare_answer
+from conflict.reporting.compare_answer import best_functions, compare_findings, compare_headline, sent_back
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
 from conflict.reporting.usable_types import usable_types_table
 from conflict.rules.functions import FUNCTIONS
@@ -24,7 +24,7 @@ _DRAWN = ("lost_updates", "lost_rejected", "differing_rows", "refreshes", "refle
 _PREFERENCES = {
     "lost-updates": "fewest lost updates",
     "divergence": "fewest rows that end different",
-    "traffic": "fewest rows sent back",
+    "traffic": "fewest rows refreshed or reflected",
 }
 
 
@@ -33,49 +33,47 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
     pairs: Sequence[Pair] = document["pairs"]
     tried = [pair for pair in pairs if pair["lost_updates"] is not None]
     whole = [pair for pair in tried if not pair["stops"]]
+    changes, without = document["changes"], document.get("tables_without_function", ())
     return Part(
         "Conflict functions compared",
         source,
         _asked(document, pairs),
-        tuple(compare_answer(document["changes"], tried, document.get("tables_without_function", ()))),
+        tuple(compare_findings(tried, changes, without)),
         tuple(str(each) for each in document.get("doubts") or ()),
         _matrix(pairs),
-        tuple(_charts(tried, whole)),
+        tuple(_charts(tried, whole, without)),
         tuple(_tables(pairs, tried, document)),
         {name: each for name, each in document.items() if name not in _SHOWN_ELSEWHERE},
         best_functions(tried),
-        _bytes(whole),
-        _basis(document.get("tables_without_function", ())),
+        _bytes(whole, changes),
+        (compare_headline(changes, tried),),
     )
 
 
 def _asked(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, str]:
     prefer = ", then ".join(_PREFERENCES.get(each, each) for each in document["prefer"])
-    return {
+    clusters = dict.fromkeys(name for pair in pairs for name in pair.get("lost_by_cluster", ()))
+    found = {
         "question": "Which conflict function and which binlog type lose least, on these changes of users?",
+        "clusters": ", ".join(clusters),
         "functions": ", ".join(dict.fromkeys(pair["function"] for pair in pairs)),
         "binlog types": ", ".join(_types(pairs)),
         "best is": prefer,
-        "assumed": document.get("taken_as_recorded") or " ".join(document.get("notes", ())),
+        "assumed": " ".join(document.get("notes", ())),
     }
+    return {name: text for name, text in found.items() if text}
 
 
-def _basis(without_function: Sequence[str]) -> str:
-    """Return what the losses of a comparison rest on."""
-    tables = f", with no function on {listed(without_function)}" if without_function else ""
-    return f"are of recorded changes, at the travel times and up to the end of the binlogs{tables}"
-
-
-def _bytes(whole: Sequence[Pair]) -> Bytes | None:
+def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:
     """Return what the binlog types take that were tried, related to the configured one."""
     bounds = {pair["binlog_type"]: (pair["least_bytes"], pair["most_bytes"]) for pair in whole if pair["least_bytes"]}
     bounds = {name: each for name, each in bounds.items() if name.isdigit()}
     if not bounds:
         return None
-    base = next((pair["binlog_type"] for pair in whole if pair.get("used") and pair["binlog_type"] in bounds), "")
-    base_bytes = bounds[base][0] if base else 0
-    of = "the binlogs that were compared, of both clusters"
-    return Bytes(Measured.COMPARED, bounds, base, base_bytes, f"with {format_name(base)}, as configured", of)
+    used = next((pair for pair in whole if pair.get("used") and pair["binlog_type"] in bounds), None)
+    base, base_bytes = (format_name(used["binlog_type"]), used["least_bytes"]) if used else ("", 0)
+    of = f"the recorded log as {used['function'] if used else 'the configured function'} left it"
+    return Bytes(Measured.COMPARED, bounds, base, base_bytes, of, users=changes, also=tuple(sent_back(whole)))
 
 
 def _types(pairs: Sequence[Pair]) -> list[str]:
@@ -90,7 +88,7 @@ def _matrix(pairs: Sequence[Pair]) -> Table:
     rows = [[function, *(cells.get((function, each)) for each in types)] for function in functions]
     used = next(((pair["function"], pair["binlog_type"]) for pair in pairs if pair.get("used")), None)
     marked = None if used is None else (functions.index(used[0]), 1 + types.index(used[1]))
-    note = "Lost updates / rows that end different." + (" Marked: as configured." if marked else "")
+    note = "Lost updates / rows that differ."
     headings = ("function", *map(format_name, types))
     return Table("Functions and binlog types", headings, rows, marked, note)
 
@@ -98,36 +96,31 @@ def _matrix(pairs: Sequence[Pair]) -> Table:
 def _cell(pair: Pair) -> str:
     if pair["lost_updates"] is None:
         return "not tried"
-    return "stops" if pair["stops"] else f"{pair['lost_updates']:,} / {pair['differing_rows']:,}"
+    figures = "stops" if pair["stops"] else f"{pair['lost_updates']:,} / {pair['differing_rows']:,}"
+    return f"{figures}, as configured" if pair.get("used") else figures
 
 
-def _charts(tried: Sequence[Pair], whole: Sequence[Pair]) -> Iterator[Chart]:
+def _charts(tried: Sequence[Pair], whole: Sequence[Pair], without_function: Sequence[str]) -> Iterator[Chart]:
     if whole:
         bars = _bars(whole)
-        names = list(bars)
-        several = len(bars) < len(whole)
-        whole = list(bars.values())
-        rejected = [pair["lost_rejected"] for pair in whole]
-        rest = [pair["lost_updates"] - pair["lost_rejected"] for pair in whole]
+        names, shown_pairs = list(bars), list(bars.values())
+        note = " ".join(_bar_notes(whole, bars, stops=any(pair["stops"] for pair in tried)))
+        rejected = [pair["lost_rejected"] for pair in shown_pairs]
+        rest = [pair["lost_updates"] - pair["lost_rejected"] for pair in shown_pairs]
         data = pa.table({"pair": names, "rejected": rejected, "overwritten and not rejected": rest})
-        note = " ".join(_bar_notes(stops=any(pair["stops"] for pair in tried), several=several))
         yield Chart("lost-updates", "Lost updates, in changes of users", Form.STACKED, data, "changes", note=note)
-        columns = {
-            words: [pair[name] for pair in whole]
-            for words, name in (
-                ("rows that differ", "differing_rows"),
-                ("refreshed", "refreshes"),
-                ("reflected", "reflected"),
-            )
-        }
-        shown_columns = {words: each for words, each in columns.items() if any(each)}
-        if shown_columns:
-            data = pa.table({"pair": names, **shown_columns})
-            title = "Rows that end different, and rows sent back"
-            yield Chart("differing-rows", title, Form.GROUPED, data, "rows")
+        unjudged = [
+            sum(pair.get("differing_by_table", {}).get(table, 0) for table in without_function) for pair in shown_pairs
+        ]
+        judged = [pair["differing_rows"] - own for pair, own in zip(shown_pairs, unjudged, strict=True)]
+        columns = {"in tables with a function": judged, "in tables without one": unjudged}
+        data = pa.table({"pair": names, **{words: each for words, each in columns.items() if any(each)}})
+        if data.num_columns > 1:
+            title = "Rows that differ where the binlogs end"
+            yield Chart("differing-rows", title, Form.STACKED, data, "rows", note=note)
     sizes = {pair["binlog_type"]: pair for pair in tried if pair["least_bytes"]}
     least, most = ({each: sizes[each][name] for each in _types(tried) if each in sizes} for name in _BYTES)
-    yield from bytes_chart(least, most)
+    yield from bytes_chart(least, "the recorded log", most)
 
 
 def _bars(pairs: Sequence[Pair]) -> dict[str, Pair]:
@@ -143,9 +136,9 @@ def _bars(pairs: Sequence[Pair]) -> dict[str, Pair]:
     return found
 
 
-def _bar_notes(*, stops: bool, several: bool) -> Iterator[str]:
-    if several:
-        yield "A function without a type: all types that were tried give the same."
+def _bar_notes(whole: Sequence[Pair], bars: Mapping[str, Pair], *, stops: bool) -> Iterator[str]:
+    if len(bars) < len(whole):
+        yield f"Where no type is named, {listed(list(map(format_name, _types(whole))))} give the same."
     if stops:
         yield "Pairs under which an applier stops are left out."
 
@@ -153,7 +146,7 @@ def _bar_notes(*, stops: bool, several: bool) -> Iterator[str]:
 def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], document: Mapping[str, Any]) -> Iterator[Table]:
     columns = {
         "conflicts": "conflicts",
-        "transactions rejected": "rejected_transactions",
+        "transactions with a rejected row": "rejected_transactions",
         "lost updates": "lost_updates",
         "rows that differ": "differing_rows",
         "refreshed": "refreshes",
@@ -165,14 +158,12 @@ def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], document: Mapping[str,
         + [None if pair["stops"] else pair[name] for name in columns.values()]
         for pair in tried
     ]
-    marked = next((_name_of(pair) for pair in tried if pair.get("used")), None)
-    note = (
-        f"Of {shown(document['changes'])} changes, best first.{f' Configured: {marked}.' if marked else ''} "
-        f"Updates and deletes of users without a row to change weaken the figures.{_conflicts_note(tried)}"
-    )
+    used = next((pair for pair in tried if pair.get("used")), None)
+    configured = f" As configured: {used['function']}, {format_name(used['binlog_type'])}." if used else ""
+    note = f"Of {shown(document['changes'])} changes, best first.{configured}{_conflicts_note(tried)}"
     yield Table("All figures", ("function", "type", *columns), _merged(rows), note=note)
     yield from usable_types_table(dict.fromkeys(pair["function"] for pair in pairs))
-    yield from _by_table([pair for pair in tried if not pair["stops"]])
+    yield from _by_table([pair for pair in tried if not pair["stops"]], document.get("tables_without_function", ()))
     reasons = [
         [pair["function"], pair["binlog_type"], pair["error"] or pair["stops"]]
         for pair in pairs
@@ -195,10 +186,6 @@ def _conflicts_note(tried: Sequence[Pair]) -> str:
     )
 
 
-def _name_of(pair: Pair) -> str:
-    return f"{pair['function']}, {format_name(pair['binlog_type'])}"
-
-
 def _merged(rows: Sequence[Sequence[object]]) -> list[list[object]]:
     """Return rows by function and type, with those in one that differ in their type alone."""
     types: dict[tuple[object, ...], list[str]] = {}
@@ -207,7 +194,7 @@ def _merged(rows: Sequence[Sequence[object]]) -> list[list[object]]:
     return [[row[0], ", ".join(sorted(each)), *row[1:]] for row, each in types.items()]
 
 
-def _by_table(tried: Sequence[Pair]) -> Iterator[Table]:
+def _by_table(tried: Sequence[Pair], without_function: Sequence[str]) -> Iterator[Table]:
     """Yield the conflicts of each pair by table and applier, where there are any."""
     found = [
         {
@@ -226,4 +213,6 @@ def _by_table(tried: Sequence[Pair]) -> Iterator[Table]:
             for pair, own in zip(tried, found, strict=True)
         ]
         headings = ("function", "type", *(f"{table} on {applier}" for table, applier in places))
-        yield Table("Conflicts by table", headings, _merged(rows))
+        unjudged = any(table in without_function for table, _ in places)
+        note = "A table without a function has conflicts where a rejected transaction changed it too." * unjudged
+        yield Table("Conflicts by table", headings, _merged(rows), note=note)

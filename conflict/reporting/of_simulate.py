@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.model_words import model_functions, model_types, model_words, travel_times
+from conflict.reporting.model_words import against_recording, model_functions, model_types, model_words
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
 from conflict.shown_text import counted
 
@@ -44,11 +44,11 @@ def simulate_part(document: Figures, source: str) -> Part:
         tuple(_answer(found, runs)),
         tuple(_warnings(found)),
         _matrix(found, len(runs)),
-        tuple(_charts(found, runs)),
+        tuple(_charts(found, runs, _of(document))),
         tuple(_tables(document, found)),
         {name: each for name, each in document.items() if name not in ("intervals", "runs", "closed_form")},
         bytes=_costs(document, found),
-        basis=_basis(document),
+        basis=tuple(against_recording(document.get("model") or {})),
         recorded=False,
     )
 
@@ -72,18 +72,17 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     )
     yield (
         f"Of {shown(median(each['changes'] for each in sums))} row changes of users, {_spread(lost)} were lost "
-        f"({share:.2f} %): {shown(median(each['rejected'] for each in sums))} rejected and "
+        f"({shown(share)} %): {shown(median(each['rejected'] for each in sums))} rejected and "
         f"{shown(median(each['overwritten'] for each in sums))} overwritten."
     )
-    windows = {name: site["window_ms"] for name, site in found["clusters"].items()}
-    whither = "other" if len(windows) == 2 else "next"
     took = [
-        f"{shown(each['mean']['median'])} ms on average from {name} to the {whither} cluster "
-        f"(99 % at most {shown(each['p99']['median'])} ms)"
-        for name, each in windows.items()
-        if each["max"]["high"]
+        f"{shown(site['window_ms']['mean']['median'])} ms from {name}"
+        for name, site in found["clusters"].items()
+        if site["window_ms"]["max"]["high"]
     ]
-    yield f"A change took {listed(took)}." if took else "No change reached another cluster."
+    whither = "other" if len(found["clusters"]) == 2 else "next"
+    travelled = f"It took {listed(took)} on average until a change was applied on the {whither} cluster."
+    yield travelled if took else "No change reached another cluster."
     different, share_of_time = found["rows_that_end_different"], found["share_of_time_different"]["median"]
     ends = f"{_interval(different)} rows end different" if different["high"] else "no row ends different"
     average = shown(found["rows_different_on_average"]["median"])
@@ -92,30 +91,22 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     )
 
 
-def _basis(document: Figures) -> str:
-    """Return what the losses of a simulation rest on."""
-    travel = travel_times(document.get("model") or {})
-    times = f"the travel times of the binlogs that it was learnt from, in the median {listed(travel)}" if travel else ""
-    return f"are simulated, with {times or 'the latency of the model'}"
-
-
 def _costs(document: Figures, found: Figures) -> Bytes | None:
     """Return what the binlog types take, related to the one that was simulated; None if that is not known."""
     sizes = {name: (round(size), round(size)) for name, size in _bytes(found).items()}
     types = model_types(document["model"]) if document.get("model") else []
-    base = types[0] if len(types) == 1 else ""
-    if base not in sizes:
+    if len(types) != 1 or types[0] not in sizes:
         return None
-    words = f"with {format_name(base)}, as simulated"
-    return Bytes(
-        Measured.SIMULATED,
-        sizes,
-        base,
-        sizes[base][0],
-        words,
-        "a simulated run, on all clusters",
-        functions=model_functions(document["model"]),
-    )
+    base, functions = format_name(types[0]), model_functions(document["model"])
+    of = f"a simulated run of all clusters ({_of(document)})"
+    return Bytes(Measured.SIMULATED, sizes, base, sizes[types[0]][0], of, functions=functions)
+
+
+def _of(document: Figures) -> str:
+    """Return what was simulated, for a title: the functions, and of how many runs figures are the medians."""
+    functions = model_functions(document["model"]) if document.get("model") else []
+    runs = len(document["runs"])
+    return ", ".join([*functions, f"median of {runs:,} runs" if runs > 1 else "1 run"])
 
 
 def _total(run: Figures, name: str) -> int:
@@ -159,7 +150,7 @@ def _matrix(found: Figures, runs: int) -> Table:
     return Table(title, ("of cluster", *sites), rows, note=note)
 
 
-def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
+def _charts(found: Figures, runs: Sequence[Figures], of: str) -> Iterator[Chart]:
     sites = found["clusters"]
     names = list(sites)
     losses = {
@@ -191,7 +182,7 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
     )
     note = "The label says how many of the conflict windows, and of the stale times, are at most that long."
     yield Chart("stale-time", "Conflict windows and stale times, in ms", Form.GROUPED, data, "ms", note=note)
-    yield from bytes_chart(_bytes(found), measure="bytes of a run, on all clusters")
+    yield from bytes_chart(_bytes(found), f"simulated, {of}")
 
 
 def _bytes(found: Figures) -> dict[str, float]:

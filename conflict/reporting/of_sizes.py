@@ -16,6 +16,7 @@ __all__ = ["sizes_part"]
 
 _KINDS = ("insert", "update", "delete")
 _ROW_IMAGES = "binlog_row_image="
+_EPOCHS = "mysql.ndb_apply_status"
 _CONFIGURATION = ("file_bytes", "total", "frame", "compression", "server_ids")
 
 
@@ -31,7 +32,7 @@ def sizes_part(document: Mapping[str, Any], source: str) -> Part:
     return Part(
         "What each format costs",
         source,
-        {"question": "How many bytes would the row events of this log take in every format?"},
+        {"question": f"How many bytes would the row events of {_of(document)} take in every format?"},
         (),
         (),
         Table(
@@ -40,7 +41,7 @@ def sizes_part(document: Mapping[str, Any], source: str) -> Part:
             rows,
             note=_note(document),
         ),
-        tuple(bytes_chart(least, most)),
+        tuple(bytes_chart(least, "the measured log", most)),
         tuple(_tables(document)),
         {name: document[name] for name in _CONFIGURATION if name in document},
         bytes=_bytes(document, least, most),
@@ -55,8 +56,8 @@ def _change(least: int, most: int, logged: int) -> str | None:
     return change_of_bytes((least, most), (logged, logged)) if logged else None
 
 
-def _usable(name: str) -> str | None:
-    return usable_with(int(name)) if name.isdigit() else None
+def _usable(name: str) -> str:
+    return usable_with(int(name)) if name.isdigit() else "tables of other engines than NDB"
 
 
 def _bytes(document: Mapping[str, Any], least: Mapping[str, int], most: Mapping[str, int]) -> Bytes | None:
@@ -67,57 +68,48 @@ def _bytes(document: Mapping[str, Any], least: Mapping[str, int], most: Mapping[
     if not logged or not bounds:
         return None
     same = [name for name, each in bounds.items() if each == (logged, logged)]
-    as_type = f", the same as with type {listed(same, 'or')}" if same else ""
+    base = format_name(same[0]) if len(same) == 1 else "the log"
     return Bytes(
-        Measured.MEASURED,
-        bounds,
-        same[0] if len(same) == 1 else "",
-        logged,
-        f"as logged{as_type}",
-        f"{totals['rows']:,} row changes in {_whose(document)}",
-        totals["rows"],
-        tuple(_compressed(document)),
+        Measured.MEASURED, bounds, base, logged, _of(document), totals["rows"], also=tuple(_compressed(document))
     )
 
 
-def _whose(document: Mapping[str, Any]) -> str:
-    """Return whose binlogs were measured, if the document says it: one cluster's, or those of several."""
+def _of(document: Mapping[str, Any]) -> str:
+    """Return whose log was measured, if the document says it: one cluster's, or that of several."""
     files = document.get("server_ids")
     if not files:
-        return "the binlog files that were given"
+        return "the measured log"
     servers = sorted({each for each in files if each is not None})
     whose = f"server{'s' if len(servers) > 1 else ''} {listed(list(map(str, servers)))}" if servers else "no server"
-    alone = ", so of one cluster alone" if len(servers) == 1 else ""
-    return f"{counted(len(files), 'binlog file')} of {whose}{alone}"
+    return f"the log of {whose}{' alone' if len(servers) == 1 else ''}"
 
 
 def _note(document: Mapping[str, Any]) -> str:
-    """Return what the functions are, and what bytes there are besides the row events."""
-    usable = (
-        "Usable with: the conflict functions that can judge every change logged so, and that the manual allows. "
-        "Against the log: against its row events."
+    """Return what the columns are, and what bytes there are besides the row events."""
+    columns = (
+        "Against the log: against its row events. Usable with: the functions that can judge every change logged so, "
+        "and that the manual allows."
     )
     frame = document.get("frame")
     if not frame:
-        return usable
+        return columns
     files = document["file_bytes"]
     compressed = f" The files are compressed, and have {files:,} bytes." if files < document.get("total", 0) else ""
     return (
-        f"{usable} Besides row events the log has {frame:,} bytes, which begin and end transactions, describe tables "
-        f"and mark epochs; they are the same in every format.{compressed}"
+        f"{columns} In every format the log has {frame:,} bytes more, for transactions, table maps and epochs."
+        f"{compressed}"
     )
 
 
 def _compressed(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what compression would leave, if it was measured."""
+    """Yield what compression would leave, if it was measured, and the variable that sets it."""
     found = document.get("compression")
     if found and found["plain"]:
-        share = 100 * found["compressed"] / found["plain"]
-        yield (
-            f"Compressed with binlog_transaction_compression, {counted(found['transactions'], 'transaction')} of "
-            f"{found['plain']:,} bytes would take {found['compressed']:,} ({share:.1f} %), with the type that they "
-            "have; other types were not compressed."
-        )
+        epochs = _EPOCHS in document.get("other_events", {})  # only NDB logs these rows, in every transaction
+        what = counted(found["transactions"], "epoch transaction" if epochs else "transaction")
+        variable = "ndb_log_transaction_compression" if epochs else "binlog_transaction_compression"
+        size, share = found["compressed"], 100 * found["compressed"] / found["plain"]
+        yield f"With `{variable}`, {what} of {found['plain']:,} bytes would take {size:,} ({share:.1f} %), as logged."
 
 
 def _tables(document: Mapping[str, Any]) -> Iterator[Table]:

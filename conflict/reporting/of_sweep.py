@@ -5,18 +5,19 @@ What a report says of a sweep.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from statistics import median
 from typing import Any
 
 import attrs
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict.grid.folder import Folder
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.growing_losses import growing_losses
-from conflict.reporting.model_words import model_types, model_words, rows_at_first, travel_times, without_function
-from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table
+from conflict.reporting.growing_losses import limit_sentence, search_sentence, steepest_sentence
+from conflict.reporting.model_words import against_recording, model_types, model_words, without_function
+from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
 from conflict.reporting.sweep_answer import (
     AXES,
     axis_label,
@@ -24,6 +25,9 @@ from conflict.reporting.sweep_answer import (
     different_sentence,
     least_lost,
     least_of,
+    rounded,
+    seeds_sentence,
+    share_words,
     without_stops,
 )
 from conflict.results.catalogue import refuse_damaged_result
@@ -37,7 +41,7 @@ Row = Mapping[str, Any]
 _PERCENT = 100.0
 _MOST_LINES = 6
 _LINES = {
-    "lost_share": ("lost-updates", "Lost updates", "% of all changes"),
+    "lost_share": ("lost-updates", "Lost updates", "% of the changes of users"),
     "conflicts": ("conflicts", "Conflicts", "per run"),
     "rows_that_end_different": ("differing-rows", "Rows that end different", "per run"),
     "stale_ms_p99": ("stale-time", "Stale time of rows, 99th percentile", "ms"),
@@ -70,6 +74,18 @@ class _Sweep:
         """Return medians of a figure."""
         return grid_of(self.results, self.axes, figure)
 
+    @property
+    def stopping(self) -> set[tuple[Any, ...]]:
+        """The rows of a table in which an applier stopped in some run."""
+        axes = self.grid("lost_share").axes
+        rows = self.results.select([*axes, "stopped_appliers"]).to_pylist()
+        return {tuple(row[name] for name in axes) for row in rows if row["stopped_appliers"]}
+
+    @property
+    def best(self) -> tuple[Any, ...]:
+        """The row of a table in which least is lost."""
+        return least_of(self.grid("lost_share"), self.stopping)
+
 
 def sweep_part(folder: Folder) -> Part:
     """
@@ -89,13 +105,16 @@ def sweep_part(folder: Folder) -> Part:
         _asked(found),
         tuple(_answer(found)),
         tuple(_warnings(results)),
-        _matrix(found, "lost_share", "Lost updates, % of all changes", _PERCENT),
+        _matrix(found),
         tuple(_charts(found)),
         tuple(_tables(found)),
         {name: document[name] for name in ("axes", "seeds", "model", "find", "over", "versions")},
         _best(found),
         _bytes(found),
-        _basis(found),
+        tuple(_headlines(found)),
+        tuple(
+            against_recording(document["model"], found.axes.get("latency_ms", ()), everywhere="function" in found.axes)
+        ),
         recorded=False,
     )
 
@@ -122,63 +141,61 @@ def _asked(sweep: _Sweep) -> dict[str, str]:
     return {"question": question, **axes, **words, "runs": runs}
 
 
-def _answer(sweep: _Sweep) -> Iterator[str]:
-    lost = sweep.grid("lost_share")
-    stopping = _stopping(sweep.results, lost)
+def _headlines(sweep: _Sweep) -> Iterator[Headline]:
+    lost, stopping, seeds = sweep.grid("lost_share"), sweep.stopping, len(sweep.document["seeds"])
     least = least_lost(lost, stopping)
     if least:
-        yield least
+        told = (least, seeds_sentence(sweep.results, sweep.axes, seeds))
+        yield Headline(Topic.FUNCTION, "Function" if lost.axes == ("function",) else "Least lost", told)
     if lost.over is not None:
-        yield from growing_losses(without_stops(lost, stopping), limited=bool(sweep.borders))
-    if sweep.borders:
-        yield border_sentence(sweep.borders)
-    yield different_sentence(sweep.results, lost, rows_at_first(sweep.document["model"]))
+        going, best = without_stops(lost, stopping), sweep.best
+        limit = border_sentence(sweep.borders) if sweep.borders else limit_sentence(going, best, seeds)
+        growing = steepest_sentence(going, sweep.grid("stale_ms_p99"), best)
+        label = "Latency" if lost.over == "latency_ms" else "Limit"
+        yield Headline(Topic.LIMIT, label, tuple(each for each in (limit, growing) if each))
+
+
+def _answer(sweep: _Sweep) -> Iterator[str]:
+    lost = without_stops(sweep.grid("lost_share"), sweep.stopping)
+    if lost.over is not None and not sweep.borders:
+        yield from search_sentence(lost, sweep.best)
+    yield different_sentence(sweep.results)
 
 
 def _best(sweep: _Sweep) -> tuple[str, ...]:
     """Return the function that loses least at most values of the main axis; none if functions are no axis."""
-    lost = sweep.grid("lost_share")
-    if "function" not in lost.axes:
-        return ()
-    return (str(least_of(lost, _stopping(sweep.results, lost))[lost.axes.index("function")]),)
-
-
-def _basis(sweep: _Sweep) -> str:
-    """Return what the losses of a sweep rest on."""
-    model = sweep.document["model"]
-    travel = travel_times(model)
-    set_here = "latency_ms" in sweep.axes
-    quiet = all(sweep.results["quiet_at_the_end"].to_pylist())
-    words = ["are simulated until everything is applied" if quiet else "are simulated"]
-    if travel:
-        learnt = "the travel times of the binlogs that the model was learnt from, in the median "
-        words.append(f"with {'latency_ms in place of ' if set_here else ''}{learnt}{listed(travel)}")
-    else:
-        words.append(f"with {'latency_ms' if set_here else 'the latency of the model'}")
-    without = without_function(model) if "function" in sweep.axes else []
-    if without:
-        words.append(f"with a function also on {listed(without)}")
-    return ", ".join(words)
+    axes = sweep.grid("lost_share").axes
+    return (str(sweep.best[axes.index("function")]),) if "function" in axes else ()
 
 
 def _bytes(sweep: _Sweep) -> Bytes | None:
-    """Return what the binlog types take, related to the type of the model if it has one; None if that is not known."""
-    sizes = _sizes(sweep.results)
+    """Return what the binlog types take where least is lost; None if that is not known."""
+    sizes, of = _sizes(sweep)
     if not sizes:
         return None
     types = model_types(sweep.document["model"])
     known = len(types) == 1 and "binlog_type" not in sweep.axes and types[0] in sizes
     bounds = {name: (round(each), round(each)) for name, each in sizes.items()}
-    base = types[0] if known else ""
-    words = f"with {format_name(base)}, as in the model"
-    of = "a simulated run, on all clusters (the median of all runs)"
-    return Bytes(Measured.SIMULATED, bounds, base, bounds[base][0] if base else 0, words, of)
+    base, base_bytes = (format_name(types[0]), bounds[types[0]][0]) if known else ("", 0)
+    return Bytes(Measured.SIMULATED, bounds, base, base_bytes, f"a simulated run of all clusters ({of})")
 
 
-def _stopping(results: pa.Table, grid: Grid) -> set[tuple[Any, ...]]:
-    """Return the rows of a table in which an applier stopped in some run."""
-    rows = results.select([*grid.axes, "stopped_appliers"]).to_pylist()
-    return {tuple(row[name] for name in grid.axes) for row in rows if row["stopped_appliers"]}
+def _sizes(sweep: _Sweep) -> tuple[dict[str, float], str]:
+    """Return the median bytes of row events by binlog type where least is lost, and where that is."""
+    lost = sweep.grid("lost_share")
+    point = dict(zip(lost.axes, sweep.best, strict=True))
+    if lost.over is not None:
+        point[lost.over] = lost.values[0]
+    names = [name for name in sweep.results.column_names if name.startswith(_BYTES)]
+    rows = [
+        row
+        for row in sweep.results.select([*point, *names]).to_pylist()
+        if all(row[name] == value for name, value in point.items())
+    ]
+    where = [str(value) if name == "function" else f"{name} {axis_value(value)}" for name, value in point.items()]
+    runs = f"median of {len(rows):,} runs" if len(rows) > 1 else "1 run"
+    sizes = {name.removeprefix(_BYTES): float(median(row[name] for row in rows)) for name in names if rows}
+    return sizes, ", ".join([*where, runs])
 
 
 def _warnings(results: pa.Table) -> Iterator[str]:
@@ -199,14 +216,31 @@ def _runs_note(sweep: _Sweep, grid: Grid) -> str:
     return "Medians, also over the axes that are not shown."
 
 
-def _matrix(sweep: _Sweep, figure: str, title: str, scale: float = 1.0) -> Table:
-    grid = sweep.grid(figure)
+def _matrix(sweep: _Sweep) -> Table:
+    """Return lost updates, and beside them how long rows are stale."""
+    lost, stale = sweep.grid("lost_share"), sweep.grid("stale_ms_p99").rows
     rows = [
-        [*key, *(None if cell is None else round(scale * cell, 2) for cell in cells)]
-        for key, cells in grid.rows.items()
+        [
+            *key,
+            *(
+                f"{share_words(share)} / {rounded(time)} ms"
+                for share, time in zip(cells, stale.get(key, [None] * len(cells)), strict=True)
+            ),
+        ]
+        for key, cells in lost.rows.items()
     ]
-    headings = [*grid.axes, *("all" if value is None else f"{grid.over} {axis_value(value)}" for value in grid.values)]
-    return Table(title, headings, rows, note=_runs_note(sweep, grid))
+    note = f"Lost changes of users / stale time of rows, 99th percentile. {_runs_note(sweep, lost)}"
+    return Table("Lost updates and stale times", _headings(lost), rows, note=note)
+
+
+def _grid_table(sweep: _Sweep, figure: str, title: str) -> Table:
+    grid = sweep.grid(figure)
+    rows = [[*key, *(None if cell is None else round(cell, 2) for cell in cells)] for key, cells in grid.rows.items()]
+    return Table(title, _headings(grid), rows, note=_runs_note(sweep, grid))
+
+
+def _headings(grid: Grid) -> list[str]:
+    return [*grid.axes, *("all" if value is None else f"{grid.over} {axis_value(value)}" for value in grid.values)]
 
 
 def _charts(sweep: _Sweep) -> Iterator[Chart]:
@@ -214,8 +248,6 @@ def _charts(sweep: _Sweep) -> Iterator[Chart]:
         grid = sweep.grid(figure)
         scale = _PERCENT if figure == "lost_share" else 1.0
         lines = dict(list(_lines(grid, scale))[:_MOST_LINES])
-        if not any(any(each) for each in lines.values()):
-            continue
         note = _runs_note(sweep, grid)
         if len(grid.rows) > _MOST_LINES:
             note += f" The first {_MOST_LINES} of {len(grid.rows)} lines."
@@ -225,18 +257,13 @@ def _charts(sweep: _Sweep) -> Iterator[Chart]:
         else:
             data = pa.table({grid.over: list(map(float, grid.values)), **lines})
             yield Chart(name, f"{title}, {measure}, over {grid.over}", Form.LINES, data, measure, grid.over, note)
-    yield from bytes_chart(_sizes(sweep.results), measure="bytes of a run, on all clusters")
+    sizes, of = _sizes(sweep)
+    yield from bytes_chart(sizes, f"simulated, {of}")
 
 
 def _lines(grid: Grid, scale: float) -> Iterator[tuple[str, list[float | None]]]:
     for key, cells in grid.rows.items():
         yield axis_label(key), [None if cell is None else scale * cell for cell in cells]
-
-
-def _sizes(results: pa.Table) -> dict[str, float]:
-    """Return the median bytes of row events by binlog type, if simulations say them."""
-    names = [name for name in results.column_names if name.startswith(_BYTES)]
-    return {name.removeprefix(_BYTES): float(np.median(results[name].to_numpy())) for name in names}
 
 
 def _tables(sweep: _Sweep) -> Iterator[Table]:
@@ -246,6 +273,6 @@ def _tables(sweep: _Sweep) -> Iterator[Table]:
         rows = [[each[name] for name in names] for each in sweep.borders]
         headings = [f"{name} at" if name in ("holds", "fails") else name for name in names]
         yield Table(f"Where {what}, by {over}", headings, rows)
-    for figure, (_, title, measure) in _LINES.items():
-        if figure != "lost_share":
-            yield _matrix(sweep, figure, f"{title}, {measure}")
+    for figure in ("conflicts", "rows_that_end_different"):
+        if sum(map(bool, chain.from_iterable(sweep.grid(figure).rows.values()))) > 1:  # else the chart is a sentence
+            yield _grid_table(sweep, figure, ", ".join(_LINES[figure][1:]))

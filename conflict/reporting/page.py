@@ -11,7 +11,7 @@ from conflict.reporting.document_text import document_text
 from conflict.reporting.drawing import FAINT, INK, NARROW, PAPER, SERIES, THEME, WIDE, inline_svg
 from conflict.reporting.glossary import words_explained
 from conflict.reporting.html import Html, element, escaped, joined
-from conflict.reporting.parts import Chart, Part, Table, shown
+from conflict.reporting.parts import Chart, Headline, Part, Table, shown
 
 __all__ = ["page_of"]
 
@@ -32,7 +32,8 @@ h1, h2, h3, p, li, dd { overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .1rem 1rem; margin: .5rem 0; }
 dt { color: var(--quiet); } dd { margin: 0; }
 figure, p, ul, dl { max-width: 60rem; }
-.answer { font-size: 1.05rem; } .answer li { margin: .25rem 0; }
+.answer { font-size: 1.05rem; } .answer li, .answer dd { margin: .25rem 0; } .answer dt { margin: .25rem 0; }
+code { white-space: nowrap; }
 .warning { background: var(--mark); border-radius: 6px; padding: .5rem .75rem; }
 .note, figcaption { color: var(--quiet); font-size: .875rem; margin: .25rem 0; }
 figure { margin: 0; } .narrow { display: none; } svg { display: block; height: auto; }
@@ -61,7 +62,8 @@ a { color: inherit; }
   .broad td:first-child::before, .broad td:empty { display: none; }
 }
 """
-_UNIT = re.compile(r"(\d) (%|ms\b)")
+_UNIT = re.compile(r"(\d) (%|ms\b|s\b)")
+_CODE = re.compile("`([^`]+)`")
 _WORDS, _GLOSSARY = "What the words mean", "words"
 _SHORT = 28  # characters that stay on one line of a table
 _PADDING = 2  # characters that the space between two columns takes
@@ -79,8 +81,7 @@ def page_of(title: str, parts: Sequence[Part]) -> str:
         element("style", Html(_style())),
     )
     glossary = _glossary(parts)
-    link = element("p", element("a", _WORDS, href=f"#{_GLOSSARY}"), class_="note") if glossary.text else ""
-    top = element("header", element("h1", title), link, *_summary(parts))
+    top = element("header", element("h1", title), *_top(parts), _contents(parts, glossary))
     sections = [_section(part, number) for number, part in enumerate(parts, 1)]
     body = element("body", element("main", top, *sections, glossary))
     return "<!DOCTYPE html>\n" + element("html", element("head", *head), body, lang="en").text + "\n"
@@ -92,19 +93,32 @@ def _style() -> str:
     return _STYLE.replace("LIGHT", light).replace("DARK", dark)
 
 
-def _summary(parts: Sequence[Part]) -> Iterator[Html]:
-    """Yield the answers of all parts; of several, each below its name."""
-    for number, part in enumerate(parts, 1):
-        if len(parts) > 1:
-            yield element("h3", element("a", part.title, href=f"#part-{number}"))
+def _contents(parts: Sequence[Part], glossary: Html) -> Html:
+    """Return links to the parts and to the words, where there is more than one thing to go to."""
+    links = [element("a", part.title, href=f"#part-{number}") for number, part in enumerate(parts, 1)]
+    links += [element("a", _WORDS, href=f"#{_GLOSSARY}")] * bool(glossary.text)
+    between = [joined((" · ", each)) for each in links[1:]]
+    return element("p", *links[:1], *between, class_="note") if between else Html("")
+
+
+def _top(parts: Sequence[Part]) -> Iterator[Html]:
+    """Yield what makes results doubtful, and the headlines of all parts in the order of their topics."""
+    for part in parts:
         for warning in part.warnings:
             yield element("p", warning, class_="warning")
-        yield element("ul", *(element("li", _whole_units(each)) for each in part.answer), class_="answer")
+    lines = sorted((line for part in parts for line in part.headlines), key=lambda line: line.topic)
+    if lines:
+        yield element("dl", *map(_headline, lines), class_="answer")
 
 
-def _whole_units(text: str) -> str:
-    """Return a sentence in which no line ends between a number and its unit."""
-    return _UNIT.sub("\\1\u00a0\\2", text)
+def _headline(line: Headline) -> Html:
+    return joined((element("dt", line.label), element("dd", _sentences(" ".join(line.sentences)))))
+
+
+def _sentences(text: str) -> Html:
+    """Return sentences in which no line ends inside of code, or between a number and its unit."""
+    pieces = _CODE.split(_UNIT.sub("\\1\u00a0\\2", text))
+    return joined(element("code", each) if place % 2 else each for place, each in enumerate(pieces))
 
 
 def _section(part: Part, number: int) -> Html:
@@ -112,12 +126,17 @@ def _section(part: Part, number: int) -> Html:
     return element(
         "section",
         element("h2", part.title),
-        element("dl", *(_asked(name, text) for name, text in {**part.asked, "read from": part.source}.items())),
+        element("ul", *(element("li", _sentences(each)) for each in part.answer), class_="answer")
+        if part.answer
+        else "",
+        element("dl", *(_asked(name, text) for name, text in part.asked.items())),
         _table(part.matrix),
         *map(_figure, part.charts),
         *map(_table, part.tables),
         element("h3", "Configuration"),
-        element("details", element("summary", "All that was given"), element("pre", configuration)),
+        element(
+            "details", element("summary", f"All that was given, from {part.source}"), element("pre", configuration)
+        ),
         id=f"part-{number}",
     )
 
@@ -127,6 +146,7 @@ def _glossary(parts: Sequence[Part]) -> Html:
     tables = [table for part in parts for table in (part.matrix, *part.tables)]
     charts = [chart for part in parts for chart in part.charts]
     texts = [text for part in parts for text in (*part.answer, *part.warnings, *part.asked.values())]
+    texts += [text for part in parts for line in part.headlines for text in line.sentences]
     texts += [text for table in tables for text in (table.title, *table.headings, table.note)]
     texts += [cell for table in tables for row in table.rows for cell in row if isinstance(cell, str)]
     texts += [text for chart in charts for text in (chart.title, *chart.data.column_names, chart.note, chart.over)]
@@ -140,6 +160,8 @@ def _asked(name: str, text: str) -> Html:
 
 
 def _figure(chart: Chart) -> Html:
+    if chart.in_words:
+        return joined((element("h3", chart.title), element("p", chart.in_words)))
     wide, narrow = (
         element("div", inline_svg(chart, width), class_=name) for name, width in (("wide", WIDE), ("narrow", NARROW))
     )
@@ -163,7 +185,7 @@ def _table(table: Table) -> Html:
         **_classes(_fit(table), "even" if table.even else ""),
     )
     note = element("p", table.note, class_="note") if table.note else ""
-    return joined((element("h3", table.title), element("div", whole, class_="scroll"), note))
+    return joined((element("h3", table.title), note, element("div", whole, class_="scroll")))
 
 
 def _fit(table: Table) -> str:

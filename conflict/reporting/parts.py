@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-__all__ = ["Bytes", "Chart", "Form", "Measured", "Part", "Table", "shown"]
+__all__ = ["Bytes", "Chart", "Form", "Headline", "Measured", "Part", "Table", "Topic", "shown"]
 
 
 class Form(Enum):
@@ -45,6 +45,26 @@ class Chart:
     measure: str
     over: str = ""
     note: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """What it shows, as a sentence, where not more than one number is another than 0; else nothing."""
+        labels, *series = self.data.columns
+        names = self.data.column_names[1:]
+        found = [
+            (name, label, number)
+            for name, numbers in zip(names, series, strict=True)
+            for label, number in zip(labels.to_pylist(), numbers.to_pylist(), strict=True)
+            if number
+        ]
+        if len(found) > 1:
+            return ""
+        if not found:
+            return "0 everywhere."
+        ((name, label, number),) = found
+        where = [*([name] if len(names) > 1 else []), f"{self.over} {shown(label)}".strip()]
+        rest = "; 0 everywhere else" if len(names) * len(labels) > 1 else ""
+        return f"{', '.join(where)}: {shown(number)}{rest}."
 
 
 @attrs.frozen
@@ -85,11 +105,11 @@ class Bytes:
     Attributes:
         source: Where they come from.
         bounds: By binlog type, bytes at least and at most.
-        base: The type that the others are related to; empty if none is.
+        base: What the bytes of the types are related to: ``type 7``; empty if nothing is.
         base_bytes: Its bytes.
-        base_words: What tells it, after its bytes: ``with type 7, as configured``.
-        of: What the row events are of: ``the binlogs of both clusters``.
+        of: What the row events are of, after “in”: ``the measured log``.
         rows: Row changes that take the bytes; 0 if not known.
+        users: How many of them users made; 0 if not known.
         also: More sentences, about these bytes alone.
         functions: The functions that the rows have; none if that is not known.
     """
@@ -98,11 +118,35 @@ class Bytes:
     bounds: Mapping[str, tuple[int, int]]
     base: str
     base_bytes: int
-    base_words: str
     of: str
     rows: int = 0
+    users: int = 0
     also: Sequence[str] = ()
     functions: Sequence[str] = ()
+
+
+class Topic(IntEnum):
+    """What the top of a page answers, in this order."""
+
+    FUNCTION = 1
+    LIMIT = 2
+    BYTES = 3
+
+
+@attrs.frozen
+class Headline:
+    """
+    An answer for the top of a page.
+
+    Attributes:
+        topic: What it answers.
+        label: What that is called.
+        sentences: The answer, with what weakens it most: one or two.
+    """
+
+    topic: Topic
+    label: str
+    sentences: Sequence[str]
 
 
 @attrs.frozen(eq=False)
@@ -114,15 +158,16 @@ class Part:
         title: What the result is.
         source: The file or folder that it was read from.
         asked: What was asked: names and what they are.
-        answer: The answer, in about three sentences.
-        warnings: Why the answer may not hold.
+        answer: What was found, in sentences, besides the headlines.
+        warnings: Why that may not hold.
         matrix: The answer as a table.
         charts: The figures.
         tables: More, by table and key.
         configuration: All that determined the result, as a document.
         best: The functions that lose least, where functions are compared.
         bytes: What row events take.
-        basis: What its losses rest on, after “the figures”; empty if it has none.
+        headlines: Answers for the top of the page.
+        basis: How simulated losses differ from recorded ones, in sentences.
         recorded: Whether it decides recorded changes, and not simulated ones.
     """
 
@@ -137,7 +182,8 @@ class Part:
     configuration: Any
     best: Sequence[str] = ()
     bytes: Bytes | None = None
-    basis: str = ""
+    headlines: Sequence[Headline] = ()
+    basis: Sequence[str] = ()
     recorded: bool = True
 
 

@@ -1,19 +1,32 @@
 """
-What a report answers from a sweep: which function loses least and where, what is too much, where rows differ.
+What a report answers from a sweep: which function loses least and where, what seeds tell, where rows differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import listed
+from conflict.reporting.parts import shown
 from conflict.sweeping.summary import Grid, axis_value
 
-__all__ = ["AXES", "axis_label", "border_sentence", "different_sentence", "least_lost", "least_of", "without_stops"]
+__all__ = [
+    "AXES",
+    "axis_label",
+    "border_sentence",
+    "different_sentence",
+    "least_lost",
+    "least_of",
+    "rounded",
+    "seeds_sentence",
+    "share_words",
+    "value_words",
+    "without_stops",
+]
 
 Row = Mapping[str, Any]
 Point = tuple[Any, ...]
@@ -25,14 +38,14 @@ AXES = {
     "outage_seconds": "how long both links are down",
     "transactions_per_second": "of each cluster",
 }
+_UNITS = {"_ms": " ms", "_seconds": " s"}  # by how the name of an axis ends
 _PERCENT = 100.0
-_MOST_PLACES = 6
 _MOST_VALUES = 4  # of an axis in a sentence
 
 
 def least_lost(lost: Grid, stopping: set[Point]) -> str:
     """
-    Return which point of the other axes loses least, at which values of the main one, and what the next one loses.
+    Return which point of the other axes loses least, at which values of the main one.
 
     The text is empty if there is but one.
 
@@ -40,20 +53,17 @@ def least_lost(lost: Grid, stopping: set[Point]) -> str:
         lost: The share of the changes of users that is lost.
         stopping: Points at which an applier stops; what it does not apply does not count as lost.
     """
-    rows = _compared(lost, stopping)
-    if lost.over is None:
-        order = sorted(rows, key=lambda key: rows[key][0] or 0.0)
-        rest = "; ".join(f"{axis_label(key)} {_share(rows[key][0])}" for key in order[1:5])
-        least = f"{axis_label(order[0])} loses least: {_share(rows[order[0]][0])} of the changes of users"
-        return f"{least}; {rest}." if rest else f"{least}."
+    rows = without_stops(lost, stopping).rows
     if len(rows) == 1:
         return ""  # there is nothing to compare it with
     winners = _winners(lost, rows)
-    main = max(dict.fromkeys(winners), key=winners.count)
-    others = "".join(
-        f"; {axis_label(key)} does {_places(lost, rows, winners, key)}" for key in dict.fromkeys(winners) if key != main
-    )
-    return f"Of the changes of users, {axis_label(main)} loses least {_places(lost, rows, winners, main)}{others}."
+    main = least_of(lost, stopping)
+    compared = f"{axis_label(main)} loses least of the {len(rows)} that were simulated"
+    if lost.over is None:
+        return f"{compared}, {share_words(rows[main][0])} of the changes of users."
+    others = [f"{axis_label(key)} {_places(lost, winners, key)}" for key in dict.fromkeys(winners) if key != main]
+    rest = f"; {'; '.join(others)}" if others else ""
+    return f"{compared}, {_places(lost, winners, main)}{rest}."
 
 
 def least_of(lost: Grid, stopping: set[Point]) -> Point:
@@ -64,11 +74,8 @@ def least_of(lost: Grid, stopping: set[Point]) -> Point:
 
 def without_stops(lost: Grid, stopping: set[Point]) -> Grid:
     """Return the shares without points at which an applier stops; all of them if it does everywhere."""
-    return attrs.evolve(lost, rows=_compared(lost, stopping))
-
-
-def _compared(lost: Grid, stopping: set[Point]) -> Shares:
-    return {key: cells for key, cells in lost.rows.items() if key not in stopping} or lost.rows
+    rows = {key: cells for key, cells in lost.rows.items() if key not in stopping}
+    return attrs.evolve(lost, rows=rows or lost.rows)
 
 
 def _winners(lost: Grid, rows: Shares) -> list[Point]:
@@ -80,53 +87,54 @@ def _best_at(rows: Shares, place: int) -> Point:
     return min(known or rows, key=lambda key: known.get(key, 0.0))
 
 
-def _places(lost: Grid, rows: Shares, winners: Sequence[Point], key: Point) -> str:
-    """Return at which values of the main axis a point loses least, what it loses there, and what the next one does."""
-    places = [place for place, winner in enumerate(winners) if winner == key]
-    found = []
-    for place in places if len(places) <= _MOST_VALUES else (places[0], places[-1]):
-        others = {each: cells for each, cells in rows.items() if each != key and cells[place] is not None}
-        second = _best_at(others, place) if others else None
-        against = "" if second is None else f" against {_share(others[second][place])} of {axis_label(second)}"
-        found.append(f"{_share(rows[key][place])} at {axis_value(lost.values[place])}{against}")
-    many = f"all {len(winners)}" if len(places) == len(winners) else f"{len(places)} of {len(winners)}"
-    return f"at {many} values of {lost.over} ({', '.join(found)})"
+def _places(lost: Grid, winners: Sequence[Point], key: Point) -> str:
+    """Return at which values of the main axis a point loses least."""
+    values = [axis_value(value) for value, winner in zip(lost.values, winners, strict=True) if winner == key]
+    if len(values) == len(winners):
+        return f"at every {lost.over}"
+    return (
+        f"at {lost.over} {listed(values)}"
+        if len(values) <= _MOST_VALUES
+        else f"at {len(values)} of {len(winners)} {lost.over}"
+    )
 
 
-def different_sentence(results: pa.Table, grid: Grid, at_first: int = 0) -> str:
-    """
-    Return in which runs rows end different.
+def seeds_sentence(results: pa.Table, axes: Iterable[str], seeds: int) -> str:
+    """Return how far figures can be told apart with so many seeds; runs differ by them alone at a point of all axes."""
+    if seeds == 1:
+        return "With 1 seed, differences that are smaller than those between seeds cannot be told from chance."
+    runs: dict[Point, list[float]] = {}
+    for row in results.select([*axes, "lost_share"]).to_pylist():
+        *point, share = row.values()
+        runs.setdefault(tuple(point), []).append(share)
+    most = max(max(each) - min(each) for each in runs.values())
+    return f"Figures are medians of {seeds:,} seeds, which differ by up to {share_words(most)} of the changes."
 
-    Args:
-        results: The rows of the sweep.
-        grid: The axes by which they are told.
-        at_first: How many rows the tables have at first; 0 if that is not known.
-    """
-    names = [*grid.axes, *([grid.over] if grid.over is not None else [])]
-    runs: dict[tuple[Any, ...], list[int]] = {}
-    for row in results.select([*names, "rows_that_end_different"]).to_pylist():
-        runs.setdefault(tuple(row[name] for name in names), []).append(row["rows_that_end_different"])
-    different = {point: [each for each in found if each] for point, found in runs.items() if any(found)}
+
+def different_sentence(results: pa.Table) -> str:
+    """Return in how many runs of a sweep rows end different."""
+    rows = results.select(["rows_that_end_different", "quiet_at_the_end"]).to_pylist()
+    different = [row for row in rows if row["rows_that_end_different"]]
+    applied = ", when everything is applied" if all(row["quiet_at_the_end"] for row in rows) else ""
     if not different:
-        return "No row ends different in any run."
-    count = sum(map(len, different.values()))
-    parts = []
-    for point, found in list(different.items())[:_MOST_PLACES]:
-        least, most = min(found), max(found)
-        rows = f"{least:,} {'row' if most == 1 else 'rows'}" if least == most else f"{least:,} to {most:,} rows"
-        often = f", {len(found):,} of {len(runs[point]):,} runs" if len(runs[point]) > 1 else ""
-        parts.append(f"{_point(grid, point)} ({rows}{often})")
-    if len(different) > _MOST_PLACES:
-        parts.append(f"{len(different) - _MOST_PLACES:,} more points")
-    rows = f", of tables that have {at_first:,} rows at first" if at_first else ""
-    return f"Rows end different in {count:,} of {results.num_rows:,} runs{rows}: {'; '.join(parts)}."
+        return f"No row ends different in any simulation{applied}."
+    return f"Rows end different in {len(different):,} of {len(rows):,} simulations{applied}."
 
 
-def _point(grid: Grid, point: Sequence[Any]) -> str:
-    if grid.over is None:
-        return axis_label(point)
-    where = f"at {grid.over} {axis_value(point[-1])}"
-    return f"{axis_label(point[:-1])} {where}" if len(point) > 1 else where
+def value_words(over: str | None, value: object) -> str:
+    """Return a value of an axis with its unit."""
+    unit = next((words for end, words in _UNITS.items() if over and over.endswith(end)), "")
+    return f"{axis_value(value)}{unit}"
+
+
+def share_words(share: float | None) -> str:
+    """Return a share in percent, with three digits."""
+    return "?" if share is None else f"{rounded(_PERCENT * share)} %"
+
+
+def rounded(number: float | None) -> str:
+    """Return a simulated number with three digits: a run with another seed has others from there on."""
+    return shown(None if number is None else float(f"{number:.3g}"))
 
 
 def border_sentence(borders: Sequence[Row]) -> str:
@@ -163,7 +171,3 @@ def _between(borders: Sequence[Row]) -> str:
 def axis_label(key: Sequence[Any]) -> str:
     """Return a point of the axes that are not the main one, as text."""
     return ", ".join(map(axis_value, key)) or "this model"
-
-
-def _share(share: float | None) -> str:
-    return "?" if share is None else f"{_PERCENT * share:.2f} %"

@@ -41,7 +41,7 @@ def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
             f"{_WORKS}: every change can be judged, but the manual does not allow the function with this type"
         )
     headings = ("function", *(f"type {each}" for each in _TYPES))
-    yield Table("Binlog types that the functions are usable with", headings, rows, note=f"{'; '.join(legend)}.")
+    yield Table("Binlog types that the functions are usable with", headings, rows, note=f"{'. '.join(legend)}.")
 
 
 def types_usable_with(function: str) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ def test_a_function_that_judges_transactions() -> None:
     """Its own counter has operations in conflict themselves; those that it rejects are the same."""
     ranges = {"Ndb_conflict_fn_epoch2_trans": (3, 5)}
     assert open_figures({"Ndb_conflict_fn_epoch2_trans": 4}, ranges) == (
-        ": under the configured functions only this counter can be another, not the conflicts, lost updates or rows: "
-        "Ndb_conflict_fn_epoch2_trans (3 to 5)"
+        ". Conflicts, lost updates and rows are the same either way; this counter of the configured functions can "
+        "differ: Ndb_conflict_fn_epoch2_trans (3 to 5)"
     )
 
 

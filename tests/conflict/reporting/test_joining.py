@@ -1,19 +1,25 @@
-"""What the results of one report say together: bytes for the best function, and what losses rest on."""
+"""What the results of one report say together: the top of the page, bytes, and what simulated losses differ in."""
 
 from typing import Any
 
 import attrs
 
 from conflict.reporting.bytes_by_type import BYTES_CHART, bytes_chart
-from conflict.reporting.cost_answer import cost_answer
+from conflict.reporting.cost_answer import cost_findings, cost_headline
 from conflict.reporting.joining import joined
-from conflict.reporting.model_words import rows_at_first, travel_times, without_function
+from conflict.reporting.model_words import against_recording, without_function
 from conflict.reporting.of_sizes import sizes_part
-from conflict.reporting.parts import Bytes, Measured, Part, Table
+from conflict.reporting.parts import Bytes, Headline, Measured, Part, Table, Topic
 
 BOUNDS = {"2": (70, 120), "3": (90, 90), "7": (200, 200), "8": (95, 130), "9": (110, 110)}
-SIZES = Bytes(Measured.MEASURED, BOUNDS, "7", 200, "as logged, the same as with type 7", "the log", rows=10)
-OF = "These are bytes of row events before compression: of the log."
+SIZES = Bytes(Measured.MEASURED, BOUNDS, "type 7", 200, "the log", rows=10)
+ALL = "Bytes are those of row events before compression."
+
+
+def least(functions: list[str], sizes: Bytes) -> str:
+    """Return what the top of a page says of bytes."""
+    (sentence,) = cost_headline(functions, sizes).sentences
+    return sentence
 
 
 def sized(**others: Any) -> dict[str, Any]:
@@ -30,85 +36,122 @@ def part(title: str, **others: Any) -> Part:
 
 def test_the_cost_is_that_of_the_best_function() -> None:
     """Types 2 and 3 are smaller, and NDB$EPOCH cannot have them; which of 8 and 9 is smaller depends on statements."""
-    assert list(cost_answer(["NDB$EPOCH() @A"], SIZES)) == [
-        (
-            "NDB$EPOCH() @A, which loses least, can be used with binlog type 7, 8 or 9. Which of them takes least is "
-            "not certain: type 9: 110 bytes (-45.0 %, 11.0 for each row change); "
-            "type 8: 95 to 130 bytes (-52.5 to -35.0 %, 9.5 to 13.0 for each row change)."
-        ),
-        (
-            "Row events take 200 bytes (20.0 for each row change) as logged, the same as with type 7. "
-            "% is against these."
-        ),
-        f"{OF} A range means: the log does not show which columns statements set.",
+    assert least(["NDB$EPOCH() @A"], SIZES) == (
+        "With NDB$EPOCH() @A, binlog type 9 takes 110 bytes of row events (-45.0 % against type 7), in the log."
+    )
+    assert list(cost_findings(["NDB$EPOCH() @A"], attrs.evolve(SIZES, users=7, also=["So."]))) == [
+        "Type 8 takes 95 to 130 bytes, perhaps less than type 9.",
+        "A range: the log does not show whether statements also set columns to the values that they had.",
+        "The log has 10 row changes of 20.0 bytes on average.",
+        "Of these, users made 7; appliers logged the other 3, which they had applied, refreshed or reflected.",
+        ALL,
+        "So.",
     ]
 
 
 def test_the_cost_where_no_function_is_best() -> None:
     """All types count that some function can have; a comparison with one type says that no other was measured."""
     some = {"2": (70, 70), "3": (90, 90), "7": (200, 200)}
-    first, *_ = cost_answer([], attrs.evolve(SIZES, bounds=some, rows=0))
-    assert first == (
-        "Least of the binlog types takes type 3, for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS: 90 bytes (-55.0 %)."
+    assert least([], attrs.evolve(SIZES, bounds=some)) == (
+        "Of the binlog types, 3 (for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS) takes least, 90 bytes of row events "
+        "(-55.0 % against type 7), in the log."
     )
-    first, *_ = cost_answer(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"3": (90, 90), "9": (110, 110)}), least=False)
-    assert first.startswith("NDB$MAX(x) can be used with none of the binlog types here. Least of the binlog types")
-    first, base, last = cost_answer(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"7": (200, 200)}))
-    assert first == "Only binlog type 7 was tried; the command `sizes` measures all."
-    assert base == "Row events take 200 bytes (20.0 for each row change) as logged, the same as with type 7."
-    assert last == OF
+    assert list(cost_findings([], attrs.evolve(SIZES, bounds=some, rows=0, users=7))) == [ALL]
+    assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"3": (90, 90), "9": (110, 110)}, base="")) == (
+        "Of the binlog types, 3 (for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS) takes least, 90 bytes of row events, in the log."
+    )
+    assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"7": (200, 200)})) == (
+        "Only type 7 was tried: 200 bytes of row events in the log; `ndb-conflict sizes` measures all types."
+    )
+    assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"7": (200, 200), "9": (110, 110)})) == (
+        "With NDB$MAX(x), binlog type 7 takes least, 200 bytes of row events, in the log."
+    )
+
+
+def line(topic: Topic, *sentences: str) -> Headline:
+    """Return a headline."""
+    return Headline(topic, topic.name.title(), sentences)
+
+
+def test_each_topic_has_one_headline() -> None:
+    """That of recorded changes comes first; what a simulation says of the topic is a finding of it."""
+    recorded = part("compare", headlines=(line(Topic.FUNCTION, "f."),), best=("f",))
+    lines = (line(Topic.FUNCTION, "g.", "One seed."), line(Topic.LIMIT, "10 ms."))
+    simulated = part("sweep", headlines=lines, best=("g",), basis=("Links are shorter.",), recorded=False)
+    sweep, compare = joined([simulated, recorded])
+    assert (compare.headlines, compare.answer) == (recorded.headlines, ("It is.",))
+    assert sweep.headlines == lines[1:]
+    assert sweep.answer == ("g.", "One seed.", "It is.", "Links are shorter.")
+    (alone,) = joined([simulated])
+    assert (alone.headlines, alone.answer) == (lines, ("It is.",)), "there is no recording to differ from"
 
 
 def test_bytes_are_told_once() -> None:
     """Where they are measured, for the function that loses least on recorded changes; else where they are compared."""
-    chart = next(bytes_chart({"7": 200, "9": 110}))
+    chart = next(bytes_chart({"7": 200, "9": 110}, "the log"))
     measured = part("sizes", bytes=SIZES, charts=(chart,))
-    of_compare = attrs.evolve(SIZES, source=Measured.COMPARED)
-    compared = part("compare", best=("NDB$EPOCH()",), bytes=of_compare, charts=(chart,), basis="are recorded")
-    simulated = part(
-        "sweep",
-        best=("NDB$MAX(x)",),
-        bytes=attrs.evolve(SIZES, source=Measured.SIMULATED),
-        charts=(chart,),
-        basis="are simulated",
-        recorded=False,
-    )
+    of_compare = Bytes(Measured.COMPARED, BOUNDS, "type 7", 200, "the recorded log", users=7, also=("It sends 1.",))
+    compared = part("compare", best=("NDB$EPOCH()",), bytes=of_compare, charts=(chart,))
+    of_sweep = attrs.evolve(SIZES, source=Measured.SIMULATED)
+    simulated = part("sweep", best=("NDB$MAX(x)",), bytes=of_sweep, charts=(chart,), recorded=False)
     sweep, compare, sizes = joined([simulated, compared, measured])
-    assert sweep.answer == (
-        "It is.",
-        "Why these losses are not those of “compare”: these are simulated; those are recorded.",
-    )
     assert [each.name for each in sweep.charts] == [BYTES_CHART], "the bytes of a simulation are others"
-    assert (compare.answer, compare.charts) == (("It is.",), ())
-    assert sizes.answer[1].startswith("NDB$EPOCH(), which loses least, ")
-    sweep, compare = joined([simulated, compared])
-    assert compare.answer[1].startswith("NDB$EPOCH(), which loses least, ")
-    (sweep,) = joined([simulated])
-    assert sweep.answer[1].startswith("NDB$MAX(x), which loses least, ")
+    assert (compare.answer, compare.charts, compare.headlines) == (("It is.",), (), ())
+    (top,) = sizes.headlines[0].sentences
+    assert top.startswith("With NDB$EPOCH(), binlog type 9 takes 110 bytes")
+    assert top.endswith(", in the recorded log."), "it has as many bytes as the measured one"
+    assert "Of these, users made 7; appliers logged the other 3, " in " ".join(sizes.answer)
+    assert sizes.answer[-1] == "It sends 1."
+    other = part("sizes", bytes=attrs.evolve(SIZES, base_bytes=300))
+    assert joined([compared, other])[1].headlines[0].sentences[0].endswith(", in the log.")
+    assert joined([simulated, compared])[1].headlines[0].sentences[0].startswith("With NDB$EPOCH(), binlog type 9")
+    assert joined([simulated])[0].headlines[0].sentences[0].startswith("With NDB$MAX(x), binlog type 7")
 
 
 def test_whose_bytes_are_measured() -> None:
-    """Of one cluster or of several, if the document says it; with what compression would leave."""
+    """Of one cluster or of several, if the document says it."""
+    logs = {(1, 2, 2): "the log of servers 1 and 2", (1,): "the log of server 1 alone", (): "the measured log"}
+    for servers, words in logs.items():
+        found = sizes_part(sized(server_ids=servers), "a file")
+        assert found.bytes is not None
+        assert found.bytes.of == words
+        assert words in found.asked["question"]
+
+
+def test_what_compression_would_leave() -> None:
+    """By the variable of NDB's binlog, where each transaction is an epoch; by the other one in a log without epochs."""
     compression = {"transactions": 2, "plain": 400, "compressed": 100}
-    (found,) = joined([sizes_part(sized(server_ids=[1, 2, 2], compression=compression), "a file")])
-    assert "of 5 row changes in 3 binlog files of servers 1 and 2. A range" in found.answer[2]
-    assert found.answer[3].startswith(
-        "Compressed with binlog_transaction_compression, 2 transactions of 400 bytes would take 100 (25.0 %), "
+    (found,) = joined([sizes_part(sized(compression=compression), "a file")])
+    assert found.answer[-1] == (
+        "With `binlog_transaction_compression`, 2 transactions of 400 bytes would take 100 (25.0 %), as logged."
     )
-    (found,) = joined([sizes_part(sized(server_ids=[1]), "a file")])
-    assert "in 1 binlog file of server 1, so of one cluster alone." in found.answer[2]
-    (found,) = joined([sizes_part(sized(), "a file")])
-    assert "in the binlog files that were given." in found.answer[2]
+    epochs = {"mysql.ndb_apply_status": {"bytes": 9, "events": 2}}
+    (found,) = joined([sizes_part(sized(compression=compression, other_events=epochs), "a file")])
+    assert found.answer[-1] == (
+        "With `ndb_log_transaction_compression`, 2 epoch transactions of 400 bytes would take 100 (25.0 %), as logged."
+    )
 
 
-def test_what_a_model_says_of_its_binlogs() -> None:
-    """The median travel time of each cluster's epochs, tables without a function, and rows, if it says them all."""
+def test_how_a_simulation_differs_from_its_recording() -> None:
+    """Shorter or longer links than the median epoch had, and a function where there was none."""
     model = {
         "tables": [{"name": "t", "recordcount": 40, "function": "f"}, {"name": "u", "recordcount": 2, "function": {}}],
         "clusters": {"A": {"link": {"trace_ms": [[0, 5], [1, 4000], [2, 30]]}}, "B": {"link": {"latency_ms": 5}}},
     }
-    assert travel_times(model) == ["30 ms from A"]
+    took = "In the recording, the median epoch took 30 ms from A (longest 4,000) until it was applied."
+    assert list(against_recording(model, [1, 29], everywhere=True)) == [
+        took,
+        "The simulated latencies are shorter, which alone makes simulated losses smaller.",
+        "In the simulations u has the function too, in the recording none.",
+    ]
+    assert list(against_recording(model, [31])) == [
+        took,
+        "The simulated latencies are longer, which alone makes simulated losses greater.",
+    ]
+    assert list(against_recording(model, [1, 100])) == [took]
+    assert list(against_recording(model)) == [took, "The simulated epochs take as long."]
+    assert list(against_recording({})) == [
+        "The simulated epochs do not take as long as those of the recording, but as long as the model says."
+    ]
     assert without_function(model) == ["u"]
-    assert rows_at_first(model) == 42
-    assert rows_at_first({"tables": [{"name": "t"}]}) == 0
     assert without_function({"tables": [{"name": "t"}]}) == []

@@ -4,8 +4,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.growing_losses import growing_losses
-from conflict.reporting.sweep_answer import border_sentence, different_sentence, least_lost, least_of, without_stops
+from conflict.reporting.growing_losses import limit_sentence, search_sentence, steepest_sentence
+from conflict.reporting.sweep_answer import (
+    border_sentence,
+    different_sentence,
+    least_lost,
+    least_of,
+    seeds_sentence,
+    without_stops,
+)
 from conflict.sweeping.summary import Grid
 
 
@@ -34,73 +41,101 @@ def test_a_condition_without_a_border() -> None:
 
 
 def grid(**rows: list[float | None]) -> Grid:
-    """Return shares along the latencies 10 and 100, by function."""
-    return Grid(("function",), "latency_ms", (10, 100), {(name,): cells for name, cells in rows.items()})
+    """Return shares along the latencies 10, 100 and 1,000, or the first of them, by function."""
+    count = len(next(iter(rows.values())))
+    return Grid(("function",), "latency_ms", (10, 100, 1000)[:count], {(name,): cells for name, cells in rows.items()})
 
 
 def test_each_function_is_named_where_it_loses_least() -> None:
-    """With what the next one loses there; a function under which an applier stops is not compared."""
+    """A function under which an applier stops is not compared."""
     lost = grid(f=[0.03, 0.04], g=[0.02, 0.05], h=[0.0, 0.0])
-    assert least_lost(lost, {("h",)}) == (
-        "Of the changes of users, g loses least at 1 of 2 values of latency_ms (2.00 % at 10 against 3.00 % of f); "
-        "f does at 1 of 2 values of latency_ms (4.00 % at 100 against 5.00 % of g)."
+    assert (
+        least_lost(lost, {("h",)})
+        == "g loses least of the 2 that were simulated, at latency_ms 10; f at latency_ms 100."
     )
     assert least_of(lost, {("h",)}) == ("g",)
     assert list(without_stops(lost, {("h",)}).rows) == [("f",), ("g",)]
+    assert least_lost(lost, set()) == "h loses least of the 3 that were simulated, at every latency_ms."
     alone = Grid((), "latency_ms", (10, 100), {(): [0.01, 0.02]})
     assert least_lost(alone, set()) == ""
     nowhere = Grid(("function",), None, (None,), {("f",): [0.3], ("g",): [0.2]})
-    assert least_lost(nowhere, set()) == "g loses least: 20.00 % of the changes of users; f 30.00 %."
+    assert least_lost(nowhere, set()) == "g loses least of the 2 that were simulated, 20 % of the changes of users."
 
 
-LATENCY = "latency_ms 10 and 100 (one way, on each of both links, in milliseconds)"
-OWN = "that limit is the default; for 5 %, sweep with --find 'lost_share < 0.05' --over latency_ms."
-
-
-def test_losses_along_an_axis() -> None:
-    """What each function loses, which overtakes which, and the limit, which is the default."""
-    assert list(growing_losses(grid(f=[0.03, 0.04], g=[0.02, 0.05]))) == [
-        f"Lost at {LATENCY}: f 3.00, 4.00 %; g 2.00, 5.00 %.",
-        "Their order changes along latency_ms: g loses less than f at 10, and more at 100.",
-        f"Every value of latency_ms that was tried loses more than 1 %; {OWN}",
-    ]
-
-
-def test_a_limit_that_was_asked_for_takes_the_place_of_the_default() -> None:
-    """Functions that never overtake each other, also if they lose as much at some value, are not told."""
-    assert list(growing_losses(grid(f=[0.0, 0.02], g=[0.0, 0.03]), limited=True)) == [
-        f"Lost at {LATENCY}: f 0.00, 2.00 %; g 0.00, 3.00 %."
-    ]
-
-
-def test_where_a_limit_is_passed() -> None:
-    """Nowhere, or by each function."""
-    assert list(growing_losses(grid(f=[0.0, 0.0])))[-1] == (
-        f"No value of latency_ms that was tried loses more than 1 %; {OWN}"
-    )
-    assert list(growing_losses(grid(f=[0.0, 0.02], g=[0.02, 0.0], h=[0.0, 0.0], i=[0.2, 0.2])))[-1] == (
-        "More than 1 % of the changes are lost, along latency_ms: "
-        f"f from 100 on; g first at 10; h nowhere; i at every value; {OWN}"
+def test_the_limit_where_every_value_loses_more() -> None:
+    """The least share that remains, with three digits, and the number of seeds."""
+    assert limit_sentence(grid(f=[0.11557, 0.1457, 0.2479], g=[0.2, 0.3, 0.4]), ("f",), 1) == (
+        "In simulations with 1 seed, no latency_ms that was tried keeps losses within 1 %, the default limit: "
+        "f loses least, 11.6 % at 10 ms."
     )
 
 
-def test_long_axes_and_many_functions_are_told_in_part() -> None:
-    """Four values from end to end, six functions, and how many there are besides."""
-    rows = {(f"f{number}",): [number / 100 + place / 1000 for place in range(10)] for number in range(8)}
-    first, *_ = growing_losses(Grid(("function",), "x", tuple(range(10)), rows))
-    assert first.startswith("Lost at x 0, 3, 6 and 9: f0 0.00, 0.30, 0.60, 0.90 %; f1 1.00, ")
-    assert first.endswith("; 2 more are below.")
+def test_the_limit_where_no_value_loses_more() -> None:
+    """The greatest share of all."""
+    assert limit_sentence(grid(f=[0.0, 0.002], g=[0.0, 0.0035]), ("f",), 3) == (
+        "In simulations with 3 seeds, no latency_ms that was tried loses more than 1 %: g loses most, 0.35 % at 100 ms."
+    )
 
 
-def test_the_points_where_rows_differ_are_named() -> None:
-    """With how many rows, and in how many of their runs."""
-    functions, latencies = ["f", "f", "g", "g"], [10, 100, 100, 100]
-    results = pa.table({"function": functions, "latency_ms": latencies, "rows_that_end_different": [0, 1, 4, 2]})
-    assert different_sentence(results, grid()) == (
-        "Rows end different in 3 of 4 runs: f at latency_ms 100 (1 row); "
-        "g at latency_ms 100 (2 to 4 rows, 2 of 2 runs)."
+def test_the_limit_lies_between_two_values() -> None:
+    """Of the function that loses least: the last value that keeps it, and what the next one loses; or all above."""
+    begin = "In simulations with 2 seeds, f loses "
+    assert limit_sentence(grid(f=[0.002, 0.01, 0.025], g=[0.1, 0.1, 0.1]), ("f",), 2) == (
+        f"{begin}at most 1 % up to latency_ms 100, and 2.5 % at 1,000."
     )
-    assert different_sentence(results.slice(0, 1), grid()) == "No row ends different in any run."
-    assert different_sentence(results.slice(0, 2), grid(), 120) == (
-        "Rows end different in 1 of 2 runs, of tables that have 120 rows at first: f at latency_ms 100 (1 row)."
+    assert limit_sentence(grid(f=[0.02, 0.0, 0.02]), ("f",), 2) == f"{begin}more than 1 % at 10 ms, 1,000 ms."
+    assert limit_sentence(grid(f=[0.0, 0.0], g=[0.1, 0.1]), ("f",), 2) == (
+        f"{begin}at most 1 % at every latency_ms that was tried."
     )
+
+
+def test_the_step_at_which_losses_grow_most() -> None:
+    """With the stale times at both of its ends, where they are known; no sentence if nothing grows."""
+    lost = grid(f=[0.1156, 0.1457, 0.2479])
+    assert steepest_sentence(lost, grid(f=[192.47, 603.18, 5485.94]), ("f",)) == (
+        "The losses of f grow most from 14.6 % at 100 ms to 24.8 % at 1,000 ms, "
+        "with stale times (99th percentile) of 603 and 5,490 ms."
+    )
+    assert steepest_sentence(lost, grid(g=[1.0, 2.0, 3.0]), ("f",)) == (
+        "The losses of f grow most from 14.6 % at 100 ms to 24.8 % at 1,000 ms."
+    )
+    assert steepest_sentence(grid(f=[0.3, 0.2, 0.2]), lost, ("f",)) == ""
+
+
+def test_a_search_is_proposed_with_a_limit_that_the_grid_passes() -> None:
+    """Between the least and the greatest share, with as few digits as that takes; none where all shares are equal."""
+    assert next(search_sentence(grid(f=[0.1156, 0.1457, 0.2479]), ("f",))) == (
+        "To find where f loses 18 %, give `ndb-conflict sweep` the options `--find 'lost_share < 0.18'` and "
+        "`--over latency_ms`."
+    )
+    assert "`--find 'lost_share < 0.012'`" in next(search_sentence(grid(f=[0.0111, 0.0129]), ("f",)))
+    assert list(search_sentence(grid(f=[0.02, 0.02]), ("f",))) == []
+
+
+def swept(lost: list[float], different: list[int]) -> pa.Table:
+    """Return rows of a sweep of one function; every two are of one latency."""
+    rows = len(lost)
+    axes = {"function": ["f"] * rows, "latency_ms": [10 + place // 2 for place in range(rows)]}
+    return pa.table({**axes, "quiet_at_the_end": [1] * rows, "lost_share": lost, "rows_that_end_different": different})
+
+
+def test_what_seeds_can_tell() -> None:
+    """The greatest difference between the seeds of one point; with one seed there is none to see."""
+    results = swept([0.1, 0.112, 0.3, 0.305], [0, 0, 0, 0])
+    assert seeds_sentence(results, ["function", "latency_ms"], 2) == (
+        "Figures are medians of 2 seeds, which differ by up to 1.2 % of the changes."
+    )
+    assert seeds_sentence(results, ["function", "latency_ms"], 1) == (
+        "With 1 seed, differences that are smaller than those between seeds cannot be told from chance."
+    )
+
+
+def test_simulations_after_which_rows_differ_are_counted() -> None:
+    """When everything is applied, if that is so of all."""
+    results = swept([0.1] * 3, [0, 2, 1])
+    assert different_sentence(results) == "Rows end different in 2 of 3 simulations, when everything is applied."
+    assert different_sentence(results.slice(0, 1)) == (
+        "No row ends different in any simulation, when everything is applied."
+    )
+    busy = results.set_column(2, "quiet_at_the_end", pa.array([1, 0, 1]))
+    assert different_sentence(busy) == "Rows end different in 2 of 3 simulations."

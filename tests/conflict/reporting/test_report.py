@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ import pyarrow as pa
 import pytest
 
 from conflict.cli.exit_codes import ExitCode
+from conflict.reporting.joining import joined
 from conflict.reporting.of_compare import compare_part
 from conflict.reporting.of_resolve import resolve_part
 from conflict.reporting.page import page_of
-from conflict.reporting.parts import Chart, Form, Part, Table, shown
+from conflict.reporting.parts import Chart, Form, Part, Table, Topic, shown
+from conflict.reporting.reading import part_of
 from conflict.result import read_result
 from tests.conflict.cli.commands import invoke
 from tests.conflict.reporting.pages import Page
 
+NOTHING = Part("nothing", "a file", {}, (), (), Table("t", (), []), (), (), {})
 EVIL = "<script>alert('$x$')</script>\x1b[2J"
 
 
@@ -44,16 +48,17 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "Rows that end different: 1 in cft.plain, which has no conflict function.",
         "The most frequent cause, of 18, is “row in conflict”;",
         "The binlogs show 81 row changes by appliers; all agree with this result.",
-        "Of the conflict functions, NDB$EPOCH() @A, as configured, loses least: 34 of 90 changes",
-        "OVERWRITE, which is no conflict function of NDB, would lose 29 of 90 changes (32.2 %)",
-        "A change took ",
-        " rows ends different on the two clusters: 1 of cft.plain, which has no conflict function.",
-        "NDB$EPOCH() @A, which loses least, can be used with binlog type 6, 7, 8 or 9. Which of them takes least is ",
-        "These are bytes of row events before compression: of ",
-        " in 1 binlog file of server 1, so of one cluster alone.",
-        "Every value of latency_ms that was tried loses more than 1 %; that limit is the default; for 5 %, sweep with ",
-        "Why these losses are not those of “Conflict functions compared”: these are simulated",
-        "What the words mean @A Behind a function: A is the primary",
+        "NDB$EPOCH() @A, as configured, loses least of the 2 conflict functions compared, 34 of 90 changes (37.8 %), ",
+        "OVERWRITE, which is no conflict function of NDB, would lose 29 (32.2 %).",
+        "It took ",
+        "rows ends different: 1 in cft.plain (no function).",
+        "Binlogs end in the middle of a run:",
+        "With NDB$EPOCH() @A, binlog type 8 takes ",
+        ", in the log of server 1 alone.",
+        "In simulations with 2 seeds, no latency_ms that was tried keeps losses within 1 %, the default limit: ",
+        "Figures are medians of 2 seeds, which differ by up to ",
+        "The simulated epochs do not take as long as those of the recording, but as long as the model says.",
+        "What the words mean @A Behind a function: cluster A is the primary",
         "conflict function NDB$EPOCH() binlog type 7 latency of links from A 50 ms rate 200 transactions per second",
         "8: 2 with different seeds, of which the figures are the medians, for each combination",
         "Under NDB$EPOCH() and binlog type 7, the clusters can end different: the shortest schedule has 1 step.",
@@ -61,6 +66,18 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "deletes row 1",
     ):
         assert text in page.text
+
+
+def test_the_top_is_short(results: dict[str, Path]) -> None:
+    """Five sentences at most, in the order function, limit, bytes; no sentence of a result has more than 30 words."""
+    parts = joined([part_of(each) for each in results.values()])
+    lines = [line for part in parts for line in part.headlines]
+    assert sorted(line.topic for line in lines) == list(Topic)
+    assert sum(len(line.sentences) for line in lines) <= 5
+    texts = [text for line in lines for text in line.sentences] + [text for part in parts for text in part.answer]
+    assert [each for text in texts for each in re.split("[.] (?=[A-Z])", text) if len(each.split()) > 30] == []
+    page = page_of("t", parts)
+    assert page.index("<dt>Function<") < page.index("<dt>Latency<") < page.index("<dt>Bytes<") < page.index("<section")
 
 
 def test_no_request_leaves_the_page(report: Path) -> None:
@@ -133,6 +150,28 @@ def test_names_from_data_are_only_text(results: dict[str, Path]) -> None:
     assert "cft.<script>" in page.text
 
 
+def test_a_figure_of_one_number_is_a_sentence() -> None:
+    """Where it is, and that all else is 0; two numbers are drawn."""
+    data = pa.table({"latency_ms": [10, 1000], "f": [0, 0], "g": [0.0, 2.0]})
+    lines = Chart("l", "Rows", Form.LINES, data, "rows", "latency_ms")
+    assert lines.in_words == "g, latency_ms 1,000: 2; 0 everywhere else."
+    bar = Chart("b", "Rows", Form.STACKED, pa.table({"table": ["t"], "rows": [3]}), "rows")
+    assert bar.in_words == "t: 3."
+    assert attrs.evolve(bar, data=pa.table({"table": ["t", "u"], "rows": [0, None]})).in_words == "0 everywhere."
+    assert attrs.evolve(bar, data=pa.table({"table": ["t", "u"], "rows": [3, 1]})).in_words == ""
+    page = Page(page_of("t", [attrs.evolve(NOTHING, charts=(lines, bar))]))
+    assert "figure" not in page.elements
+    assert "Rows g, latency_ms 1,000: 2; 0 everywhere else. Rows t: 3." in page.text
+
+
+def test_no_line_ends_inside_of_code_or_before_a_unit() -> None:
+    """Code in a sentence is an element that does not wrap, and what it holds is text."""
+    part = attrs.evolve(NOTHING, answer=("Give `--find 'a < 1'` and `<b>`: 5 %.",))
+    page = page_of("t", [part])
+    assert "<li>Give <code>--find &#x27;a &lt; 1&#x27;</code> and <code>&lt;b&gt;</code>: 5\u00a0%.</li>" in page
+    assert "code { white-space: nowrap; }" in page
+
+
 def pair(function: str, binlog_type: str, lost: tuple[int, int, int], **others: object) -> dict[str, Any]:
     """Return a pair as `compare` writes it: lost updates, of these rejected, of these overwritten."""
     zeros = dict.fromkeys(
@@ -166,16 +205,24 @@ def test_the_answer_of_a_comparison() -> None:
         ],
     }
     part = compare_part(document, "a file")
+    assert list(part.headlines[0].sentences) == [
+        (
+            "NDB$MAX(x) loses least of the 2 functions compared, 4 of 200 changes (2.0 %), but judges single rows, and "
+            "can keep half of a transaction."
+        ),
+        "NDB$EPOCH() @A, as configured, loses 10 (5.0 %) and leaves 1 row different, not 3.",
+    ]
     assert list(part.answer) == [
-        "NDB$MAX(x) loses least: 4 of 200 changes (2.0 %): all rejected. 3 rows end different on the two clusters.",
-        "NDB$EPOCH() @A, as configured, loses 10 (5.0 %) but leaves the fewest rows different: 1 row.",
+        "With NDB$MAX(x) 3 rows end different.",
+        "With NDB$EPOCH() @A 1 row ends different.",
+        "Binlogs end in the middle of a run: rows of which a change was still under way also count as different.",
     ]
     assert part.best == ("NDB$MAX(x)",)
     assert part.bytes is not None
     assert part.bytes.bounds == {"7": (1000, 1000), "9": (500, 600)}
     assert part.warnings == ("The binlogs contradict the functions.",)
     assert [list(row) for row in part.matrix.rows] == [
-        ["NDB$EPOCH() @A", None, "10 / 1", None],
+        ["NDB$EPOCH() @A", None, "10 / 1, as configured", None],
         ["NDB$MAX(x)", "not tried", "4 / 3", "4 / 3"],
         ["NDB$OLD(x)", None, "stops", None],
     ]
@@ -186,7 +233,7 @@ def test_the_answer_of_a_comparison() -> None:
         "rejected": [8, 4],
         "overwritten and not rejected": [2, 0],
     }
-    assert lost.note.startswith("A function without a type: all types that were tried give the same.")
+    assert lost.note.startswith("Where no type is named, type 7 and type 9 give the same.")
     assert [row[1] for row in part.tables[0].rows] == ["7", "7, 9", "7"]
     assert list(part.tables[0].rows[2][2:]) == [None] * 7, "what a stopped applier did not reach is no figure"
 
