@@ -171,7 +171,7 @@ def _print_compression(console: Console, report: SizeReport) -> None:
     found = report.compression
     if found is not None:
         console.print(
-            f"binlog_transaction_compression would leave {found.ratio:.1%} of the transactions: {found.compressed:,} "
+            f"Transaction compression would leave {found.ratio:.1%} of the transactions: {found.compressed:,} "
             f"of {found.plain:,} bytes, measured with zstd on {found.transactions:,} transactions of this log.",
             soft_wrap=True,
         )
