@@ -19,18 +19,19 @@ _OURS = "NDB$"  # begins the names of conflict functions; policies of other prod
 _MOST_TABLES = 5
 
 
-def compare_headline(changes: int, tried: Sequence[Pair]) -> Headline:
+def compare_headline(changes: int, tried: Sequence[Pair], without_function: Sequence[str] = ()) -> Headline:
     """
     Return which function loses least, what it judges, and what the configured one loses.
 
     Args:
         changes: Of users, that were decided.
         tried: The pairs of a function and a binlog type that have figures.
+        without_function: Tables that the functions are not tried on.
     """
-    return Headline(Topic.FUNCTION, "Function", tuple(_function_sentences(changes, tried)))
+    return Headline(Topic.FUNCTION, "Function", tuple(_function_sentences(changes, tried, without_function)))
 
 
-def _function_sentences(changes: int, tried: Sequence[Pair]) -> Iterator[str]:
+def _function_sentences(changes: int, tried: Sequence[Pair], without_function: Sequence[str]) -> Iterator[str]:
     whole = _whole(tried)
     if not whole:
         yield "No pair of a function and a binlog type can be used: each stops an applier or could not be tried."
@@ -45,10 +46,11 @@ def _function_sentences(changes: int, tried: Sequence[Pair]) -> Iterator[str]:
         f"{lost}{_judging(equal)}."
     )
     if used is not None and used["function"] not in equal and not used["stops"]:
-        than = f", not {best['differing_rows']:,}" if best["differing_rows"] != used["differing_rows"] else ""
+        tables = " in tables with a function" if without_function else ""
+        mine, its = (_rows(_judged(pair, without_function)) for pair in (used, best))
         yield (
             f"{used['function']}, as configured, loses {used['lost_updates']:,}{_share(used, changes)} and leaves "
-            f"{_rows(used['differing_rows'])} different{than}."
+            f"{mine}{tables} different; {best['function']} leaves {its}."
         )
 
 
@@ -143,6 +145,12 @@ def _differing(pair: Pair, without_function: Sequence[str]) -> str:
     more = f", others in {len(different) - _MOST_TABLES:,} more" if len(different) > _MOST_TABLES else ""
     where = f": {', '.join(tables)}{more}" if tables else ""
     return f"With {pair['function']} {rows} {'ends' if count == 1 else 'end'} different{where}."
+
+
+def _judged(pair: Pair, without_function: Sequence[str]) -> int:
+    """Return how many rows end different in tables that the functions are tried on."""
+    by_table: Mapping[str, int] = pair.get("differing_by_table", {})
+    return int(pair["differing_rows"]) - sum(by_table.get(table, 0) for table in without_function)
 
 
 def _rows(count: int) -> str:

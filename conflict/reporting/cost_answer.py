@@ -72,7 +72,7 @@ def _least(functions: Sequence[str], sizes: Bytes) -> str:
             "`ndb-conflict sizes` measures all types."
         )
     whose = (
-        f"With {listed(functions)}, binlog type {small}"
+        f"Binlog type {small}, which {listed(functions)} can use,"
         if usable
         else f"Of the binlog types, {small} (for {usable_with(int(small))})"
     )

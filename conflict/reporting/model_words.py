@@ -50,7 +50,7 @@ def against_recording(
     document: Document, latencies: Sequence[float] = (), *, everywhere: bool = False
 ) -> Iterator[str]:
     """
-    Yield how simulations differ from the binlogs that their model was learnt from, and what that does to losses.
+    Yield how simulations differ from the binlogs that their model was learnt from.
 
     Args:
         document: The model.
@@ -70,9 +70,9 @@ def against_recording(
     if not latencies:
         yield "The simulated epochs take as long."
     elif max(latencies) < min(medians):
-        yield "The simulated latencies are shorter, which alone makes simulated losses smaller."
+        yield "The simulated latencies are shorter."
     elif min(latencies) > max(medians):
-        yield "The simulated latencies are longer, which alone makes simulated losses greater."
+        yield "The simulated latencies are longer."
     without = without_function(document) if everywhere else []
     if without:
         yield f"In the simulations {listed(without)} has the function too, in the recording none."

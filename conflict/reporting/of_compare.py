@@ -46,7 +46,7 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         {name: each for name, each in document.items() if name not in _SHOWN_ELSEWHERE},
         best_functions(tried),
         _bytes(whole, changes),
-        (compare_headline(changes, tried),),
+        (compare_headline(changes, tried, without),),
     )
 
 
@@ -72,7 +72,7 @@ def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:
         return None
     used = next((pair for pair in whole if pair.get("used") and pair["binlog_type"] in bounds), None)
     base, base_bytes = (format_name(used["binlog_type"]), used["least_bytes"]) if used else ("", 0)
-    of = f"the recorded log as {used['function'] if used else 'the configured function'} left it"
+    of = f"the recorded log, as {used['function'] if used else 'the configured function'} left it"
     return Bytes(Measured.COMPARED, bounds, base, base_bytes, of, users=changes, also=tuple(sent_back(whole)))
 
 

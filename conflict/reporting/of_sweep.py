@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from conflict.grid.folder import Folder
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.growing_losses import limit_sentence, search_sentence, steepest_sentence
+from conflict.reporting.growing_losses import losses_sentence, search_sentence, stale_sentence
 from conflict.reporting.model_words import against_recording, model_types, model_words, without_function
 from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
 from conflict.reporting.sweep_answer import (
@@ -145,14 +145,14 @@ def _headlines(sweep: _Sweep) -> Iterator[Headline]:
     lost, stopping, seeds = sweep.grid("lost_share"), sweep.stopping, len(sweep.document["seeds"])
     least = least_lost(lost, stopping)
     if least:
-        told = (least, seeds_sentence(sweep.results, sweep.axes, seeds))
-        yield Headline(Topic.FUNCTION, "Function" if lost.axes == ("function",) else "Least lost", told)
+        sentences = (least, seeds_sentence(sweep.results, sweep.axes, seeds))
+        yield Headline(Topic.FUNCTION, "Function" if lost.axes == ("function",) else "Least lost", sentences)
     if lost.over is not None:
         going, best = without_stops(lost, stopping), sweep.best
-        limit = border_sentence(sweep.borders) if sweep.borders else limit_sentence(going, best, seeds)
-        growing = steepest_sentence(going, sweep.grid("stale_ms_p99"), best)
+        border = border_sentence(sweep.borders) if sweep.borders else ""
+        told = (border, losses_sentence(going, best, seeds), stale_sentence(going, sweep.grid("stale_ms_p99"), best))
         label = "Latency" if lost.over == "latency_ms" else "Limit"
-        yield Headline(Topic.LIMIT, label, tuple(each for each in (limit, growing) if each))
+        yield Headline(Topic.LIMIT, label, tuple(each for each in told if each))
 
 
 def _answer(sweep: _Sweep) -> Iterator[str]:

@@ -138,12 +138,12 @@ def rounded(number: float | None) -> str:
 
 
 def border_sentence(borders: Sequence[Row]) -> str:
-    """Return up to where a condition holds, for each function."""
-    what, over = borders[0]["condition"], borders[0]["over"]
+    """Return up to where a condition holds for every seed, for each function."""
+    what, over = _condition_words(borders[0]["condition"]), borders[0]["over"]
     if all(each["fails"] is None for each in borders):
-        return f"{what} holds at all {over} that were tried."
+        return f"{what} at all {over} that were tried."
     if all(each["holds"] is None for each in borders):
-        return f"{what} holds at no {over} that was tried."
+        return f"{what} at no {over} that was tried."
     found: dict[str, list[Row]] = {}
     for each in borders:
         found.setdefault(str(each.get("function", "")), []).append(each)
@@ -151,7 +151,15 @@ def border_sentence(borders: Sequence[Row]) -> str:
     for name, own in found.items():
         alike.setdefault(_between(own), []).append(name)
     parts = [f"{words}{f' with {listed(names)}' if any(names) else ''}" for words, names in alike.items()]
-    return f"{what} holds {'; '.join(parts)}."
+    return f"{what} {'; '.join(parts)}."
+
+
+def _condition_words(condition: str) -> str:
+    """Return a condition as the beginning of a sentence."""
+    figure, _, limit = condition.partition(" < ")
+    if figure == "lost_share" and limit:
+        return f"Less than {share_words(float(limit))} of the changes are lost"
+    return f"{condition} holds"
 
 
 def _between(borders: Sequence[Row]) -> str:
@@ -159,7 +167,7 @@ def _between(borders: Sequence[Row]) -> str:
     over = borders[0]["over"]
     crossed = [each for each in borders if each["holds"] is not None and each["fails"] is not None]
     if any(each["holds"] is None for each in borders):
-        return f"at some points at no {over}"
+        return f"at no {over}" if all(each["holds"] is None for each in borders) else f"at some points at no {over}"
     if not crossed:
         return f"at all {over}"
     below = [each["holds"] for each in crossed if each["holds"] < each["fails"]]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.growing_losses import limit_sentence, search_sentence, steepest_sentence
+from conflict.reporting.growing_losses import losses_sentence, search_sentence, stale_sentence
 from conflict.reporting.sweep_answer import (
     border_sentence,
     different_sentence,
@@ -25,12 +25,18 @@ def border(function: str, skew: int, holds: float | None, fails: float | None) -
 def test_the_worst_of_the_other_axes_counts() -> None:
     """Up to the least latency at which it holds whatever the skew; nowhere if it fails everywhere at one skew."""
     rows = [border("f", 0, 20, 21), border("f", 50, 12.5, 13), border("g", 0, 7, None), border("h", 0, None, 0)]
+    rows.append(border("h", 50, 7, 8))
     assert border_sentence(rows) == (
         "lost_updates == 0 holds up to latency_ms 12.5 with f; at all latency_ms with g; "
         "at some points at no latency_ms with h."
     )
     same = [border("f", 0, 30, 35), border("g", 0, 30, 35)]
     assert border_sentence(same) == "lost_updates == 0 holds up to latency_ms 30 with f and g."
+    assert border_sentence([border("f", 0, 30, 31), border("g", 0, None, 0)]) == (
+        "lost_updates == 0 holds up to latency_ms 30 with f; at no latency_ms with g."
+    )
+    share = {**border("f", 0, 30, 31), "condition": "lost_share < 0.15"}
+    assert border_sentence([share]) == "Less than 15 % of the changes are lost up to latency_ms 30 with f."
     assert border_sentence([border("f", 0, 30, 29)]) == "lost_updates == 0 holds from latency_ms 30 with f."
 
 
@@ -62,51 +68,32 @@ def test_each_function_is_named_where_it_loses_least() -> None:
     assert least_lost(nowhere, set()) == "g loses least of the 2 that were simulated, 20 % of the changes of users."
 
 
-def test_the_limit_where_every_value_loses_more() -> None:
-    """The least share that remains, with three digits, and the number of seeds."""
-    assert limit_sentence(grid(f=[0.11557, 0.1457, 0.2479], g=[0.2, 0.3, 0.4]), ("f",), 1) == (
-        "In simulations with 1 seed, no latency_ms that was tried keeps losses within 1 %, the default limit: "
-        "f loses least, 11.6 % at 10 ms."
+def test_what_is_lost_at_each_value() -> None:
+    """With three digits, and how long rows are stale there, where that is known."""
+    lost = grid(f=[0.11557, 0.1457, 0.2479], g=[0.2, 0.3, 0.4])
+    assert losses_sentence(lost, ("f",), 1) == (
+        "In simulations with 1 seed, f loses 11.6 % at 10 ms, 14.6 % at 100 ms and 24.8 % at 1,000 ms."
     )
+    assert stale_sentence(lost, grid(f=[192.47, 603.18, 5485.94]), ("f",)) == (
+        "Rows are then stale for up to 192, 603 and 5,490 ms (99th percentile)."
+    )
+    assert stale_sentence(lost, grid(g=[1.0, 2.0, 3.0]), ("f",)) == ""
 
 
-def test_the_limit_where_no_value_loses_more() -> None:
-    """The greatest share of all."""
-    assert limit_sentence(grid(f=[0.0, 0.002], g=[0.0, 0.0035]), ("f",), 3) == (
-        "In simulations with 3 seeds, no latency_ms that was tried loses more than 1 %: g loses most, 0.35 % at 100 ms."
+def test_four_values_of_many_are_told() -> None:
+    """Both ends of those that are known, and two between."""
+    values = tuple(range(10, 90, 10))
+    lost = Grid(("function",), "latency_ms", values, {("f",): [None, *(value / 1000 for value in values[1:])]})
+    assert losses_sentence(lost, ("f",), 2) == (
+        "In simulations with 2 seeds, f loses 2 % at 20 ms, 4 % at 40 ms, 6 % at 60 ms and 8 % at 80 ms."
     )
-
-
-def test_the_limit_lies_between_two_values() -> None:
-    """Of the function that loses least: the last value that keeps it, and what the next one loses; or all above."""
-    begin = "In simulations with 2 seeds, f loses "
-    assert limit_sentence(grid(f=[0.002, 0.01, 0.025], g=[0.1, 0.1, 0.1]), ("f",), 2) == (
-        f"{begin}at most 1 % up to latency_ms 100, and 2.5 % at 1,000."
-    )
-    assert limit_sentence(grid(f=[0.02, 0.0, 0.02]), ("f",), 2) == f"{begin}more than 1 % at 10 ms, 1,000 ms."
-    assert limit_sentence(grid(f=[0.0, 0.0], g=[0.1, 0.1]), ("f",), 2) == (
-        f"{begin}at most 1 % at every latency_ms that was tried."
-    )
-
-
-def test_the_step_at_which_losses_grow_most() -> None:
-    """With the stale times at both of its ends, where they are known; no sentence if nothing grows."""
-    lost = grid(f=[0.1156, 0.1457, 0.2479])
-    assert steepest_sentence(lost, grid(f=[192.47, 603.18, 5485.94]), ("f",)) == (
-        "The losses of f grow most from 14.6 % at 100 ms to 24.8 % at 1,000 ms, "
-        "with stale times (99th percentile) of 603 and 5,490 ms."
-    )
-    assert steepest_sentence(lost, grid(g=[1.0, 2.0, 3.0]), ("f",)) == (
-        "The losses of f grow most from 14.6 % at 100 ms to 24.8 % at 1,000 ms."
-    )
-    assert steepest_sentence(grid(f=[0.3, 0.2, 0.2]), lost, ("f",)) == ""
 
 
 def test_a_search_is_proposed_with_a_limit_that_the_grid_passes() -> None:
     """Between the least and the greatest share, with as few digits as that takes; none where all shares are equal."""
     assert next(search_sentence(grid(f=[0.1156, 0.1457, 0.2479]), ("f",))) == (
-        "To find where f loses 18 %, give `ndb-conflict sweep` the options `--find 'lost_share < 0.18'` and "
-        "`--over latency_ms`."
+        "To find where f begins to lose 18 %, for example, give `ndb-conflict sweep` the options "
+        "`--find 'lost_share < 0.18'` and `--over latency_ms`."
     )
     assert "`--find 'lost_share < 0.012'`" in next(search_sentence(grid(f=[0.0111, 0.0129]), ("f",)))
     assert list(search_sentence(grid(f=[0.02, 0.02]), ("f",))) == []
