@@ -24,7 +24,9 @@ __all__ = ["simulate"]
 def simulate(
     model_file: Annotated[Path, typer.Argument(help="What to simulate (TOML).", exists=True, dir_okay=False)],
     seeds: Annotated[int, typer.Option(help="How many runs, each with a seed of its own.", min=1)] = 1,
-    seed: Annotated[int | None, typer.Option(help="The first seed, in place of the file's.", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The first seed, in place of the file's.", min=0, max=2**31 - 1)
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -52,7 +54,9 @@ def simulate(
     from conflict.model.runs import run_seeds
 
     check_output(json_file, [model_file], force=force)
-    binlogs = out.with_name(f"{out.name}-binlogs") if out is not None and write_binlogs is None else write_binlogs
+    # The absolute path has a name, which `.` has not.
+    beside = None if out is None else Path(f"{out.absolute() if out == Path() else out}-binlogs")
+    binlogs = write_binlogs or beside
     _check_folders(out, binlogs, model_file, force=force)
     model = load_model(model_file)
     if seed is not None:
