@@ -17,7 +17,7 @@ from conflict.errors import ConfigurationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ForceOption", "JsonOption", "check_output", "write_json", "write_parquet"]
+__all__ = ["ForceOption", "JsonOption", "check_output", "refuse_same_output", "write_json", "write_parquet"]
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
@@ -41,6 +41,26 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
     if not target.parent.is_dir():
         message = f"{target}: there is no folder {target.parent}; create it first"
         raise ConfigurationError(message)
+
+
+def refuse_same_output(*targets: Path | None) -> None:
+    """
+    Make sure, before the work, that no two outputs of a command have the same place.
+
+    Args:
+        targets: The files and folders; None for an option that was not given.
+
+    Raises:
+        ConfigurationError: One would take the place of another.
+    """
+    seen = set()
+    for target in targets:
+        if target is None:
+            continue
+        if target.resolve() in seen:
+            message = f"{target} is given for two outputs; give each a place of its own"
+            raise ConfigurationError(message)
+        seen.add(target.resolve())
 
 
 def write_json(target: Path | None, document: object) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from conflict.cli.common import PolicyOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode, exit_with
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.compatibility.deployment import Policy
 from conflict.diverging.goals import Goal, Values
 from conflict.errors import ConfigurationError
@@ -53,6 +53,7 @@ def diverge(
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [], force=force)
+    refuse_same_output(recording, json_file)
     if recording is not None and recording.exists():
         message = f"{recording} exists already; give a new folder"
         raise ConfigurationError(message)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json, write_parquet
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json, write_parquet
 from conflict.errors import ConfigurationError
 
 __all__ = ["explain"]
@@ -53,6 +53,7 @@ def explain(
     from conflict.explaining.story import events_table
 
     inputs = [run / "run.json", run / "counters.json"] if run.is_dir() else [run]
+    refuse_same_output(json_file, parquet, plot)
     for target in (json_file, parquet, plot):
         check_output(target, inputs, force=force)
     check_chart_file(plot)

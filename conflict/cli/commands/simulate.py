@@ -13,7 +13,7 @@ import typer
 
 from conflict.cli.common import console, progress_bars
 from conflict.cli.exit_codes import ExitCode, exit_with
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 
 if TYPE_CHECKING:
     from conflict.model.runs import AnyRun
@@ -54,9 +54,8 @@ def simulate(
     from conflict.model.runs import run_seeds
 
     check_output(json_file, [model_file], force=force)
-    # The absolute path has a name, which `.` has not.
-    beside = None if out is None else Path(f"{out.absolute() if out == Path() else out}-binlogs")
-    binlogs = write_binlogs or beside
+    binlogs = write_binlogs or (None if out is None else Path(f"{out}-binlogs"))
+    refuse_same_output(out, binlogs, json_file)
     _check_folders(out, binlogs, model_file, force=force)
     model = load_model(model_file)
     if seed is not None:

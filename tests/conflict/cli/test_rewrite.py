@@ -65,6 +65,17 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_schema_that_is_wrong_leaves_no_folder(tmp_path: Path) -> None:
+    """The folder is made when all that was asked is understood."""
+    schema = tmp_path / "schema.sql"
+    schema.write_text("CREATE TABLE")
+    asked = ("--binlog-type", 8, "--schema", schema, "--out", tmp_path / "out")
+    assert invoke("rewrite", BINLOG, *asked)[0] == ExitCode.REFUSED
+    asked = ("--binlog-type", "x", "--schema", SCHEMA, "--out", tmp_path / "out")
+    assert invoke("rewrite", BINLOG, *asked)[0] == ExitCode.REFUSED
+    assert list(tmp_path.iterdir()) == [schema]
+
+
 def test_a_format_is_needed(tmp_path: Path) -> None:
     """The message names both options; an unknown value is refused with the known ones."""
     code, output = invoke("rewrite", BINLOG, "--out", tmp_path)
