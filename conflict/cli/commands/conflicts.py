@@ -71,7 +71,7 @@ def _moment(text: str) -> datetime:
     """
     try:
         given = datetime.fromisoformat(text)
-    except ValueError:
+        return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+    except (ValueError, OverflowError):
         message = f"--since {text}: not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
         raise ConfigurationError(message) from None
-    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
