@@ -63,9 +63,9 @@ def explain(
             raise ConfigurationError(message)
         with progress_bars() as progress, opened(run, progress) as explainer:
             stories, doubts = explainer.differences(table), explainer.doubts
-            others = explainer.differing_without_key(table)
-        print_differences(console, stories, doubts, others, top=top, run=str(run))
-        write_json(json_file, differences_json(stories, doubts))
+            others, not_known = explainer.differing_without_key(table), explainer.not_known(table)
+        print_differences(console, stories, doubts, others, not_known, table=table, top=top, run=str(run))
+        write_json(json_file, differences_json(stories, doubts, not_known))
         write_parquet(parquet, events_table(stories))
         return
     with progress_bars() as progress:
