@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from conflict.cli.common import PolicyOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode, exit_with
@@ -62,7 +63,7 @@ def diverge(
     scope.check(policy)
     mapper = _spark() if spark else None
     found: list[Found] = []
-    for goal in find or list(Goal):
+    for goal in dict.fromkeys(find or Goal):
         with progress_bars() as progress:
 
             def show(depth: int, done: int, total: int, goal: Goal = goal) -> None:
@@ -71,8 +72,10 @@ def diverge(
             found.append(search(scope, goal, mapper, show, limit))
         print_found(console, found[-1])
     write_json(json_file, {"searches": [found_json(each) for each in found]})
-    if recording is not None:
+    if recording is not None and any(each.steps is not None for each in found):
         write_recordings(found, recording)
+    elif recording is not None:
+        console.print(f"No schedule was found, so there is no recording in {escape(str(recording))}.", soft_wrap=True)
     exit_with(_code(found))
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,8 +67,10 @@ def rewrite(
         load_definitions(schema, inexact_keys=inexact_keys),
         LoggedAs(_update_format(from_binlog_type), _row_image(from_row_image)),
     )
-    _make_folder(out, targets, [*files, schema], force=force)
-    cut = _rewrite_all(files, targets, plans)
+    with _folder(out):
+        for target in targets:
+            check_output(target, [*files, schema], force=force)
+        cut = _rewrite_all(files, targets, plans)
     print_counts(console, plans.counts)
     write_json(json_file, counts_json(plans.counts))
     if cut is not None:
@@ -91,11 +94,18 @@ def _row_image(value: str | None) -> RowImageRule | None:
     return None if value is None else parse_row_image(value)
 
 
-def _make_folder(out: Path, targets: Sequence[Path], inputs: Sequence[Path | None], *, force: bool) -> None:
-    """Make the folder for the files to write, of which none may be an input, or there already."""
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Make the folder for the new files; it goes again if it is new and the block fails before a file is in it."""
+    new = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
-    for target in targets:
-        check_output(target, inputs, force=force)
+    try:
+        yield
+    except BaseException:
+        if new:
+            with suppress(OSError):  # it holds a file
+                out.rmdir()
+        raise
 
 
 def _rewrite_all(files: Sequence[Path], targets: Sequence[Path], plans: Plans) -> CutFileError | None:
