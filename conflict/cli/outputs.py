@@ -29,7 +29,8 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
 
     Args:
         target: The file; None for an option that was not given.
-        inputs: The files that the command reads; None for an option that was not given.
+        inputs: The files, and folders with all their files, that the command reads; None for an option that was not
+            given.
         force: Whether a file that is there may be replaced.
 
     Raises:
@@ -37,7 +38,14 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
     """
     if target is None:
         return
-    check_target(target, (file for file in inputs if file is not None), force=force, folder=False)
+    given = [each for each in inputs if each is not None]
+    check_target(target, given, force=force, folder=False)
+    for folder in given:
+        if target.exists() and folder.is_dir() and folder.resolve() in target.resolve().parents:
+            message = (
+                f"{target} is in {folder}, an input of this command, and would be overwritten; give another output"
+            )
+            raise ConfigurationError(message)
     if not target.parent.is_dir():
         message = f"{target}: there is no folder {target.parent}; create it first"
         raise ConfigurationError(message)

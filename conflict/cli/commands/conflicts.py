@@ -49,7 +49,7 @@ def conflicts(
     from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
     from conflict.results.doubts import doubts_of
 
-    check_output(json_file, [result / "run.json", result / "counters.json"], force=force)
+    check_output(json_file, [result], force=force)
     moment = None if since is None else _moment(since)
     found = read_result(str(result))
     shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)

@@ -52,10 +52,9 @@ def explain(
     from conflict.explaining.explain import opened
     from conflict.explaining.story import events_table
 
-    inputs = [run / "run.json", run / "counters.json"] if run.is_dir() else [run]
     refuse_same_output(json_file, parquet, plot)
     for target in (json_file, parquet, plot):
-        check_output(target, inputs, force=force)
+        check_output(target, [run], force=force)
     check_chart_file(plot)
     if differences:
         if plot is not None or any(each is not None for each in (key, transaction, exception)):

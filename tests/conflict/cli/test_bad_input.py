@@ -193,6 +193,18 @@ SITUATIONS = [
     Case("unknown type", "requirements --function NDB$OLD(x) --binlog-type 99", "binlog_type '99' is not known"),
     Case("replica no SQL", f"check-replica {{d}}/schema.sql {{d}}/{BINLOG}", "not UTF-8 text"),
     Case("no such statements", "logging {d}/none.sql", "none.sql"),
+    Case("statements a pipe", "logging {d}/p.sql", "p.sql: it is no regular file", as_pipe("p.sql")),
+    Case("created by no text", f"logging DELETE --schema {{d}}/{BINLOG}", f"{BINLOG}: not UTF-8 text"),
+    Case("created by a pipe", "logging DELETE --schema {d}/p.sql", "p.sql: it is no regular file", as_pipe("p.sql")),
+    Case(
+        "requirements of no table",
+        "requirements --schema {d}/schema.sql --function NDB$MAX(x)",
+        "schema.sql: no CREATE TABLE statement",
+        put("schema.sql", ""),
+    ),
+    Case("scale without end", "workload {run} --scale inf --out {out}", "Invalid value for '--scale'"),
+    Case("seed too high", "simulate {run} --seed 2147483648", "Invalid value for '--seed'"),
+    Case("simulated into this folder", "simulate {run} --out .", "exists already"),
     Case("sizes without schema", f"sizes {{d}}/{BINLOG}", "no definition of cft.plain, cft.t1, cft.t2"),
     Case("sizes of text", "sizes {d}/schema.sql", "position 0: not a binlog"),
     Case(

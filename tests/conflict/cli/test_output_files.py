@@ -104,3 +104,21 @@ def test_two_outputs_have_two_places(asked: tuple[str, ...], tmp_path: Path) -> 
     assert code == ExitCode.REFUSED
     assert "is given for two outputs" in output or "there is no folder" in output
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_files_of_a_folder_that_is_read_are_never_overwritten(tmp_path: Path) -> None:
+    """A binlog by `init`, and a file of a result by what reads the result."""
+    demo, out = tmp_path / "demo", tmp_path / "out"
+    shutil.copytree(DEMO, demo)
+    assert invoke("resolve", demo / "run.toml", "--engine", "reference", "--out", out)[0] == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    part = out / "counters.json"
+    for words in (
+        ("init", demo, "--schema", demo / "schema.sql", "--out", demo / "A.binlog.000001"),
+        ("report", out, "--out", part),
+        ("conflicts", out, "--json", part),
+        ("explain", out, "--differences", "--json", part),
+    ):
+        code, output = invoke(*words, "--force")
+        assert (code, "would be overwritten" in output) == (ExitCode.REFUSED, True)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
