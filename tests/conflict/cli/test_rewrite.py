@@ -93,7 +93,7 @@ def test_a_damaged_file_leaves_nothing(tmp_path: Path) -> None:
     damaged.write_bytes(data)
     code, output = invoke("rewrite", damaged, "--binlog-type", 8, "--schema", SCHEMA, "--out", tmp_path / "out")
     assert (code, "the file was damaged" in output) == (ExitCode.REFUSED, True)
-        assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_that_is_cut_short(tmp_path: Path) -> None:
