@@ -53,6 +53,9 @@ def sizes(
     for target in (json_file, plot):
         check_output(target, [*files, schema], force=force)
     check_chart_file(plot)
+    if len({file.resolve() for file in files}) < len(files):
+        message = "a binlog file is given twice, and would count twice; give each once"
+        raise ConfigurationError(message)
     definitions = load_definitions(schema, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))

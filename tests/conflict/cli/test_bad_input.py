@@ -202,6 +202,13 @@ SITUATIONS = [
         "schema.sql: no CREATE TABLE statement",
         put("schema.sql", ""),
     ),
+    Case("check of no table", "check --schema {d}/schema.sql", "no table is known", put("schema.sql", "")),
+    Case(
+        "variables twice",
+        "check --schema {d}/schema.sql --variables A={d}/a --variables A={d}/b",
+        "--variables is given twice for A",
+    ),
+    Case("a binlog twice", f"sizes {{d}}/{BINLOG} {{d}}/./{BINLOG} --schema {{d}}/schema.sql", "is given twice"),
     Case("scale without end", "workload {run} --scale inf --out {out}", "Invalid value for '--scale'"),
     Case("seed too high", "simulate {run} --seed 2147483648", "Invalid value for '--seed'"),
     Case("simulated into this folder", "simulate {run} --out .", "exists already"),
