@@ -17,7 +17,7 @@ from conflict.errors import ConfigurationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ForceOption", "JsonOption", "check_output", "write_json", "write_parquet"]
+__all__ = ["ForceOption", "JsonOption", "check_output", "refuse_same_output", "write_json", "write_parquet"]
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
@@ -29,7 +29,8 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
 
     Args:
         target: The file; None for an option that was not given.
-        inputs: The files that the command reads; None for an option that was not given.
+        inputs: The files, and folders with all their files, that the command reads; None for an option that was not
+            given.
         force: Whether a file that is there may be replaced.
 
     Raises:
@@ -37,10 +38,37 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
     """
     if target is None:
         return
-    check_target(target, (file for file in inputs if file is not None), force=force, folder=False)
+    given = [each for each in inputs if each is not None]
+    check_target(target, given, force=force, folder=False)
+    for folder in given:
+        if target.exists() and folder.is_dir() and folder.resolve() in target.resolve().parents:
+            message = (
+                f"{target} is in {folder}, an input of this command, and would be overwritten; give another output"
+            )
+            raise ConfigurationError(message)
     if not target.parent.is_dir():
         message = f"{target}: there is no folder {target.parent}; create it first"
         raise ConfigurationError(message)
+
+
+def refuse_same_output(*targets: Path | None) -> None:
+    """
+    Make sure, before the work, that no two outputs of a command have the same place.
+
+    Args:
+        targets: The files and folders; None for an option that was not given.
+
+    Raises:
+        ConfigurationError: One would take the place of another.
+    """
+    seen = set()
+    for target in targets:
+        if target is None:
+            continue
+        if target.resolve() in seen:
+            message = f"{target} is given for two outputs; give each a place of its own"
+            raise ConfigurationError(message)
+        seen.add(target.resolve())
 
 
 def write_json(target: Path | None, document: object) -> None:

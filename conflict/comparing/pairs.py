@@ -90,9 +90,12 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
     if at and cluster not in clusters:
         message = f"{text}: there is no cluster {cluster}; there are {' and '.join(clusters)}"
         raise ConfigurationError(message)
+    timed = BY_COMMIT_TIME.get(name.removesuffix("()"))
+    if at and (timed is not None or name in {OVERWRITE, OVERWRITE + "()"}):
+        message = f"{text}: {name} is the same on both clusters; leave out @{cluster}"
+        raise ConfigurationError(message)
     if name in {OVERWRITE, OVERWRITE + "()"}:
         return Policy(OVERWRITE)
-    timed = BY_COMMIT_TIME.get(name.removesuffix("()"))
     if timed is not None:
         return Policy(timed.name, ConflictFunction(timed, gci_bits=MAX_GCI_BITS))
     try:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import attrs
+import pyarrow as pa
 import pyarrow.dataset as pads
 
 from conflict.config.configuration import Configuration
@@ -108,6 +109,17 @@ class Explainer:
         rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
         return self.rows(rows) if rows else []
 
+    def not_known(self, table: str | None = None) -> list[str]:
+        """Return the tables of which the result does not hold all rows at the end, so that more may differ."""
+        counts, gaps = self.result.run["differing_rows"], self.result.run["not_known"].values()
+        return [
+            name
+            for name, each in self.tables.items()
+            if each.primary_key
+            and table in (None, name)
+            and (counts.get(name, 0) is None or any(any(gap.get(name, {}).values()) for gap in gaps))
+        ]
+
     def differing_without_key(self, table: str | None = None) -> dict[str, int]:
         """Return how many rows differ of each table without a primary key, whose rows have no stories."""
         counts: dict[str, int | None] = self.result.run["differing_rows"]
@@ -125,9 +137,9 @@ class Explainer:
             table: The table whose exceptions table is meant; None to count in all of them.
 
         Raises:
-            HistoryError: There is no such exceptions row.
+            HistoryError: There is no such exceptions row, or no such table.
         """
-        names = list(self.tables) if table is None else [table]
+        names = list(self.tables) if table is None else [table_named(self.tables, table).full_name]
         left = number
         for cluster in self.result.clusters:
             for name in names:
@@ -135,7 +147,8 @@ class Explainer:
                 if 0 < left <= len(rows):
                     return self._of_outcome(rows["NDB$outcome"][left - 1].as_py())
                 left -= len(rows)
-        message = f"there is no exceptions row {number}; there are {number - left}"
+        place = "" if table is None else f" of {table}"
+        message = f"there is no exceptions row {number}{place}; there {_are(number - left)}"
         raise HistoryError(message)
 
     def _of_outcome(self, place: Mapping[str, object]) -> Story:
@@ -159,7 +172,10 @@ class Explainer:
         Raises:
             HistoryError: No binlog has a transaction with that id.
         """
-        outcomes = decided(outcomes_where(self.result, pads.field("transaction_id") == number))
+        if number >= 1 << 64:
+            message = f"{number} is no id of a transaction; ids are below 2 ** 64"
+            raise HistoryError(message)
+        outcomes = decided(outcomes_where(self.result, pads.field("transaction_id") == pa.scalar(number, pa.uint64())))
         logs = read_logs(self.configuration, Wanted(transactions=frozenset({number})), self.progress)
         if not any(log.changes for log in logs.values()):
             message = (
@@ -356,3 +372,7 @@ def _by_row(log: Log) -> dict[WantedRow, list[LoggedChange]]:
     for change in log.changes:
         found.setdefault((change.table, change.key), []).append(change)
     return found
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count or 'none'}"

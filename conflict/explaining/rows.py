@@ -113,7 +113,11 @@ def _candidates(rows: pa.Table, table: Table, key: str) -> pa.Table:
         if pat.is_integer(kind):
             found = re.search(rf"(?:^|, ){re.escape(column.name)}=(-?\d+)(?:, |$)", key)
             if found:
-                rows = rows.filter(pc.equal(rows[column.name], pa.scalar(int(found[1]), kind)))
+                try:
+                    number = pa.scalar(int(found[1]), kind)
+                except (OverflowError, ValueError):  # beyond the type
+                    return rows.slice(0, 0)
+                rows = rows.filter(pc.equal(rows[column.name], number))
     return rows
 
 

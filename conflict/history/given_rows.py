@@ -108,8 +108,9 @@ def _rows_of_file(file: Path, schema: Schema) -> Iterator[tuple[Table, Iterator[
             ),
         )
     else:
+        text = read_text(file)
         with located(file):
-            yield table, delimited_rows(read_text(file), [name.lower() for name in table.primary_key])
+            yield table, delimited_rows(text, [name.lower() for name in table.primary_key])
 
 
 def _table_of(file: Path, schema: Schema) -> Table:

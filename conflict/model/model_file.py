@@ -4,28 +4,28 @@ The file that describes a simulation. docs/model.md describes its entries.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conflict.config.text_file import located, read_text
+from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.model.configuration import MOST_COLUMNS, Applier, Latency, Link, Model, ModelTable, Site
 from conflict.model.connections import refuse_unconnected
 from conflict.model.kernels.world import Stamp
 from conflict.model.presets import PRESETS
-from conflict.model.words import SECOND, Words
+from conflict.model.words import MILLISECOND, SECOND, Words, is_time
 from conflict.model.workload_file import workload_of
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import Argument
 from conflict.rules.roles import Role
-from ndb_formats.rules.update_format import parse_binlog_type
+from ndb_formats.rules.update_format import effective_format, parse_binlog_type
 
 __all__ = ["load_model", "model_document", "parse_model", "with_preset"]
 
 STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
 MOST = 50_000_000  # transactions or epochs
+MOST_SPREAD = 10  # of the logarithm of a latency; one in 1,000 is then 10 ** 13 times the median
 _LATENCIES = ("constant", "normal", "lognormal", "trace")
 
 
@@ -36,8 +36,9 @@ def load_model(path: Path) -> Model:
     Raises:
         ConfigurationError: Something in it is missing or wrong.
     """
+    document = model_document(path)
     with located(path):
-        return parse_model(model_document(path))
+        return parse_model(document)
 
 
 def model_document(path: Path) -> dict[str, Any]:
@@ -45,13 +46,11 @@ def model_document(path: Path) -> dict[str, Any]:
     Read the entries of a file that describes a simulation.
 
     Raises:
-        ConfigurationError: It is not TOML.
+        ConfigurationError: It cannot be read, or is not TOML.
     """
-    try:
-        return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        message = f"this is not TOML: {error}"
-        raise ConfigurationError(message) from error
+    text = read_text(path)
+    with located(path):
+        return parsed_toml(text)
 
 
 def parse_model(document: Mapping[str, Any]) -> Model:
@@ -98,10 +97,10 @@ def with_preset(document: Mapping[str, Any]) -> dict[str, Any]:
     if "preset" not in document:
         return rest
     name = document["preset"]
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         message = f"preset {name!r} is not known; give one of {', '.join(PRESETS)}"
         raise ConfigurationError(message)
-    return _over(tomllib.loads(PRESETS[name]), rest)
+    return _over(parsed_toml(PRESETS[name]), rest)
 
 
 def _refuse_too_much(model: Model) -> None:
@@ -138,21 +137,23 @@ def _tables(top: Words, names: Sequence[str]) -> tuple[ModelTable, ...]:
         top.refuse("tables", "one [[tables]] per table")
     tables = tuple(_table(Words(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
     known = [table.name for table in tables]
-    if len(set(known)) < len(known) or not all(name.isidentifier() for name in known):
-        top.refuse("tables", "each table a name of its own, of letters, digits and underscores")
+    if len(set(known)) < len(known) or not all(name.isidentifier() and len(name) <= 64 for name in known):
+        top.refuse("tables", "each table a name of its own, of up to 64 letters, digits and underscores")
     return tables
 
 
 def _table(words: Words, names: Sequence[str]) -> ModelTable:
     functions = _functions(words, names)
     by_column = any("(x)" in text.replace(" ", "") for text in functions.values())
-    binlog_type = words.value("binlog_type", 7)
+    binlog_type = parse_binlog_type(words.value("binlog_type", 7))
+    if not effective_format(binlog_type).logged:
+        words.refuse("binlog_type", "one under which changes are logged; these reach no other cluster")
     table = ModelTable(
         words.text("name", "usertable"),
         words.whole("recordcount", 1000, high=50_000_000),
         words.whole("columns", 4, low=1, high=MOST_COLUMNS),
         functions,
-        parse_binlog_type(binlog_type),
+        binlog_type,
         STAMPS[words.text("x", "clock" if by_column else "none", tuple(STAMPS))],
         words.whole("row_bytes", 80),
     )
@@ -211,11 +212,10 @@ def _sources(words: Words) -> tuple[str, ...] | None:
 def _link(words: Words) -> Link:
     kind = words.text("latency", "trace" if "trace_ms" in words else "constant", _LATENCIES)
     given = words.value("trace_ms", [])
-    pairs = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
-    if not pairs or (kind == "trace") != bool(given):
+    if not isinstance(given, list) or not all(map(_is_moment, given)) or (kind == "trace") != bool(given):
         words.refuse("trace_ms", "a list of [second, milliseconds] for a latency that is a trace, and for no other")
-    trace = tuple(sorted((round(moment * SECOND), round(each * 1000)) for moment, each in given))
-    spread = words.number("spread", 0) * (1000 if kind == "normal" else 1)
+    trace = tuple(sorted((round(moment * SECOND), round(each * MILLISECOND)) for moment, each in given))
+    spread = words.time("spread") if kind == "normal" else words.number("spread", high=MOST_SPREAD)
     link = Link(
         Latency(kind, words.time("latency_ms", 0), spread, trace),
         words.whole("bytes_per_second", 0, high=2**53),
@@ -223,6 +223,11 @@ def _link(words: Words) -> Link:
     )
     words.finish()
     return link
+
+
+def _is_moment(given: object) -> bool:
+    """Return whether an entry of a trace is [second, milliseconds]."""
+    return isinstance(given, list) and len(given) == 2 and is_time(given[0], SECOND) and is_time(given[1], MILLISECOND)
 
 
 def _applier(words: Words) -> Applier:

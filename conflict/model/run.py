@@ -49,6 +49,7 @@ from conflict.model.kernels.world import (
     Wish,
     World,
 )
+from conflict.model.words import LONGEST
 from conflict.model.workload import Drawn, KeySpace, draw
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
@@ -350,7 +351,7 @@ def latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64
         drawn = each[np.maximum(np.searchsorted(moments, closed, "right") - 1, 0)]
     else:
         drawn = np.full(ticks, latency.middle)
-    return np.maximum(np.rint(drawn), 0).astype(np.int64)
+    return np.rint(drawn).clip(0, LONGEST).astype(np.int64)
 
 
 def intervals_of(spans: Sequence[Sequence[Span]], start: int) -> list[Intervals]:

@@ -5,15 +5,27 @@ Reads the entries of one table of a TOML file; what is wrong or not known is ref
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["Words"]
+__all__ = ["LONGEST", "MILLISECOND", "SECOND", "Words", "is_number", "is_time"]
 
 MILLISECOND, SECOND = 1000, 1_000_000
+MOST = 2.0**53  # up to here every whole number is a float
+LONGEST = 10**15  # microseconds; many of them add up within 64 bits
+
+
+def is_number(value: object, low: float = 0, high: float = MOST) -> TypeGuard[float]:
+    """Return whether a value of a TOML file is a number within bounds; NaN and true are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def is_time(value: object, unit: int) -> TypeGuard[float]:
+    """Return whether a value of a TOML file is a duration, in a unit of that many microseconds."""
+    return is_number(value, high=LONGEST / unit)
 
 
 @attrs.define
@@ -38,12 +50,13 @@ class Words:
         self._read.add(name)
         return self.given.get(name, default)
 
-    def number(self, name: str, default: float = 0, low: float = 0, high: float = 2.0**53) -> float:
+    def number(self, name: str, default: float = 0, low: float = 0, high: float = MOST) -> float:
         """Return a number within bounds."""
         value = self.value(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            self.refuse(name, f"a number from {low:g} to {high:g}")
-        return value
+        if not is_number(value, low, high):
+            self.refuse(name, f"a number from {low:,.15g} to {high:,.15g}")
+        number: float = value
+        return number
 
     def whole(self, name: str, default: int = 0, low: int = 0, high: int = 2**31 - 1) -> int:
         """Return a whole number within bounds."""
@@ -68,7 +81,7 @@ class Words:
 
     def time(self, name: str, default: float = 0, unit: int = MILLISECOND, low: float = 0) -> int:
         """Return a duration in microseconds, given in milliseconds unless said otherwise."""
-        return round(self.number(name, default, low) * unit)
+        return round(self.number(name, default, low, LONGEST / unit) * unit)
 
     def spans(self, name: str) -> tuple[tuple[int, int], ...]:
         """Return spans of time in microseconds, given in seconds: a list of [from, to]."""
@@ -77,8 +90,8 @@ class Words:
         if not isinstance(given, list):
             self.refuse(name, shape)
         for each in given:
-            pair = isinstance(each, list) and len(each) == 2 and all(isinstance(value, int | float) for value in each)
-            if not pair or not 0 <= each[0] < each[1]:
+            pair = isinstance(each, list) and len(each) == 2 and all(is_time(value, SECOND) for value in each)
+            if not pair or each[0] >= each[1]:
                 self.refuse(name, shape)
         return tuple((round(start * SECOND), round(stop * SECOND)) for start, stop in given)
 
@@ -105,7 +118,8 @@ class Words:
             ConfigurationError: Always.
         """
         place = f"[{self.where}]: " if self.where else ""
-        message = f"{place}{name} is {self.given.get(name)!r}; give {expected}"
+        found = f"is {self.given[name]!r}" if name in self.given else "is not given"
+        message = f"{place}{name} {found}; give {expected}"
         raise ConfigurationError(message)
 
     def finish(self) -> None:

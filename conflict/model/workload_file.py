@@ -10,13 +10,14 @@ from typing import Any
 from conflict.model.configuration import ModelTable
 from conflict.model.kernels.world import Wish
 from conflict.model.key_choice import KeyChoice, Weighted, key_choice
-from conflict.model.words import SECOND, Words
+from conflict.model.words import SECOND, Words, is_number
 from conflict.model.workload import InsertKeys, Listed, Mix, Pairs, Shapes, Workload
 
 __all__ = ["WISHES", "workload_of"]
 
 # Words for the wishes of a transaction that is listed, and the proportions of those that are not.
 WISHES = {wish.name.lower(): wish for wish in Wish}
+MOST_ROWS = 1_000_000  # of a transaction
 _PROPORTIONS = {
     "readproportion": Wish.READ,
     "updateproportion": Wish.UPDATE,
@@ -50,7 +51,7 @@ def workload_of(words: Words, tables: Sequence[ModelTable]) -> Workload:
         by_epochs=words.text("slots", "users", ("users", "epochs")) == "epochs",
         keys=_keys(words, numbers),
         columns=0 if columns == "all" else columns,
-        column_sets=_column_sets(words, numbers),
+        column_sets=_column_sets(words, tables),
         affinity=words.number("affinity", 0, high=1),
         inserts=_inserts(words, numbers),
         operations=words.whole("operationcount", 0, high=2**53),
@@ -82,7 +83,7 @@ def _inserts(words: Words, numbers: Mapping[str, int]) -> dict[int, InsertKeys]:
 def _rates(words: Words) -> tuple[float, ...]:
     given = words.value("transactions_per_second", 100)
     rates = given if isinstance(given, list) else [given]
-    if not rates or not all(isinstance(each, int | float) and 0 <= each <= 10**9 for each in rates):
+    if not rates or not all(is_number(each, high=10**9) for each in rates):
         words.refuse("transactions_per_second", "a number, or a list with a number per slot")
     return tuple(float(each) for each in rates)
 
@@ -94,7 +95,7 @@ def _mix(words: Words, numbers: Mapping[str, int]) -> Mix:
     given = words.weights("tables")
     _refuse_unknown(words, "tables", given, numbers)
     tables = {numbers[name]: weight for name, weight in given.items()} or dict.fromkeys(numbers.values(), 1.0)
-    return Mix(proportions, _sizes(words), tables, words.whole("tablespertransaction", 1, low=1))
+    return Mix(proportions, _sizes(words), tables, words.whole("tablespertransaction", 1, low=1, high=MOST_ROWS))
 
 
 def _sizes(words: Words) -> dict[int, float]:
@@ -102,10 +103,10 @@ def _sizes(words: Words) -> dict[int, float]:
     given = words.value("rowspertransaction", 1)
     if isinstance(given, Mapping):
         weights = words.weights("rowspertransaction")
-        if not weights or not all(size.isdecimal() and int(size) for size in weights):
-            words.refuse("rowspertransaction", "a number of rows, or weights of numbers of rows")
+        if not weights or not all(size.isdecimal() and 0 < int(size) <= MOST_ROWS for size in weights):
+            words.refuse("rowspertransaction", f"a number of rows, or weights of numbers of rows, up to {MOST_ROWS:,}")
         return {int(size): weight for size, weight in weights.items()}
-    return {words.whole("rowspertransaction", 1, low=1): 1.0}
+    return {words.whole("rowspertransaction", 1, low=1, high=MOST_ROWS): 1.0}
 
 
 def _pairs(words: Words, numbers: Mapping[str, int]) -> Pairs:
@@ -113,7 +114,7 @@ def _pairs(words: Words, numbers: Mapping[str, int]) -> Pairs:
     given: Any = words.value("wishes")
     try:
         pairs = tuple((WISHES[wish], numbers[table]) for wish, table, _ in given)
-        weights = tuple(float(weight) for _, _, weight in given)
+        weights = tuple(_weight(weight) for _, _, weight in given)
     except (TypeError, ValueError, KeyError):
         words.refuse("wishes", f"a list of [wish, table, weight]; wishes are {', '.join(WISHES)}")
     if not sum(weights):
@@ -128,7 +129,7 @@ def _listed(words: Words, numbers: Mapping[str, int]) -> Listed:
     try:
         for weight, wishes in given:
             shapes.append(tuple((WISHES[wish], numbers[table]) for wish, table in wishes))
-            weights.append(float(weight))
+            weights.append(_weight(weight))
     except (TypeError, ValueError, KeyError):
         words.refuse("transactions", f"a list of [weight, [[wish, table], ...]]; wishes are {', '.join(WISHES)}")
     if not sum(weights) or not all(shapes):
@@ -145,24 +146,43 @@ def _keys(words: Words, numbers: Mapping[str, int]) -> dict[int, KeyChoice]:
     _refuse_unknown(words, "keyweights", weights.given, numbers)
     for name in weights.given:
         each = weights.value(name)
-        if not isinstance(each, list) or not all(isinstance(weight, int | float) for weight in each) or not sum(each):
+        if not isinstance(each, list) or not all(map(is_number, each)) or not sum(each):
             weights.refuse(name, "a list of weights, one per row")
         found[numbers[name]] = Weighted(tuple(float(weight) for weight in each))
     return found
 
 
-def _column_sets(words: Words, numbers: Mapping[str, int]) -> dict[int, tuple[tuple[int, float], ...]]:
+def _column_sets(words: Words, tables: Sequence[ModelTable]) -> dict[int, tuple[tuple[int, float], ...]]:
     """Return which columns updates of a table set, by table: [[[column numbers], weight], ...]."""
     given = words.table("columnsets")
-    _refuse_unknown(words, "columnsets", given.given, numbers)
+    _refuse_unknown(words, "columnsets", given.given, {table.name: 0 for table in tables})
     found = {}
-    for name in given.given:
+    for number, table in enumerate(tables):
+        if table.name not in given:
+            continue
         try:
-            sets = [(sum(1 << (column - 1) for column in each), float(weight)) for each, weight in given.value(name)]
+            found[number] = tuple(
+                (_mask(each, table.columns), _weight(weight)) for each, weight in given.value(table.name)
+            )
         except (TypeError, ValueError):
-            given.refuse(name, "a list of [[numbers of columns], weight]")
-        found[numbers[name]] = tuple(sets)
+            given.refuse(table.name, f"a list of [[numbers of columns, from 1 to {table.columns}], weight]")
+        if not sum(weight for _, weight in found[number]):
+            given.refuse(table.name, "weights of which one is not 0")
     return found
+
+
+def _mask(columns: Sequence[int], known: int) -> int:
+    """Return data columns, given by their numbers from 1, as bits; ValueError for a column that is not there."""
+    if not all(column in range(1, known + 1) for column in columns):
+        raise ValueError
+    return sum(1 << (column - 1) for column in set(columns))
+
+
+def _weight(given: object) -> float:
+    """Return a weight; ValueError for what is none."""
+    if not is_number(given):
+        raise ValueError
+    return float(given)
 
 
 def _refuse_unknown(words: Words, name: str, given: Mapping[str, Any], numbers: Mapping[str, int]) -> None:

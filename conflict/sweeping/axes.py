@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conflict.errors import ConfigurationError
+from conflict.model.words import is_number
 
 __all__ = ["AXES", "document_at"]
 
@@ -27,7 +28,8 @@ def document_at(base: Mapping[str, Any], point: Mapping[str, Any]) -> Document:
         ConfigurationError: An entry is inside something that is no table.
     """
     document: Document = copy.deepcopy(dict(base))
-    for name, value in point.items():
+    # Entries first: an outage is in the middle of the seconds that the point gives.
+    for name, value in sorted(point.items(), key=lambda axis: axis[0] in AXES):
         if name in AXES:
             AXES[name](document, value)
         else:
@@ -60,13 +62,23 @@ def _clusters(document: Document) -> list[Document]:
     return [_table(clusters, name) for name in list(clusters) or ["A", "B"]]
 
 
+def _forget(cluster: Document, *names: str) -> None:
+    """Remove what a cluster has of its own in its workload, so that the workload of all counts."""
+    if "workload" in cluster:
+        work = _table(cluster, "workload")
+        for name in names:
+            work.pop(name, None)
+
+
 def _of_all_tables(name: str) -> Callable[[Document, Any], None]:
     """Return what sets an entry for all tables of a model, also for those that have one of their own."""
 
     def lay(document: Document, value: Any) -> None:
         document[name] = value
-        for table in document.get("tables", []):
-            table.pop(name, None)
+        tables = document.get("tables")
+        for table in tables if isinstance(tables, list) else []:
+            if isinstance(table, dict):
+                table.pop(name, None)
 
     return lay
 
@@ -85,20 +97,22 @@ def _clock_skew(document: Document, value: Any) -> None:
 
 def _rate(document: Document, value: Any) -> None:
     for cluster in _clusters(document):
-        cluster.get("workload", {}).pop("transactions_per_second", None)
+        _forget(cluster, "transactions_per_second")
     _table(document, "workload")["transactions_per_second"] = value
 
 
 def _outage(document: Document, value: Any) -> None:
-    middle = document.get("seconds", 60) / 2
+    seconds = document.get("seconds", 60)
+    if not is_number(seconds) or not is_number(value):
+        message = f"[grid] outage_seconds is {value!r} in a model of {seconds!r} seconds; give numbers, from 0 on"
+        raise ConfigurationError(message)
     for cluster in _clusters(document):
-        _table(cluster, "link")["outages"] = [[middle, middle + value]] if value else []
+        _table(cluster, "link")["outages"] = [[seconds / 2, seconds / 2 + value]] if value else []
 
 
 def _skew(document: Document, value: Any) -> None:
     for cluster in _clusters(document):
-        for name in ("requestdistribution", "zipfianconstant"):
-            cluster.get("workload", {}).pop(name, None)
+        _forget(cluster, "requestdistribution", "zipfianconstant")
     work = _table(document, "workload")
     work["requestdistribution"] = "zipfian" if value else "uniform"
     work.pop("zipfianconstant", None)

@@ -56,7 +56,7 @@ class Condition:
         return True
 
     def __str__(self) -> str:
-        return f"{self.figure} {self.comparison} {self.number:g}"
+        return f"{self.figure} {self.comparison} {self.number:.15g}"
 
 
 @attrs.frozen

@@ -60,10 +60,11 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     Raises:
         ConfigurationError: Something in it is missing or wrong.
     """
+    text = read_text(path)
     with located(path):
-        words = Words("", parsed_toml(read_text(path)))
+        words = Words("", parsed_toml(text))
         seeds = words.whole("seeds", 1, low=1)
-        axes = _axes(words.table("grid"))
+        axes = _axes(words.table("grid"), seeds)
         given = words.value("model") if model_file is None else str(model_file.absolute())
         model = _model(given, path)
         words.value("model")  # known, also where the option takes its place
@@ -79,16 +80,21 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     return sweep
 
 
-def _axes(words: Words) -> dict[str, tuple[Any, ...]]:
+def _axes(words: Words, seeds: int) -> dict[str, tuple[Any, ...]]:
     axes: dict[str, tuple[Any, ...]] = {}
-    runs = 1
+    points = 1
+    if "seed" in words:
+        words.refuse("seed", "no seeds as an axis, but their number as seeds, above [grid]")
     for name, values in words.given.items():
         if not isinstance(values, list) or not values or any(values.count(each) > 1 for each in values):
             words.refuse(name, "a list of different values")
         axes[name] = tuple(values)
-        runs *= len(values)
-    if not axes or runs > _MOST_RUNS:
-        message = f"[grid] makes {runs if axes else 0:,} points; name some axes, and at most {_MOST_RUNS:,} points"
+        points *= len(values)
+    if not axes:
+        message = "[grid] has no axes; name some, each with a list of values"
+        raise ConfigurationError(message)
+    if points * seeds > _MOST_RUNS:
+        message = f"[grid] makes {points * seeds:,} runs, {seeds:,} at each point; at most {_MOST_RUNS:,} are possible"
         raise ConfigurationError(message)
     return axes
 
@@ -97,8 +103,9 @@ def _model(given: Any, path: Path) -> dict[str, Any]:
     """Return the document of the model; `given` is it, or the name of its file beside `path`."""
     if isinstance(given, str):
         file = path.parent / given
+        text = read_text(file)
         with located(file):
-            return with_preset(parsed_toml(read_text(file)))
+            return with_preset(parsed_toml(text))
     if not isinstance(given, Mapping):
         message = "there is no model; give the name of its file, or the model as a table, or the option --model"
         raise ConfigurationError(message)

@@ -64,6 +64,9 @@ def check(
     loaded = _run_of(run_file, additions, _files("--variables", variables), _files("--config-ini", config_ini))
     loaded = load_run(loaded, function)
     check_output(json_file, loaded.inputs, force=force)
+    if not loaded.configuration.schema.tables:
+        message = "the definition of no table is known, so nothing can be checked; give CREATE TABLE statements"
+        raise ConfigurationError(message)
     report = check_configuration(loaded.configuration, policy)
     print_report(console, report)
     write_json(json_file, report_json(report))
@@ -93,6 +96,9 @@ def _files(option: str, given: Sequence[str] | None) -> dict[str, Path]:
         cluster, equals, file = text.partition("=")
         if not (cluster and equals and file):
             message = f"{option} {text} is not understood; give CLUSTER=FILE, as in {option} london=london.txt"
+            raise ConfigurationError(message)
+        if cluster in found:
+            message = f"{option} is given twice for {cluster}; give one file per cluster"
             raise ConfigurationError(message)
         found[cluster] = Path(file)
     return found

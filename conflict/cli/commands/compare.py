@@ -12,7 +12,7 @@ import typer
 
 from conflict.cli.common import console, progress_bars
 from conflict.cli.exit_codes import ExitCode, exit_with
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,
@@ -73,6 +73,7 @@ def compare(
     wanted = Wanted(functions, parse_formats(formats) if formats else (), parse_criteria(prefer))
     loaded = load_sources(sources, additions_of(schema, ndb_replication, conflict_fn, primary))
     check_output(json_file, loaded.inputs, force=force)
+    refuse_same_output(out, json_file)
     made, target = (None if path is None else Folder(str(path.absolute())) for path in (history, out))
     with compilation_is_said(), progress_bars() as progress:
         found = compare_run(

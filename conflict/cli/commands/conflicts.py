@@ -49,7 +49,7 @@ def conflicts(
     from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
     from conflict.results.doubts import doubts_of
 
-    check_output(json_file, [result / "run.json", result / "counters.json"], force=force)
+    check_output(json_file, [result], force=force)
     moment = None if since is None else _moment(since)
     found = read_result(str(result))
     shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)
@@ -71,7 +71,7 @@ def _moment(text: str) -> datetime:
     """
     try:
         given = datetime.fromisoformat(text)
-    except ValueError:
+        return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+    except (ValueError, OverflowError):
         message = f"--since {text}: not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
         raise ConfigurationError(message) from None
-    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)

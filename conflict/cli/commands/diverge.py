@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from conflict.cli.common import PolicyOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode, exit_with
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.compatibility.deployment import Policy
 from conflict.diverging.goals import Goal, Values
 from conflict.errors import ConfigurationError
@@ -53,6 +54,7 @@ def diverge(
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [], force=force)
+    refuse_same_output(recording, json_file)
     if recording is not None and recording.exists():
         message = f"{recording} exists already; give a new folder"
         raise ConfigurationError(message)
@@ -61,7 +63,7 @@ def diverge(
     scope.check(policy)
     mapper = _spark() if spark else None
     found: list[Found] = []
-    for goal in find or list(Goal):
+    for goal in dict.fromkeys(find or Goal):
         with progress_bars() as progress:
 
             def show(depth: int, done: int, total: int, goal: Goal = goal) -> None:
@@ -70,8 +72,10 @@ def diverge(
             found.append(search(scope, goal, mapper, show, limit))
         print_found(console, found[-1])
     write_json(json_file, {"searches": [found_json(each) for each in found]})
-    if recording is not None:
+    if recording is not None and any(each.steps is not None for each in found):
         write_recordings(found, recording)
+    elif recording is not None:
+        console.print(f"No schedule was found, so there is no recording in {escape(str(recording))}.", soft_wrap=True)
     exit_with(_code(found))
 
 

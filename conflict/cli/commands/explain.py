@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json, write_parquet
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json, write_parquet
 from conflict.errors import ConfigurationError
 
 __all__ = ["explain"]
@@ -52,9 +52,9 @@ def explain(
     from conflict.explaining.explain import opened
     from conflict.explaining.story import events_table
 
-    inputs = [run / "run.json", run / "counters.json"] if run.is_dir() else [run]
+    refuse_same_output(json_file, parquet, plot)
     for target in (json_file, parquet, plot):
-        check_output(target, inputs, force=force)
+        check_output(target, [run], force=force)
     check_chart_file(plot)
     if differences:
         if plot is not None or any(each is not None for each in (key, transaction, exception)):
@@ -62,9 +62,9 @@ def explain(
             raise ConfigurationError(message)
         with progress_bars() as progress, opened(run, progress) as explainer:
             stories, doubts = explainer.differences(table), explainer.doubts
-            others = explainer.differing_without_key(table)
-        print_differences(console, stories, doubts, others, top=top, run=str(run))
-        write_json(json_file, differences_json(stories, doubts))
+            others, not_known = explainer.differing_without_key(table), explainer.not_known(table)
+        print_differences(console, stories, doubts, others, not_known, table=table, top=top, run=str(run))
+        write_json(json_file, differences_json(stories, doubts, not_known))
         write_parquet(parquet, events_table(stories))
         return
     with progress_bars() as progress:

@@ -44,6 +44,7 @@ def init(
 
     check_output(out, [schema, ndb_replication], force=force)
     draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
+    check_output(out, [file for log in draft.logs for file in log.files], force=force)
     with staged_file(out) as file:
         file.write(draft.text.encode())
     show_logs(draft.logs)

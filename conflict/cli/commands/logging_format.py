@@ -12,6 +12,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.rules.statement_logging.decision import BinlogFormat
 
@@ -51,7 +52,9 @@ def logging(
     if not statements:
         message = f"{source}: there is no statement"
         raise ConfigurationError(message)
-    catalog = catalog_of("" if schema is None else schema.read_text("utf-8"))
+    created = "" if schema is None else read_text(schema)
+    with located(schema):
+        catalog = catalog_of(created)
     catalog.assumed_engine = None if engine is None else engine_name(engine)
     formats = tuple(BinlogFormat) if binlog_format is None else (binlog_format,)
     logged = {each: log_statements(statements, Session(Settings(each), catalog.copy())) for each in formats}
@@ -64,8 +67,4 @@ def _text(source: str, file: Path | None) -> str:
         return sys.stdin.read()
     if file is None:
         return source
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{file}: cannot be read ({error})"
-        raise ConfigurationError(message) from error
+    return read_text(file)

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import console
-from conflict.cli.outputs import ForceOption, check_output
+from conflict.cli.outputs import ForceOption, check_output, refuse_same_output
 
 __all__ = ["report"]
 
@@ -45,6 +45,7 @@ def report(
     from conflict.results.target import check_target, whole_or_not_at_all
 
     check_output(out, results, force=force)
+    refuse_same_output(out, figures)
     folder = None if figures is None else Folder(str(figures.absolute()))
     if folder is not None:
         check_target(folder, [*results, out], replace=force)

@@ -104,6 +104,9 @@ def _definition(schema: Path | None, name: str | None, function: ConflictFunctio
         raise ConfigurationError(message)
     tables = load_schema(schema).tables
     found = [each for each in tables if name in (None, each.name, each.full_name)]
+    if not tables:
+        message = f"{schema}: no CREATE TABLE statement; give what SHOW CREATE TABLE prints"
+        raise ConfigurationError(message)
     if len(found) != 1:
         names = ", ".join(each.full_name for each in tables)
         message = f"{schema}: --table must name one of {names}"

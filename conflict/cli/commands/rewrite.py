@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import CutFileError
@@ -55,14 +56,21 @@ def rewrite(
     if binlog_type is None and row_image is None:
         message = "give the format to write: --binlog-type for NDB tables, --row-image for others, or both"
         raise ConfigurationError(message)
+    targets = [out / file.name for file in files]
+    if len(set(targets)) < len(targets):
+        message = "two of the binlog files have the same name; rewrite them into different folders"
+        raise ConfigurationError(message)
     check_output(json_file, [*files, schema], force=force)
-    targets = _targets(files, out, schema, force=force)
+    refuse_same_output(*targets, json_file)
     plans = Plans(
         Target(_update_format(binlog_type), _row_image(row_image)),
         load_definitions(schema, inexact_keys=inexact_keys),
         LoggedAs(_update_format(from_binlog_type), _row_image(from_row_image)),
     )
-    cut = _rewrite_all(files, targets, plans)
+    with _folder(out):
+        for target in targets:
+            check_output(target, [*files, schema], force=force)
+        cut = _rewrite_all(files, targets, plans)
     print_counts(console, plans.counts)
     write_json(json_file, counts_json(plans.counts))
     if cut is not None:
@@ -86,16 +94,18 @@ def _row_image(value: str | None) -> RowImageRule | None:
     return None if value is None else parse_row_image(value)
 
 
-def _targets(files: Sequence[Path], out: Path, schema: Path | None, *, force: bool) -> list[Path]:
-    """Return the files to write; two of the same name would overwrite each other."""
-    targets = [out / file.name for file in files]
-    if len(set(targets)) < len(targets):
-        message = "two of the binlog files have the same name; rewrite them into different folders"
-        raise ConfigurationError(message)
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Make the folder for the new files; it goes again if it is new and the block fails before a file is in it."""
+    new = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
-    for target in targets:
-        check_output(target, [*files, schema], force=force)
-    return targets
+    try:
+        yield
+    except BaseException:
+        if new:
+            with suppress(OSError):  # it holds a file
+                out.rmdir()
+        raise
 
 
 def _rewrite_all(files: Sequence[Path], targets: Sequence[Path], plans: Plans) -> CutFileError | None:

@@ -13,7 +13,7 @@ import typer
 
 from conflict.cli.common import console, progress_bars
 from conflict.cli.exit_codes import ExitCode, exit_with
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 
 if TYPE_CHECKING:
     from conflict.model.runs import AnyRun
@@ -24,7 +24,9 @@ __all__ = ["simulate"]
 def simulate(
     model_file: Annotated[Path, typer.Argument(help="What to simulate (TOML).", exists=True, dir_okay=False)],
     seeds: Annotated[int, typer.Option(help="How many runs, each with a seed of its own.", min=1)] = 1,
-    seed: Annotated[int | None, typer.Option(help="The first seed, in place of the file's.", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The first seed, in place of the file's.", min=0, max=2**31 - 1)
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -52,7 +54,8 @@ def simulate(
     from conflict.model.runs import run_seeds
 
     check_output(json_file, [model_file], force=force)
-    binlogs = out.with_name(f"{out.name}-binlogs") if out is not None and write_binlogs is None else write_binlogs
+    binlogs = write_binlogs or (None if out is None else Path(f"{out}-binlogs"))
+    refuse_same_output(out, binlogs, json_file)
     _check_folders(out, binlogs, model_file, force=force)
     model = load_model(model_file)
     if seed is not None:

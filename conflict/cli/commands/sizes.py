@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import CutFileError
@@ -49,9 +49,13 @@ def sizes(
     from ndb_formats.columnar.log_sizes import LogSizer
     from ndb_formats.columnar.size_report import size_report
 
+    refuse_same_output(json_file, plot)
     for target in (json_file, plot):
         check_output(target, [*files, schema], force=force)
     check_chart_file(plot)
+    if len({file.resolve() for file in files}) < len(files):
+        message = "a binlog file is given twice, and would count twice; give each once"
+        raise ConfigurationError(message)
     definitions = load_definitions(schema, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))

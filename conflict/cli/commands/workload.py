@@ -28,7 +28,7 @@ __all__ = ["workload"]
 def workload(
     sources: SourcesArgument,
     out: Annotated[Path, typer.Option(help="File for the learnt model (TOML), for `simulate`.")],
-    scale: Annotated[float, typer.Option(help="Factor for the rates of transactions.", min=0)] = 1.0,
+    scale: Annotated[float, typer.Option(help="Factor for the rates of transactions.", min=0, max=1e6)] = 1.0,
     inexact_keys: InexactKeysOption = False,
     schema: SchemaOption = None,
     ndb_replication: ReplicationOption = None,

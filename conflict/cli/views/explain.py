@@ -55,7 +55,9 @@ def print_differences(
     stories: Sequence[Story],
     doubts: Sequence[Doubt],
     without_key: Mapping[str, int],
+    not_known: Sequence[str],
     *,
+    table: str | None,
     top: int,
     run: str,
 ) -> None:
@@ -67,6 +69,8 @@ def print_differences(
         stories: Their stories.
         doubts: What makes the result doubtful.
         without_key: How many rows differ of each table without a primary key.
+        not_known: The tables of which more rows may differ.
+        table: The table that was asked for, if one was.
         top: How many to print.
         run: The result, as it was given.
     """
@@ -76,8 +80,12 @@ def print_differences(
             f"{name} has no primary key, so nothing tells which changes are of one row; {counted(count, 'row')} of it"
         )
         console.print(f"{text} {'differs' if count == 1 else 'differ'}.", highlight=False, markup=False)
+    if not_known:
+        text = f"Not all rows at the end are known of {', '.join(not_known)}; more may end different there."
+        console.print(text, highlight=False, markup=False)
     if not stories:
-        console.print("All rows with a primary key end the same.")
+        rows = "rows with a primary key" if table is None else f"rows of {table}"
+        console.print(f"{'No known' if not_known else 'All'} {rows} end {'different' if not_known else 'the same'}.")
         return
     ends = "ends" if len(stories) == 1 else "end"
     console.print(f"{counted(len(stories), 'row')} with a primary key {ends} different.")
@@ -116,10 +124,15 @@ def _numbers(text: str, story: Story) -> set[int]:
     return {number for number in numbers if 1 <= number <= len(story.events)}
 
 
-def differences_json(stories: Sequence[Story], doubts: Sequence[Doubt]) -> dict[str, Any]:
+def differences_json(stories: Sequence[Story], doubts: Sequence[Doubt], not_known: Sequence[str]) -> dict[str, Any]:
     """Return the stories of rows that end different as a document."""
     said = [str(each) for each in doubts]
-    return {"rows": len(stories), "doubts": said, "differences": [story.to_json() for story in stories]}
+    return {
+        "rows": len(stories),
+        "doubts": said,
+        "not_known": list(not_known),
+        "differences": [story.to_json() for story in stories],
+    }
 
 
 def _title(story: Story) -> str:

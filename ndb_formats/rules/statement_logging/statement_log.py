@@ -95,6 +95,9 @@ def log_statements(statements: Iterable[SqlStatement], session: Session) -> list
         except UndecidedError as error:
             found.append(LoggedStatement(statement.text, (), (str(error),)))
             continue
+        except RecursionError:
+            found.append(LoggedStatement(statement.text, (), ("it is nested too deeply to be read",)))
+            continue
         if questions.asked:
             found.append(_explored(statement, before))
         else:

@@ -71,8 +71,9 @@ def test_what_is_refused(result: Path, tmp_path: Path):
     (tmp_path / "counters.json").write_text("{}")
     code, output = invoke("conflicts", tmp_path)
     assert (code, "another version" in output) == (ExitCode.REFUSED, True)
-    code, output = invoke("conflicts", result, "--since", "yesterday")
-    assert (code, "--since yesterday: not a date and time" in output) == (ExitCode.REFUSED, True)
+    for since in ("yesterday", "9999-12-31T23:59:59-14:00"):
+        code, output = invoke("conflicts", result, "--since", since)
+        assert (code, f"--since {since}: not a date and time" in output) == (ExitCode.REFUSED, True)
     assert invoke("conflicts", result, "--json", result / "run.json", "--force")[0] == ExitCode.REFUSED
 
 

@@ -37,7 +37,7 @@ def test_none_in_the_scope(tmp_path: Path) -> None:
     assert code == 0
     assert "No schedule lets the clusters end different: none up to 2 transactions, 1 row, 1 data column (" in output
     assert "No schedule stops an applier: none up to" in output
-    assert list((tmp_path / "none").iterdir()) == []
+    assert not (tmp_path / "none").exists()
     searches = json.loads((tmp_path / "out.json").read_text())["searches"]
     assert [(each["found"], each["complete"]) for each in searches] == [(False, True), (False, True)]
 
@@ -74,3 +74,13 @@ def test_on_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path
     invoke(*words, "--spark", "--json", tmp_path / "spark.json")
     alone, spread = (json.loads((tmp_path / f"{name}.json").read_text())["searches"][0] for name in ("alone", "spark"))
     assert {**spread, "seconds": alone["seconds"]} == alone
+
+
+def test_without_a_schedule_there_is_no_recording(tmp_path: Path) -> None:
+    """And it is said; a goal that is given twice is looked for once."""
+    asked = ("--transactions", 1, "--find", "stop", "--find", "stop", "--recording", tmp_path / "out")
+    code, output = invoke("diverge", *asked)
+    assert code == 0
+    assert output.count("No schedule stops an applier") == 1
+    assert f"there is no recording in {tmp_path / 'out'}." in output
+    assert not (tmp_path / "out").exists()

@@ -86,7 +86,19 @@ def test_differences(result: Path, tmp_path: Path) -> None:
     assert set(table["key"].to_pylist()) == {"id=3"}
     assert table["number"].to_pylist() == [*range(1, len(table) + 1)]
     none = invoke("explain", result, "--differences", "--table", "cft.t1")
-    assert none == (0, "All rows with a primary key end the same.")
+    assert none == (0, "All rows of cft.t1 end the same.")
+
+
+def test_rows_that_are_not_known_are_not_the_same(result: Path, tmp_path: Path) -> None:
+    """Without final rows, the one row of the demo that ends different is not found."""
+    out, answers = tmp_path / "out", tmp_path / "answers.json"
+    demo = result.parent / "demo/run.toml"
+    assert invoke("resolve", demo, "--engine", "local", "--no-final-rows", "--out", out)[0] == 0
+    code, output = invoke("explain", out, "--differences", "--json", answers)
+    assert code == 0
+    assert "Not all rows at the end are known of cft.t1, cft.t2, cft.plain" in output
+    assert output.endswith("No known rows with a primary key end different.")
+    assert json.loads(answers.read_text())["not_known"] == ["cft.t1", "cft.t2", "cft.plain"]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +110,12 @@ def test_differences(result: Path, tmp_path: Path) -> None:
         (("--table", "cft.t2", "--key", "3"), "of table cft.t2 it is a=..., b=..."),
         (("--table", "cft.t1", "--key", "99"), "nothing happened to the row k=99 of cft.t1"),
         (("--differences", "--exception", "1"), "--differences stands alone"),
+        (("--table", "cft.t1", "--key", str(1 << 64)), f"nothing happened to the row k={1 << 64} of cft.t1"),
+        (("--transaction", str((1 << 64) - 1)), f"no binlog has a transaction with the id {(1 << 64) - 1}"),
+        (("--transaction", str(1 << 64)), f"{1 << 64} is no id of a transaction"),
+        (("--exception", "99"), "there is no exceptions row 99; there are 25"),
+        (("--exception", "1", "--table", "cft.plain"), "there is no exceptions row 1 of cft.plain; there are none"),
+        (("--exception", "1", "--table", "cft.t9"), "there is no table cft.t9"),
     ],
 )
 def test_what_is_refused(result: Path, arguments: tuple[str, ...], message: str) -> None:

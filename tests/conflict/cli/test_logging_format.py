@@ -53,10 +53,19 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.sql"
     file.write_text("SELECT 1")
     for arguments, message in (
-        (["nosuch.sql"], "nosuch.sql: cannot be read"),
+        (["nosuch.sql"], "nosuch.sql: No such file or directory"),
         ([""], "there is no statement"),
         (["SELECT 'a"], "cannot be read as SQL"),
         ([file, "--json", file], "is an input of this command"),
     ):
         code, output = invoke("logging", *arguments)
         assert (code, message in output) == (ExitCode.REFUSED, True), output
+
+
+def test_a_statement_that_is_nested_too_deeply_is_not_known() -> None:
+    """The statements around it are."""
+    deep = f"SELECT {'(' * 5000}1{')' * 5000}"
+    code, output = invoke("logging", f"{deep}; INSERT INTO t VALUES (1)", "--format", "ROW", "--engine", "innodb")
+    assert code == ExitCode.DONE
+    assert "it is nested too deeply to be read" in output
+    assert "2 INSERT INTO t VALUES (1) row" in output

@@ -80,3 +80,45 @@ def test_force_replaces_a_result_and_nothing_else(tmp_path: Path) -> None:
     code, output = invoke("resolve", out / "run/run.toml", "--force", "--out", out)
     assert (code, "is inside" in output) == (ExitCode.REFUSED, True)
     assert (out / "run/run.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("simulate", "{d}/model.toml", "--out", "{out}", "--json", "{out}"),
+        ("simulate", "{d}/model.toml", "--out", "{out}", "--json", "{out}-binlogs"),
+        ("compare", "{d}/run.toml", "--functions", "OVERWRITE", "--out", "{out}", "--json", "{out}"),
+        ("explain", "{d}/run.toml", "--differences", "--json", "{out}", "--parquet", "{out}"),
+        ("sizes", "{d}/A.binlog.000001", "--schema", "{d}/schema.sql", "--json", "{out}", "--plot", "{out}"),
+        ("diverge", "--transactions", "1", "--json", "{out}", "--recording", "{out}"),
+        ("rewrite", "{d}/A.binlog.000001", "--binlog-type", "8", "--out", "{d}/x", "--json", "{d}/x/A.binlog.000001"),
+    ],
+)
+def test_two_outputs_have_two_places(asked: tuple[str, ...], tmp_path: Path) -> None:
+    """Else one would take the place of the other; nothing is written."""
+    folder = tmp_path / "run"
+    shutil.copytree(DEMO, folder)
+    (folder / "model.toml").touch()
+    before = sorted(tmp_path.rglob("*"))
+    code, output = invoke(*(word.format(d=folder, out=tmp_path / "out.png") for word in asked))
+    assert code == ExitCode.REFUSED
+    assert "is given for two outputs" in output or "there is no folder" in output
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_files_of_a_folder_that_is_read_are_never_overwritten(tmp_path: Path) -> None:
+    """A binlog by `init`, and a file of a result by what reads the result."""
+    demo, out = tmp_path / "demo", tmp_path / "out"
+    shutil.copytree(DEMO, demo)
+    assert invoke("resolve", demo / "run.toml", "--engine", "reference", "--out", out)[0] == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    part = out / "counters.json"
+    for words in (
+        ("init", demo, "--schema", demo / "schema.sql", "--out", demo / "A.binlog.000001"),
+        ("report", out, "--out", part),
+        ("conflicts", out, "--json", part),
+        ("explain", out, "--differences", "--json", part),
+    ):
+        code, output = invoke(*words, "--force")
+        assert (code, "would be overwritten" in output) == (ExitCode.REFUSED, True)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -65,6 +65,18 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_schema_that_is_wrong_leaves_no_folder(tmp_path: Path) -> None:
+    """The folder is made when all that was asked is understood."""
+    schema = tmp_path / "schema.sql"
+    schema.write_text("CREATE TABLE")
+    asked = ("--binlog-type", 8, "--schema", schema, "--out", tmp_path / "out")
+    assert invoke("rewrite", BINLOG, *asked)[0] == ExitCode.REFUSED
+    asked = ("--binlog-type", "x", "--schema", SCHEMA, "--out", tmp_path / "out")
+    assert invoke("rewrite", BINLOG, *asked)[0] == ExitCode.REFUSED
+    assert invoke("rewrite", schema, "--binlog-type", 8, "--out", tmp_path / "out")[0] == ExitCode.REFUSED
+    assert list(tmp_path.iterdir()) == [schema]
+
+
 def test_a_format_is_needed(tmp_path: Path) -> None:
     """The message names both options; an unknown value is refused with the known ones."""
     code, output = invoke("rewrite", BINLOG, "--out", tmp_path)
@@ -81,7 +93,7 @@ def test_a_damaged_file_leaves_nothing(tmp_path: Path) -> None:
     damaged.write_bytes(data)
     code, output = invoke("rewrite", damaged, "--binlog-type", 8, "--schema", SCHEMA, "--out", tmp_path / "out")
     assert (code, "the file was damaged" in output) == (ExitCode.REFUSED, True)
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_that_is_cut_short(tmp_path: Path) -> None:

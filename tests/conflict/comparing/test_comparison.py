@@ -127,6 +127,7 @@ def test_the_demo() -> None:
         (["NDB$NONE()"], "NDB$NONE.*besides functions there are OVERWRITE, LAST_COMMIT"),
         (["NDB$EPOCH()@C"], "there is no cluster C; there are A and B"),
         (["NDB$MAX(x)@A"], "leave out @A"),
+        (["OVERWRITE@A"], "leave out @A"),
     ],
 )
 def test_what_is_not_understood(functions: list[str], message: str) -> None:

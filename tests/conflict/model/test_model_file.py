@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -76,6 +77,19 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"function": "NDB$EPOCH2()", "binlog_type": 3}, "updates as writes"),
     ({"function": {"C": "NDB$OLD(x)"}}, "function is {'C': 'NDB$OLD(x)'}; give a function per cluster: A, B"),
     ({"workload": {"requestdistribution": "zipf"}}, "requestdistribution 'zipf' is not known; give one of uniform"),
+    ({"preset": []}, "preset [] is not known"),
+    ({"binlog_type": "NO_LOGGING"}, "[tables.usertable]: binlog_type is 'NO_LOGGING'; give one under which changes"),
+    ({"seconds": 10**400}, "give a number from 0.001 to 1,000,000,000"),
+    ({"clusters": {"A": {"link": {"outages": [[1, math.inf]]}}, "B": {}}}, "give a list of [from, to] in seconds"),
+    ({"clusters": {"A": {"link": {"trace_ms": [["x", 1]]}}, "B": {}}}, "a list of [second, milliseconds]"),
+    ({"clusters": {"A": {"link": {"trace_ms": [[0, math.nan]]}}, "B": {}}}, "a list of [second, milliseconds]"),
+    ({"clusters": {"A": {"link": {"latency": "lognormal", "spread": 99}}, "B": {}}}, "a number from 0 to 10"),
+    ({"workload": {"columnsets": {"usertable": [[[2**40], 1]]}}}, "a list of [[numbers of columns, from 1 to 4]"),
+    ({"workload": {"columnsets": {"usertable": []}}}, "weights of which one is not 0"),
+    ({"workload": {"keyweights": {"usertable": [2, -1]}}}, "a list of weights, one per row"),
+    ({"workload": {"wishes": [["update", "usertable", math.nan]]}}, "a list of [wish, table, weight]"),
+    ({"workload": {"transactions": [[-1, [["update", "usertable"]]]]}}, "a list of [weight, [[wish, table], ...]]"),
+    ({"workload": {"rowspertransaction": {"99999999999999": 1}}}, "weights of numbers of rows, up to 1,000,000"),
     ({"workload": {"affinity": 2}}, "[clusters.A.workload]: affinity is 2; give a number from 0 to 1"),
     ({"workload": {"tables": {"u": 1}}}, "give an entry per table: usertable"),
     ({"workload": {"transactions": [[1, [["updates", "usertable"]]]]}}, "wishes are read, insert, update"),
@@ -84,7 +98,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"clusters": {"A": {"link": {"outages": [[2, 1]]}}, "B": {}}}, "give a list of [from, to] in seconds"),
     ({"clusters": {"A": {"link": {"latency": "trace"}}, "B": {}}}, "a list of [second, milliseconds]"),
     ({"clusters": {"A": {"role": "MASTER"}, "B": {}}}, "role is 'MASTER'; give one of NONE, PRIMARY"),
-    ({"clusters": {"A": {"epoch_ms": 5000}, "B": {}}}, "give at least epoch_ms"),
+    ({"clusters": {"A": {"epoch_ms": 5000}, "B": {}}}, "checkpoint_ms is not given; give at least epoch_ms"),
     ({"clusters": {"A": {"role": "NONE"}, "B": {}}, "function": "NDB$EPOCH2()"}, "cluster A has the role NONE"),
 ]
 

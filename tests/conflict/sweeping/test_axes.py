@@ -1,7 +1,11 @@
 """What each axis does to a model."""
 
+import re
 from typing import Any
 
+import pytest
+
+from conflict.errors import ConfigurationError
 from conflict.model.model_file import parse_model
 from conflict.sweeping.axes import AXES, document_at
 
@@ -64,6 +68,28 @@ def test_axes() -> None:
     assert expected.keys() == AXES.keys()
     for name, (value, changed) in expected.items():
         assert document_at(BASE, {name: value}) == {**BASE, **changed}
+
+
+def test_an_outage_is_in_the_middle_of_the_seconds_of_its_point() -> None:
+    """Also if the grid names the outage first."""
+    document = document_at({"seconds": 10}, {"outage_seconds": 2, "seconds": 20})
+    assert document["clusters"]["A"]["link"]["outages"] == [[10, 12]]
+
+
+@pytest.mark.parametrize(
+    ("base", "point", "said"),
+    [
+        ({"seconds": "x"}, {"outage_seconds": 1}, "outage_seconds is 1 in a model of 'x' seconds"),
+        ({}, {"outage_seconds": "x"}, "outage_seconds is 'x' in a model of 60 seconds"),
+        ({"clusters": {"A": {"workload": 5}}}, {"zipfianconstant": 1}, "workload is no table of the model"),
+        ({"tables": 5}, {"function": "NDB$MAX(x)"}, "tables is 5"),
+        ({"tables": [5]}, {"function": "NDB$MAX(x)"}, "tables is [5]"),
+    ],
+)
+def test_a_model_of_another_shape_is_refused(base: dict[str, Any], point: dict[str, Any], said: str) -> None:
+    """By the axis that meets it, or else by the model."""
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        parse_model(document_at(base, point))
 
 
 def test_entries_of_the_model_are_axes() -> None:

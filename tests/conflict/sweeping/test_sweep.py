@@ -108,6 +108,8 @@ def test_what_cannot_be_swept_is_refused(sweep_file: Path, tmp_path: Path) -> No
         ("[0, 200]", "[1, 1]", "give a list of different values"),
         ("latency_ms", '"seconds.long"', "seconds is no table of the model"),
         ('model = "model.toml"', "", "there is no model; give the name of its file"),
+        ("latency_ms", "seed", "give no seeds as an axis"),
+        ("seeds = 2", "seeds = 1000000", "[grid] makes 4,000,000 runs, 1,000,000 at each point"),
     ):
         sweep_file.write_text(GRID.replace(old, new))
         with pytest.raises(ConfigurationError) as caught:
