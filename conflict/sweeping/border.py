@@ -4,6 +4,7 @@ The border between the points of a grid at which a condition holds and those at 
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import operator
 import re
@@ -38,19 +39,25 @@ class Condition:
     comparison: str
     number: float
 
-    def holds(self, rows: Iterable[Mapping[str, Any]]) -> bool:
+    def check(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """
-        Whether the condition holds for all runs; not for one that lacks the figure.
+        Make sure that runs have the figure.
 
         Raises:
             ConfigurationError: There is no such figure.
         """
-        compare = _OPERATORS[self.comparison]
         for row in rows:
             if self.figure not in row:
-                message = f"--find: there is no figure {self.figure}; there are {', '.join(row)}"
+                near = difflib.get_close_matches(self.figure, row, n=5)
+                some = near or [name for name in row if name.count("_") < 2]  # the short names
+                message = f"--find: there is no figure {self.figure}; there are, for example, {', '.join(some)}"
                 raise ConfigurationError(message)
-            value = row[self.figure]
+
+    def holds(self, rows: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether the condition holds for all runs; not for one whose figure is not known."""
+        compare = _OPERATORS[self.comparison]
+        for row in rows:
+            value = row.get(self.figure)
             if isinstance(value, str) or value is None or not compare(value, self.number):
                 return False
         return True

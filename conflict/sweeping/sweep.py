@@ -93,6 +93,8 @@ def run_sweep(sweep: Sweep, folder: Folder, runner: Runner, search: Search | Non
     """
     work = _Work(sweep, folder, runner, progress)
     points = list(sweep.points())
+    if search is not None:  # a figure that is not there is said after one point, not after all
+        search.condition.check(work.rows(points[:1], "simulating")[0])
     rows = [row for at in work.rows(points, "simulating") for row in at]
     borders: tuple[Border, ...] = ()
     if search is not None:

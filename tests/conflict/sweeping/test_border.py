@@ -56,8 +56,8 @@ def test_conditions() -> None:
     for text in ("lost_updates", "lost_updates = 0", "lost_updates == zero", "a b == 0", "x < --1"):
         with pytest.raises(ConfigurationError, match="give a figure"):
             parse_condition(text)
-    with pytest.raises(ConfigurationError, match="there is no figure losses; there are n"):
-        Condition("losses", "==", 0).holds([{"n": 1}])
+    with pytest.raises(ConfigurationError, match="there is no figure losses; there are, for example, n"):
+        Condition("losses", "==", 0).check([{"n": 1}])
 
 
 def test_axes_to_look_along() -> None:
