@@ -17,6 +17,7 @@ __all__ = ["default_value", "implied_value", "zero_value"]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}
+_BYTES = frozenset({"binary", "varbinary"})
 _ZERO_TEXTS = {
     "date": "0000-00-00",
     "time": "00:00:00",
@@ -35,6 +36,8 @@ def default_value(column: Column) -> Value:
     default = column.default
     if default is ABSENT or default is None:
         return None
+    if isinstance(default, bytes) or column.type in _BYTES:
+        return _padded(column, default if isinstance(default, bytes) else str(default).encode())
     if not isinstance(default, str):
         return default
     try:
@@ -50,6 +53,11 @@ def _of_text(column: Column, default: str) -> Value:
     if column.type == "decimal":
         return Decimal(default).quantize(Decimal(1).scaleb(-(column.scale or 0)))
     return float(default) if column.type in ("float", "double") else default
+
+
+def _padded(column: Column, value: bytes) -> bytes:
+    """Return bytes as a column holds them: BINARY has all of its length, with zeros behind."""
+    return value.ljust(column.length or 0, b"\0") if column.type == "binary" else value
 
 
 def implied_value(column: Column) -> Value:
@@ -69,4 +77,4 @@ def zero_value(column: Column) -> Value:
         return 0
     if column.type == "decimal":
         return Decimal(0).scaleb(-(column.scale or 0))
-    return 0.0 if column.type in ("float", "double") else _EMPTY.get(column.type, b"")
+    return 0.0 if column.type in ("float", "double") else _EMPTY.get(column.type, _padded(column, b""))
