@@ -29,7 +29,7 @@ def losses_sentence(lost: Grid, best: tuple[object, ...], seeds: int) -> str:
         f"{share_words(lost.rows[best][place])} at {value_words(lost.over, lost.values[place])}"
         for place in _some(lost, best)
     ]
-    simulated = f"In simulations with {seeds:,} seed{'' if seeds == 1 else 's'}"
+    simulated = "In simulations with 1 seed" if seeds == 1 else f"In the median of {seeds:,} seeds"
     return f"{simulated}, {axis_label(best)} loses {listed(shares)}."
 
 

@@ -158,8 +158,8 @@ def _condition_words(condition: str) -> str:
     """Return a condition as the beginning of a sentence."""
     figure, _, limit = condition.partition(" < ")
     if figure == "lost_share" and limit:
-        return f"Less than {share_words(float(limit))} of the changes are lost"
-    return f"{condition} holds"
+        return f"Less than {share_words(float(limit))} of the changes are lost with every seed"
+    return f"{condition} holds with every seed"
 
 
 def _between(borders: Sequence[Row]) -> str:

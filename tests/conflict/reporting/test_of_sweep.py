@@ -27,23 +27,34 @@ def test_the_worst_of_the_other_axes_counts() -> None:
     rows = [border("f", 0, 20, 21), border("f", 50, 12.5, 13), border("g", 0, 7, None), border("h", 0, None, 0)]
     rows.append(border("h", 50, 7, 8))
     assert border_sentence(rows) == (
-        "lost_updates == 0 holds up to latency_ms 12.5 with f; at all latency_ms with g; "
+        "lost_updates == 0 holds with every seed up to latency_ms 12.5 with f; at all latency_ms with g; "
         "at some points at no latency_ms with h."
     )
     same = [border("f", 0, 30, 35), border("g", 0, 30, 35)]
-    assert border_sentence(same) == "lost_updates == 0 holds up to latency_ms 30 with f and g."
+    assert border_sentence(same) == "lost_updates == 0 holds with every seed up to latency_ms 30 with f and g."
     assert border_sentence([border("f", 0, 30, 31), border("g", 0, None, 0)]) == (
-        "lost_updates == 0 holds up to latency_ms 30 with f; at no latency_ms with g."
+        "lost_updates == 0 holds with every seed up to latency_ms 30 with f; at no latency_ms with g."
     )
     share = {**border("f", 0, 30, 31), "condition": "lost_share < 0.15"}
-    assert border_sentence([share]) == "Less than 15 % of the changes are lost up to latency_ms 30 with f."
-    assert border_sentence([border("f", 0, 30, 29)]) == "lost_updates == 0 holds from latency_ms 30 with f."
+    assert (
+        border_sentence([share]) == "Less than 15 % of the changes are lost with every seed up to latency_ms 30 with f."
+    )
+    assert (
+        border_sentence([border("f", 0, 30, 29)])
+        == "lost_updates == 0 holds with every seed from latency_ms 30 with f."
+    )
 
 
 def test_a_condition_without_a_border() -> None:
     """It holds everywhere, or nowhere."""
-    assert border_sentence([border("f", 0, 0, None)]) == "lost_updates == 0 holds at all latency_ms that were tried."
-    assert border_sentence([border("f", 0, None, 0)]) == "lost_updates == 0 holds at no latency_ms that was tried."
+    assert (
+        border_sentence([border("f", 0, 0, None)])
+        == "lost_updates == 0 holds with every seed at all latency_ms that were tried."
+    )
+    assert (
+        border_sentence([border("f", 0, None, 0)])
+        == "lost_updates == 0 holds with every seed at no latency_ms that was tried."
+    )
 
 
 def grid(**rows: list[float | None]) -> Grid:
@@ -85,7 +96,7 @@ def test_four_values_of_many_are_told() -> None:
     values = tuple(range(10, 90, 10))
     lost = Grid(("function",), "latency_ms", values, {("f",): [None, *(value / 1000 for value in values[1:])]})
     assert losses_sentence(lost, ("f",), 2) == (
-        "In simulations with 2 seeds, f loses 2 % at 20 ms, 4 % at 40 ms, 6 % at 60 ms and 8 % at 80 ms."
+        "In the median of 2 seeds, f loses 2 % at 20 ms, 4 % at 40 ms, 6 % at 60 ms and 8 % at 80 ms."
     )
 
 

@@ -55,7 +55,7 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "Binlogs end in the middle of a run:",
         "Binlog type 8, which NDB$EPOCH() @A can use, takes ",
         ", in the log of server 1 alone.",
-        "In simulations with 2 seeds, NDB$MAX(x) loses ",
+        "In the median of 2 seeds, NDB$MAX(x) loses ",
         " % at 400 ms. Rows are then stale for up to ",
         "Figures are medians of 2 seeds, which differ by up to ",
         "The simulated epochs do not take as long as those of the recording, but as long as the model says.",
@@ -257,7 +257,7 @@ def test_a_sweep_that_went_on_is_reported(results: dict[str, Path], tmp_path: Pa
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "r.html")
     assert code == 0, output
     page = Page((tmp_path / "r.html").read_text("utf-8"))
-    assert "Less than 200 % of the changes are lost at all latency_ms that were tried." in page.text
+    assert "Less than 200 % of the changes are lost with every seed at all latency_ms that were tried." in page.text
     assert "lost_share The part of users' changes that is lost" in page.text
     (tmp_path / "sweep" / "results.parquet").write_bytes(b"")
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "other.html")
