@@ -244,15 +244,21 @@ def _rows_of_epochs(columns: GridColumns, wanted: Wanted) -> tuple[Int64, Int64]
 
 def _changing(bucket: Bucket, applier: int, wanted: Wanted, key: Int64, place: Int64) -> tuple[Int64, Int64]:
     """Return keys and their epochs without those that did not change where that is asked for."""
-    after = np.minimum(wanted.until[place], LAST - 1) + 1
     kept = ~wanted.changing[place]
+    open_ = np.flatnonzero(~kept)
+    asked = np.zeros(len(bucket.key_table), np.bool_)
+    asked[key[open_]] = True
+    after = np.minimum(wanted.until[place[open_]], LAST - 1) + 1
+    arrived, arrived_group = wanted.arrived[place[open_]], wanted.arrived_group[place[open_]]
     for columns in (bucket.changes[applier], bucket.consequences[applier]):
-        if len(columns):
-            epoch, group = columns.array("epoch"), columns.array("group")
-            last = _last_before(columns.array("key"), epoch, key, after)
-            later = epoch[last] > wanted.arrived[place]
-            later |= (epoch[last] == wanted.arrived[place]) & (group[last] > wanted.arrived_group[place])
-            kept |= (last >= 0) & later
+        if len(columns) and len(open_):
+            rows = np.flatnonzero(asked[columns.array("key")])
+            keys, epoch, group = (columns.of_rows(name, rows) for name in ("key", "epoch", "group"))
+            last = _last_before(keys, epoch, key[open_], after)
+            found = last >= 0
+            at, in_group = epoch[last[found]], group[last[found]]
+            later = (at > arrived[found]) | ((at == arrived[found]) & (in_group > arrived_group[found]))
+            kept[open_[found]] |= later
     return key[kept], place[kept]
 
 
