@@ -29,8 +29,9 @@ def losses_sentence(lost: Grid, best: tuple[object, ...], seeds: int) -> str:
         f"{share_words(lost.rows[best][place])} at {value_words(lost.over, lost.values[place])}"
         for place in _some(lost, best)
     ]
-    simulated = "In simulations with 1 seed" if seeds == 1 else f"In the median of {seeds:,} seeds"
-    return f"{simulated}, {axis_label(best)} loses {listed(shares)}."
+    simulated = f"In simulations with {seeds:,} seed{'' if seeds == 1 else 's'}"
+    median = "" if seeds == 1 else " in the median"
+    return f"{simulated}, {axis_label(best)} loses{median} {listed(shares)}."
 
 
 def stale_sentence(lost: Grid, stale: Grid, best: tuple[object, ...]) -> str:

@@ -96,7 +96,7 @@ def test_four_values_of_many_are_told() -> None:
     values = tuple(range(10, 90, 10))
     lost = Grid(("function",), "latency_ms", values, {("f",): [None, *(value / 1000 for value in values[1:])]})
     assert losses_sentence(lost, ("f",), 2) == (
-        "In the median of 2 seeds, f loses 2 % at 20 ms, 4 % at 40 ms, 6 % at 60 ms and 8 % at 80 ms."
+        "In simulations with 2 seeds, f loses in the median 2 % at 20 ms, 4 % at 40 ms, 6 % at 60 ms and 8 % at 80 ms."
     )
 
 

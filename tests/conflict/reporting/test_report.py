@@ -55,7 +55,7 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "Binlogs end in the middle of a run:",
         "Binlog type 8, which NDB$EPOCH() @A can use, takes ",
         ", in the log of server 1 alone.",
-        "In the median of 2 seeds, NDB$MAX(x) loses ",
+        "In simulations with 2 seeds, NDB$MAX(x) loses in the median ",
         " % at 400 ms. Rows are then stale for up to ",
         "Figures are medians of 2 seeds, which differ by up to ",
         "The simulated epochs do not take as long as those of the recording, but as long as the model says.",
