@@ -6,22 +6,26 @@ How fast the command `decode` is, and the data source: whole outputs, beside mys
 All read seeded files of one table with integers, decimals, temporals, text and JSON; python-mysql-replication, which
 only iterates, a shorter one of the same mix. What is compared is processor time per row change: ours in this process,
 after one run that compiles, mysqlbinlog as a whole process. For the data source it is the time on the wall, on two
-cores; beside it, Spark itself copies the same Parquet, which is what its own reader and writer need. Peers that are not
-given are left out, with a message.
+cores, in a session with the JVM's own settings, as users start it; beside it, Spark itself copies the same Parquet,
+which is what its own reader and writer need. Peers that are not given are left out, with a message.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.makers.binlog_maker import MIXED_TYPES, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
@@ -30,7 +34,6 @@ from conflict.decoding.formats import Format
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.outputs import Output
 from conflict.jobs.data_source import register
-from conflict.jobs.session import spark_session
 from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
@@ -54,16 +57,23 @@ def spark_timings(path: Path, folder: Path, runs: int) -> dict[str, Timing]:
 
     Processor time is not known, so it is the wall's.
     """
-    spark = spark_session("2")
+    spark = _users_session()
     register(spark)
-    frame = spark.read.format("ndb_binlog").option("table", "bench.mixed")
+    changes = spark.read.format("ndb_binlog").option("table", "bench.mixed").load(str(path))
     first, second = str(folder / "spark"), str(folder / "copy")
+
+    def write(frame: DataFrame, target: str, dictionaries: str) -> None:
+        frame.write.mode("overwrite").option("parquet.enable.dictionary", dictionaries).parquet(target)
+
+    def copy(dictionaries: str) -> None:
+        write(spark.read.parquet(first), second, dictionaries)
+
     works: dict[str, Callable[[], None]] = {
-        "data source, 2 cores": lambda: frame.load(str(path)).write.mode("overwrite").format("noop").save(),
-        "data source to Parquet, 2 cores": lambda: frame.load(str(path)).write.mode("overwrite").parquet(first),
-        "Spark, that Parquet to Parquet, 2 cores": lambda: (
-            spark.read.parquet(first).write.mode("overwrite").parquet(second)
-        ),
+        "data source, 2 cores": lambda: changes.write.mode("overwrite").format("noop").save(),
+        "data source to Parquet, 2 cores": partial(write, changes, first, "true"),
+        "data source to Parquet without dictionaries, 2 cores": partial(write, changes, first, "false"),
+        "Spark, that Parquet to Parquet, 2 cores": partial(copy, "true"),
+        "Spark, that Parquet to Parquet without dictionaries, 2 cores": partial(copy, "false"),
     }
     found = {}
     for title, work in works.items():
@@ -75,6 +85,13 @@ def spark_timings(path: Path, folder: Path, runs: int) -> dict[str, Timing]:
         found[title] = Timing(tuple(wall[1:]), tuple(wall[1:]))
     spark.stop()
     return found
+
+
+def _users_session() -> SparkSession:
+    """Return a session as users start it: only what it prints is set."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.log.level", "ERROR")
+    return builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 
 def peer(path: Path, runs: int, python: str) -> Timing:
