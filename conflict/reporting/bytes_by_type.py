@@ -10,17 +10,27 @@ import pyarrow as pa
 
 from conflict.reporting.parts import Chart, Form
 
-__all__ = ["BYTES_CHART", "bytes_between", "bytes_chart", "change_of_bytes", "format_name", "listed"]
+__all__ = ["BYTES_CHART", "amount_of_bytes", "bytes_between", "bytes_chart", "change_of_bytes", "format_name", "listed"]
 
 BYTES_CHART = "bytes-by-format"  # the name of the chart among the figures
 
 _IMAGES = ("FULL", "MINIMAL", "NOBLOB")  # of binlog_row_image
 _PERCENT = 100.0
+_KILO = 1000
 
 
 def format_name(name: str) -> str:
     """Return what a binlog type, or a value of binlog_row_image, is called in a table or a chart."""
     return f"type {name}" if name.isdigit() else f"image {name}" if name in _IMAGES else name
+
+
+def amount_of_bytes(count: float) -> str:
+    """Return about how many bytes that are, with three digits, in units of 1,000."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if float(f"{count:.3g}") < _KILO:
+            return f"{count:.3g} {unit}"
+        count /= _KILO
+    return f"{float(f'{count:.3g}'):,.10g} TB"
 
 
 def bytes_between(least: int, most: int) -> str:

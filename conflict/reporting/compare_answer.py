@@ -12,23 +12,33 @@ from conflict.reporting.parts import Headline, Topic
 from conflict.rules.functions import FUNCTIONS
 from conflict.shown_text import counted
 
-__all__ = ["best_functions", "compare_findings", "compare_headline", "sent_back"]
+__all__ = ["best_functions", "compare_findings", "compare_headline", "rows_sent_back"]
 
 Pair = Mapping[str, Any]
 _OURS = "NDB$"  # begins the names of conflict functions; policies of other products have others
 _MOST_TABLES = 5
+_RANKED = ("lost_updates", "differing_rows")
 
 
 def compare_headline(changes: int, tried: Sequence[Pair], without_function: Sequence[str] = ()) -> Headline:
     """
-    Return which function loses least, what it judges, and what the configured one loses.
+    Return which function loses least, what it judges, what the configured one loses, and what was compared.
 
     Args:
         changes: Of users, that were decided.
         tried: The pairs of a function and a binlog type that have figures.
         without_function: Tables that the functions are not tried on.
     """
-    return Headline(Topic.FUNCTION, "Function", tuple(_function_sentences(changes, tried, without_function)))
+    sentences = tuple(_function_sentences(changes, tried, without_function))
+    return Headline(Topic.FUNCTION, "Function", sentences, (_setting(changes, tried),))
+
+
+def _setting(changes: int, tried: Sequence[Pair]) -> str:
+    rows = max((sum(pair.get("rows_by_table", {}).values()) for pair in tried), default=0)
+    of_rows = f" to {_rows(rows)}" if rows else ""
+    functions = list(dict.fromkeys(pair["function"] for pair in tried))
+    compared = f"; compared were {listed(functions)}" if functions else ""
+    return f"From the recorded binlogs: {changes:,} changes of users{of_rows}{compared}."
 
 
 def _function_sentences(changes: int, tried: Sequence[Pair], without_function: Sequence[str]) -> Iterator[str]:
@@ -37,6 +47,7 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
         yield "No pair of a function and a binlog type can be used: each stops an applier or could not be tried."
         return
     best, equal, used = _best(whole), best_functions(tried), _used(tried)
+    others = [name for name in _losing_as_little(whole, best) if name not in equal]
     compared = len({pair["function"] for pair in _ours(whole)})
     kind = "conflict functions" if len(_ours(whole)) < len(whole) else "functions"
     configured = ", as configured," if used is not None and equal == (used["function"],) else ""
@@ -45,13 +56,18 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
         f"{listed(equal)}{configured} {'lose' if len(equal) > 1 else 'loses'} least of the {compared} {kind} compared, "
         f"{lost}{_judging(equal)}."
     )
+    if others:
+        verbs = ("lose", "leave") if len(others) > 1 else ("loses", "leaves")
+        yield f"{listed(others)} {verbs[0]} as many, and {verbs[1]} more rows different."
     if used is not None and used["function"] not in equal and not used["stops"]:
         tables = " in tables with a function" if without_function else ""
         mine, its = (_rows(_judged(pair, without_function)) for pair in (used, best))
-        yield (
-            f"{used['function']}, as configured, loses {used['lost_updates']:,}{_share(used, changes)} and leaves "
-            f"{mine}{tables} different; {best['function']} leaves {its}."
+        leaving = (
+            f"; both leave {mine}{tables} different"
+            if mine == its
+            else f" and leaves {mine}{tables} different; {best['function']} leaves {its}"
         )
+        yield (f"{used['function']}, as configured, loses {used['lost_updates']:,}{_share(used, changes)}{leaving}.")
 
 
 def compare_findings(tried: Sequence[Pair], changes: int, without_function: Sequence[str] = ()) -> Iterator[str]:
@@ -81,26 +97,32 @@ def compare_findings(tried: Sequence[Pair], changes: int, without_function: Sequ
         yield "Binlogs end in the middle of a run: rows of which a change was still under way also count as different."
 
 
-def sent_back(tried: Sequence[Pair]) -> Iterator[str]:
-    """Yield how many rows the best function sends back, and the configured one, whose rows the recorded log has."""
+def rows_sent_back(tried: Sequence[Pair]) -> tuple[int, int] | None:
+    """Return how many rows the best function sends back, and the configured one; None if they are the same."""
     used, whole = _used(tried), _whole(tried)
     if used is None or not whole or _best(whole)["function"] == used["function"]:
-        return
-    best = _best(whole)
-    then, now = (pair["refreshes"] + pair["reflected"] for pair in (used, best))
-    yield (
-        f"{best['function']} would refresh or reflect {_rows(now)}; the log has the {then:,} of {used['function']}, "
-        "as configured."
-    )
+        return None
+    now, then = (pair["refreshes"] + pair["reflected"] for pair in (_best(whole), used))
+    return now, then
 
 
 def best_functions(tried: Sequence[Pair]) -> tuple[str, ...]:
-    """Return the functions that lose least and stop no applier; none if all stop."""
+    """
+    Return the functions that lose least and stop no applier; none if all stop.
+
+    Of several, those that leave fewest rows different.
+    """
     whole = _whole(tried)
     if not whole:
         return ()
-    least = _best(whole)["lost_updates"]
-    return tuple(dict.fromkeys(pair["function"] for pair in _ours(whole) if pair["lost_updates"] == least))
+    best = _best(whole)
+    alike = [pair for pair in _ours(whole) if all(pair[each] == best[each] for each in _RANKED)]
+    return tuple(dict.fromkeys(pair["function"] for pair in alike))
+
+
+def _losing_as_little(whole: Sequence[Pair], best: Pair) -> list[str]:
+    alike = [pair["function"] for pair in _ours(whole) if pair["lost_updates"] == best["lost_updates"]]
+    return list(dict.fromkeys(alike))
 
 
 def _whole(tried: Sequence[Pair]) -> list[Pair]:
@@ -112,7 +134,7 @@ def _ours(whole: Sequence[Pair]) -> Sequence[Pair]:
 
 
 def _best(whole: Sequence[Pair]) -> Pair:
-    return min(_ours(whole), key=lambda pair: (pair["lost_updates"], pair["differing_rows"]))
+    return min(_ours(whole), key=lambda pair: tuple(pair[each] for each in _RANKED))
 
 
 def _used(pairs: Sequence[Pair]) -> Pair | None:

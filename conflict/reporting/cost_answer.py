@@ -6,31 +6,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conflict.reporting.bytes_by_type import bytes_between, change_of_bytes, format_name, listed
+from conflict.reporting.bytes_by_type import amount_of_bytes, bytes_between, change_of_bytes, format_name, listed
 from conflict.reporting.parts import Bytes, Headline, Topic
 from conflict.reporting.usable_types import NO_FUNCTION, types_usable_with, usable_with
+from conflict.shown_text import counted
 
 __all__ = ["cost_findings", "cost_headline"]
+
+_DAY = 86_400  # seconds
 
 
 def cost_headline(functions: Sequence[str], sizes: Bytes) -> Headline:
     """
-    Return which binlog type takes least among those that functions are usable with, and against which log.
+    Return which binlog type takes least among those that functions are usable with, what the whole log then takes.
 
     Args:
         functions: The functions that it is about; none for every one.
         sizes: What row events take.
     """
-    return Headline(Topic.BYTES, "Bytes", (_least(functions, sizes),))
-
-
-def cost_findings(functions: Sequence[str], sizes: Bytes) -> Iterator[str]:
-    """Yield what besides the smallest type one must know: which may be smaller, and whose rows were measured."""
     names, _ = _candidates(functions, sizes)
     small = _smallest(names, sizes)
-    for name in _rivals(names, sizes):
-        size = bytes_between(*sizes.bounds[name])
-        yield f"{format_name(name).capitalize()} takes {size} bytes, perhaps less than {format_name(small)}."
+    told = (
+        _least(functions, sizes),
+        *_rivals(names, sizes),
+        *_whole_log(small, sizes),
+        *_sent_back(functions, small, sizes),
+    )
+    left = f", as {sizes.left_by} left it" if sizes.left_by else ""
+    return Headline(Topic.BYTES, "Bytes", told, (f"From {sizes.of}{left}; before compression.",))
+
+
+def cost_findings(sizes: Bytes) -> Iterator[str]:
+    """Yield what besides the smallest type one must know: why bytes are a range, and whose rows were measured."""
     if any(low < high for low, high in sizes.bounds.values()):
         yield "A range: the log does not show whether statements also set columns to the values that they had."
     if sizes.rows:
@@ -40,7 +47,6 @@ def cost_findings(functions: Sequence[str], sizes: Bytes) -> Iterator[str]:
             f"Of these, users made {sizes.users:,}; appliers logged the other {sizes.rows - sizes.users:,}, "
             "which they had applied, refreshed or reflected."
         )
-    yield "Bytes are those of row events before compression."
     yield from sizes.also
 
 
@@ -56,10 +62,41 @@ def _smallest(names: Sequence[str], sizes: Bytes) -> str:
     return min(names, key=lambda name: sizes.bounds[name][1])
 
 
-def _rivals(names: Sequence[str], sizes: Bytes) -> list[str]:
-    """Return the types that may be smaller than the one that is the smallest for certain."""
+def _rivals(names: Sequence[str], sizes: Bytes) -> Iterator[str]:
+    """Yield which types may be smaller than the one that is the smallest for certain."""
     small = _smallest(names, sizes)
-    return [name for name in names if name != small and sizes.bounds[name][0] < sizes.bounds[small][1]]
+    for name in names:
+        if name != small and sizes.bounds[name][0] < sizes.bounds[small][1]:
+            size = bytes_between(*sizes.bounds[name])
+            yield f"{format_name(name).capitalize()} takes {size}, perhaps less: the log does not show which."
+
+
+def _whole_log(small: str, sizes: Bytes) -> Iterator[str]:
+    """Yield what the log takes with all its events, and how much that is in a second and in a day."""
+    if not sizes.other_bytes:
+        return
+    whole = sizes.bounds[small][1] + sizes.other_bytes
+    rate = whole / sizes.seconds if sizes.seconds else 0
+    over = (
+        f" in {sizes.seconds:,} seconds: {amount_of_bytes(rate)} a second, or {amount_of_bytes(rate * _DAY)} a day "
+        "at this load"
+        if rate
+        else ""
+    )
+    yield f"With {sizes.other_bytes:,} bytes of other events, the log takes {whole:,} bytes{over}."
+
+
+def _sent_back(functions: Sequence[str], small: str, sizes: Bytes) -> Iterator[str]:
+    """Yield about how many bytes the rows are that the best function sends back, against those in the log."""
+    if sizes.sent is None or not functions:
+        return
+    now, then = sizes.sent
+    size = ""
+    if sizes.rows and now != then:
+        row = sizes.bounds[small][1] / sizes.rows
+        more = "less" if now < then else "more"
+        size = f": about {amount_of_bytes(abs(now - then) * row)} {more} on each cluster that logs them"
+    yield f"{functions[0]} would send back {counted(now, 'row')}, where the log has {then:,}{size}."
 
 
 def _least(functions: Sequence[str], sizes: Bytes) -> str:
@@ -68,7 +105,7 @@ def _least(functions: Sequence[str], sizes: Bytes) -> str:
     bounds, base = sizes.bounds[small], (sizes.base_bytes, sizes.base_bytes)
     if len(sizes.bounds) == 1:
         return (
-            f"Only {format_name(small)} was tried: {bytes_between(*bounds)} bytes of row events in {sizes.of}; "
+            f"Only {format_name(small)} was tried: {bytes_between(*bounds)} bytes of row events; "
             "`ndb-conflict sizes` measures all types."
         )
     whose = (
@@ -76,6 +113,7 @@ def _least(functions: Sequence[str], sizes: Bytes) -> str:
         if usable
         else f"Of the binlog types, {small} (for {usable_with(int(small))})"
     )
-    against = f" ({change_of_bytes(bounds, base)} against {sizes.base})" if sizes.base and bounds != base else ""
-    least = "" if _rivals(names, sizes) else "least, "
-    return f"{whose} takes {least}{bytes_between(*bounds)} bytes of row events{against}, in {sizes.of}."
+    change = change_of_bytes(bounds, base)
+    against = f" ({change} against the {sizes.base_bytes:,} of {sizes.base})" if sizes.base and bounds != base else ""
+    least = "" if any(_rivals(names, sizes)) else "least, "
+    return f"{whose} takes {least}{bytes_between(*bounds)} bytes of row events{against}."

@@ -45,7 +45,7 @@ def _with_bytes(part: Part, best: Sequence[str], source: Measured | None, compar
         sizes = _of_one_log(sizes, compared.bytes if compared else None)
         functions = best or sizes.functions
         lines = (*part.headlines, cost_headline(functions, sizes))
-        return attrs.evolve(part, headlines=lines, answer=(*part.answer, *cost_findings(functions, sizes)))
+        return attrs.evolve(part, headlines=lines, answer=(*part.answer, *cost_findings(sizes)))
     if sizes.source is Measured.COMPARED and source is Measured.MEASURED:
         return attrs.evolve(part, charts=tuple(chart for chart in part.charts if chart.name != BYTES_CHART))
     return part
@@ -55,7 +55,7 @@ def _of_one_log(sizes: Bytes, compared: Bytes | None) -> Bytes:
     """Return measured bytes with what a comparison tells of the log, if it has as many bytes: then it is the same."""
     if sizes.source is not Measured.MEASURED or compared is None or compared.base_bytes != sizes.base_bytes:
         return sizes
-    return attrs.evolve(sizes, of=compared.of, users=compared.users, also=(*compared.also, *sizes.also))
+    return attrs.evolve(sizes, users=compared.users, left_by=compared.left_by, sent=compared.sent)
 
 
 def _with_findings(part: Part, lines: Sequence[Headline], compared: Part | None) -> Part:

@@ -47,7 +47,7 @@ def without_function(document: Document) -> list[str]:
 
 
 def against_recording(
-    document: Document, latencies: Sequence[float] = (), *, everywhere: bool = False
+    document: Document, latencies: Sequence[float] = (), *, everywhere: bool = False, limit: float | None = None
 ) -> Iterator[str]:
     """
     Yield how simulations differ from the binlogs that their model was learnt from.
@@ -56,6 +56,7 @@ def against_recording(
         document: The model.
         latencies: Those that were simulated in place of the model's, in milliseconds.
         everywhere: Whether the function was set on every table.
+        limit: A latency that is too long, in milliseconds; None if that was not asked.
     """
     links = {name: site.get("link", {}) for name, site in with_preset(document).get("clusters", {}).items()}
     traces = {name: _sorted_trace(link) for name, link in links.items() if link.get("trace_ms")}
@@ -65,8 +66,9 @@ def against_recording(
     took = " and ".join(
         f"{_middle(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
     )
-    yield f"In the recording, the median epoch took {took} until it was applied."
     medians = [_middle(each) for each in traces.values()]
+    longer = f", waits included: longer than {limit:,.10g} ms" if limit is not None and min(medians) > limit else ""
+    yield f"In the recording, the median epoch took {took} until it was applied{longer}."
     if not latencies:
         yield "The simulated epochs take as long."
     elif max(latencies) < min(medians):

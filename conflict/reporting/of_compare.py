@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.compare_answer import best_functions, compare_findings, compare_headline, sent_back
+from conflict.reporting.compare_answer import best_functions, compare_findings, compare_headline, rows_sent_back
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
 from conflict.reporting.usable_types import usable_types_table
 from conflict.rules.functions import FUNCTIONS
@@ -72,8 +72,17 @@ def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:
         return None
     used = next((pair for pair in whole if pair.get("used") and pair["binlog_type"] in bounds), None)
     base, base_bytes = (format_name(used["binlog_type"]), used["least_bytes"]) if used else ("", 0)
-    of = f"the recorded log, as {used['function'] if used else 'the configured function'} left it"
-    return Bytes(Measured.COMPARED, bounds, base, base_bytes, of, users=changes, also=tuple(sent_back(whole)))
+    left_by = used["function"] if used else "the configured function"
+    return Bytes(
+        Measured.COMPARED,
+        bounds,
+        base,
+        base_bytes,
+        "the recorded log",
+        users=changes,
+        left_by=left_by,
+        sent=rows_sent_back(whole),
+    )
 
 
 def _types(pairs: Sequence[Pair]) -> list[str]:

@@ -5,6 +5,7 @@ What a report says of the sizes of a log in every format.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from conflict.reporting.bytes_by_type import bytes_chart, change_of_bytes, format_name, listed
@@ -17,7 +18,7 @@ __all__ = ["sizes_part"]
 _KINDS = ("insert", "update", "delete")
 _ROW_IMAGES = "binlog_row_image="
 _EPOCHS = "mysql.ndb_apply_status"
-_CONFIGURATION = ("file_bytes", "total", "frame", "compression", "server_ids")
+_CONFIGURATION = ("file_bytes", "total", "frame", "compression", "files")
 
 
 def sizes_part(document: Mapping[str, Any], source: str) -> Part:
@@ -70,16 +71,42 @@ def _bytes(document: Mapping[str, Any], least: Mapping[str, int], most: Mapping[
     same = [name for name, each in bounds.items() if each == (logged, logged)]
     base = format_name(same[0]) if len(same) == 1 else "the log"
     return Bytes(
-        Measured.MEASURED, bounds, base, logged, _of(document), totals["rows"], also=tuple(_compressed(document))
+        Measured.MEASURED,
+        bounds,
+        base,
+        logged,
+        _of(document),
+        totals["rows"],
+        also=(*_by_server(document), *_compressed(document)),
+        other_bytes=document.get("frame", 0),
+        seconds=_seconds(document),
     )
+
+
+def _seconds(document: Mapping[str, Any]) -> int:
+    """Return how long it is from the first row change to the last one, in whole seconds; 0 if that is not known."""
+    files = [each for each in document.get("files", ()) if each["first_change"]]
+    first, last = ([datetime.fromisoformat(each[name]) for each in files] for name in ("first_change", "last_change"))
+    return int((max(last) - min(first)).total_seconds()) if files else 0
+
+
+def _by_server(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many bytes of files each server has written, if there are several."""
+    sizes: dict[int, int] = {}
+    for each in document.get("files", ()):
+        if each["server_id"] is not None:
+            sizes[each["server_id"]] = sizes.get(each["server_id"], 0) + each["bytes"]
+    if len(sizes) > 1:
+        parts = [f"{size:,} bytes for server {server}" for server, size in sorted(sizes.items())]
+        yield f"The files as they were logged have {listed(parts)}."
 
 
 def _of(document: Mapping[str, Any]) -> str:
     """Return whose log was measured, if the document says it: one cluster's, or that of several."""
-    files = document.get("server_ids")
+    files = document.get("files")
     if not files:
         return "the measured log"
-    servers = sorted({each for each in files if each is not None})
+    servers = sorted({each["server_id"] for each in files if each["server_id"] is not None})
     whose = f"server{'s' if len(servers) > 1 else ''} {listed(list(map(str, servers)))}" if servers else "no server"
     return f"the log of {whose}{' alone' if len(servers) == 1 else ''}"
 

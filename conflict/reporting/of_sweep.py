@@ -32,6 +32,7 @@ from conflict.reporting.sweep_answer import (
 )
 from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.target import RESULT
+from conflict.shown_text import counted
 from conflict.sweeping.summary import Grid, axis_value, grid_of
 from conflict.sweeping.sweep import BORDERS, RESULTS
 
@@ -112,9 +113,7 @@ def sweep_part(folder: Folder) -> Part:
         _best(found),
         _bytes(found),
         tuple(_headlines(found)),
-        tuple(
-            against_recording(document["model"], found.axes.get("latency_ms", ()), everywhere="function" in found.axes)
-        ),
+        () if found.grid("lost_share").over else tuple(_basis(found)),
         recorded=False,
     )
 
@@ -152,7 +151,27 @@ def _headlines(sweep: _Sweep) -> Iterator[Headline]:
         border = border_sentence(sweep.borders) if sweep.borders else ""
         told = (border, losses_sentence(going, best, seeds), stale_sentence(going, sweep.grid("stale_ms_p99"), best))
         label = "Latency" if lost.over == "latency_ms" else "Limit"
-        yield Headline(Topic.LIMIT, label, tuple(each for each in told if each))
+        yield Headline(Topic.LIMIT, label, tuple(each for each in told if each), tuple(_setting(sweep, lost.over)))
+
+
+def _setting(sweep: _Sweep, over: str) -> Iterator[str]:
+    """Yield what was simulated, what the axis is, and how that differs from the recording."""
+    runs = counted(sweep.results.num_rows, "simulation")
+    work = model_words(sweep.document["model"]).get("simulated", "")
+    yield f"From {runs}{f' of {work}' if work else ''}; {over} is {AXES[over]}." if over in AXES else f"From {runs}."
+    if sweep.borders:
+        yield f"The condition, `{sweep.borders[0]['condition']}`, was given with `--find`."
+    yield from _basis(sweep)
+
+
+def _basis(sweep: _Sweep) -> Iterator[str]:
+    fails = [each["fails"] for each in sweep.borders if each["over"] == "latency_ms" and each["holds"] is not None]
+    return against_recording(
+        sweep.document["model"],
+        sweep.axes.get("latency_ms", ()),
+        everywhere="function" in sweep.axes,
+        limit=max((each for each in fails if each is not None), default=None),
+    )
 
 
 def _answer(sweep: _Sweep) -> Iterator[str]:

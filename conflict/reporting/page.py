@@ -62,7 +62,7 @@ a { color: inherit; }
   .broad td:first-child::before, .broad td:empty { display: none; }
 }
 """
-_UNIT = re.compile(r"(\d) (%|ms\b|s\b)")
+_UNIT = re.compile(r"(\d) (%|ms\b|s\b|[kMGT]B\b)")
 _CODE = re.compile("`([^`]+)`")
 _WORDS, _GLOSSARY = "What the words mean", "words"
 _SHORT = 28  # characters that stay on one line of a table
@@ -112,7 +112,8 @@ def _top(parts: Sequence[Part]) -> Iterator[Html]:
 
 
 def _headline(line: Headline) -> Html:
-    return joined((element("dt", line.label), element("dd", _sentences(" ".join(line.sentences)))))
+    setting = element("p", _sentences(" ".join(line.setting)), class_="note") if line.setting else ""
+    return joined((element("dt", line.label), element("dd", _sentences(" ".join(line.sentences)), setting)))
 
 
 def _sentences(text: str) -> Html:
@@ -146,7 +147,7 @@ def _glossary(parts: Sequence[Part]) -> Html:
     tables = [table for part in parts for table in (part.matrix, *part.tables)]
     charts = [chart for part in parts for chart in part.charts]
     texts = [text for part in parts for text in (*part.answer, *part.warnings, *part.asked.values())]
-    texts += [text for part in parts for line in part.headlines for text in line.sentences]
+    texts += [text for part in parts for line in part.headlines for text in (*line.sentences, *line.setting)]
     texts += [text for table in tables for text in (table.title, *table.headings, table.note)]
     texts += [cell for table in tables for row in table.rows for cell in row if isinstance(cell, str)]
     texts += [text for chart in charts for text in (chart.title, *chart.data.column_names, chart.note, chart.over)]

@@ -112,6 +112,11 @@ class Bytes:
         users: How many of them users made; 0 if not known.
         also: More sentences, about these bytes alone.
         functions: The functions that the rows have; none if that is not known.
+        left_by: The functions under which the log was recorded; empty if that is not known.
+        other_bytes: What else the log takes, in every binlog type; 0 if that is not known.
+        seconds: From its first row change to its last one; 0 if that is not known.
+        sent: How many rows the best function would refresh or reflect, and how many the configured one did; None if
+            they are the same function, or if that is not known.
     """
 
     source: Measured
@@ -123,6 +128,10 @@ class Bytes:
     users: int = 0
     also: Sequence[str] = ()
     functions: Sequence[str] = ()
+    left_by: str = ""
+    other_bytes: int = 0
+    seconds: int = 0
+    sent: tuple[int, int] | None = None
 
 
 class Topic(IntEnum):
@@ -142,11 +151,13 @@ class Headline:
         topic: What it answers.
         label: What that is called.
         sentences: The answer, with what weakens it most: one or two.
+        setting: From what it is, in sentences: a log, simulations.
     """
 
     topic: Topic
     label: str
     sentences: Sequence[str]
+    setting: Sequence[str] = ()
 
 
 @attrs.frozen(eq=False)

@@ -56,20 +56,24 @@ def least_lost(lost: Grid, stopping: set[Point]) -> str:
     rows = without_stops(lost, stopping).rows
     if len(rows) == 1:
         return ""  # there is nothing to compare it with
-    winners = _winners(lost, rows)
-    main = least_of(lost, stopping)
+    main, places = least_of(lost, stopping), _least_at(lost, rows)
     compared = f"{axis_label(main)} loses least of the {len(rows)} that were simulated"
     if lost.over is None:
-        return f"{compared}, {share_words(rows[main][0])} of the changes of users."
-    others = [f"{axis_label(key)} {_places(lost, winners, key)}" for key in dict.fromkeys(winners) if key != main]
-    rest = f"; {'; '.join(others)}" if others else ""
-    return f"{compared}, {_places(lost, winners, main)}{rest}."
+        alike = [axis_label(key) for key in places if key != main]
+        also = f"; {listed(alike)} as little" if alike else ""
+        return f"{compared}, {share_words(rows[main][0])} of the changes of users{also}."
+    tied = {key: [each for each in own if each in places[main]] for key, own in places.items() if key != main}
+    alone = {key: [each for each in own if each not in places[main]] for key, own in places.items() if key != main}
+    others = [f"{axis_label(key)} {_places(lost, own)}" for key, own in alone.items() if own]
+    others += [f"{axis_label(key)} loses as little {_places(lost, own)}" for key, own in tied.items() if own]
+    return "; ".join([f"{compared}, {_places(lost, places[main])}", *others]) + "."
 
 
 def least_of(lost: Grid, stopping: set[Point]) -> Point:
-    """Return the point of the other axes that loses least at most values of the main one."""
-    winners = _winners(lost, without_stops(lost, stopping).rows)
-    return max(dict.fromkeys(winners), key=winners.count)
+    """Return the point of the other axes that loses least at most values of the main one; of equal ones, the least."""
+    rows = without_stops(lost, stopping).rows
+    places = _least_at(lost, rows)
+    return min(places, key=lambda key: (-len(places[key]), sum(cell or 0.0 for cell in rows[key])))
 
 
 def without_stops(lost: Grid, stopping: set[Point]) -> Grid:
@@ -78,25 +82,24 @@ def without_stops(lost: Grid, stopping: set[Point]) -> Grid:
     return attrs.evolve(lost, rows=rows or lost.rows)
 
 
-def _winners(lost: Grid, rows: Shares) -> list[Point]:
-    return [_best_at(rows, place) for place in range(len(lost.values))]
+def _least_at(lost: Grid, rows: Shares) -> dict[Point, list[int]]:
+    """Return at which places of the main axis points lose least, to the digits that are shown, if at any."""
+    found: dict[Point, list[int]] = {}
+    for place in range(len(lost.values)):
+        known = {key: cell for key, cells in rows.items() if (cell := cells[place]) is not None}
+        for key, cell in known.items():
+            if share_words(cell) == share_words(min(known.values())):
+                found.setdefault(key, []).append(place)
+    return found or {next(iter(rows)): []}
 
 
-def _best_at(rows: Shares, place: int) -> Point:
-    known = {key: cell for key, cells in rows.items() if (cell := cells[place]) is not None}
-    return min(known or rows, key=lambda key: known.get(key, 0.0))
-
-
-def _places(lost: Grid, winners: Sequence[Point], key: Point) -> str:
-    """Return at which values of the main axis a point loses least."""
-    values = [axis_value(value) for value, winner in zip(lost.values, winners, strict=True) if winner == key]
-    if len(values) == len(winners):
+def _places(lost: Grid, places: Sequence[int]) -> str:
+    """Return some values of the main axis."""
+    if len(places) == len(lost.values):
         return f"at every {lost.over}"
-    return (
-        f"at {lost.over} {listed(values)}"
-        if len(values) <= _MOST_VALUES
-        else f"at {len(values)} of {len(winners)} {lost.over}"
-    )
+    if len(places) > _MOST_VALUES:
+        return f"at {len(places)} of {len(lost.values)} {lost.over}"
+    return f"at {listed([value_words(lost.over, lost.values[place]) for place in places])}"
 
 
 def seeds_sentence(results: pa.Table, axes: Iterable[str], seeds: int) -> str:
@@ -122,9 +125,9 @@ def different_sentence(results: pa.Table) -> str:
 
 
 def value_words(over: str | None, value: object) -> str:
-    """Return a value of an axis with its unit."""
+    """Return a value of an axis with its unit, or else with the name of the axis."""
     unit = next((words for end, words in _UNITS.items() if over and over.endswith(end)), "")
-    return f"{axis_value(value)}{unit}"
+    return f"{axis_value(value)}{unit}" if unit or not over else f"{over} {axis_value(value)}"
 
 
 def share_words(share: float | None) -> str:
@@ -138,20 +141,20 @@ def rounded(number: float | None) -> str:
 
 
 def border_sentence(borders: Sequence[Row]) -> str:
-    """Return up to where a condition holds for every seed, for each function."""
+    """Return up to where a condition holds for every seed, and from where on it fails, for each function."""
     what, over = _condition_words(borders[0]["condition"]), borders[0]["over"]
     if all(each["fails"] is None for each in borders):
         return f"{what} at all {over} that were tried."
     if all(each["holds"] is None for each in borders):
-        return f"{what} at no {over} that was tried."
+        return f"{what} at no {over} that was tried, from {value_words(over, borders[0]['fails'])} on."
     found: dict[str, list[Row]] = {}
     for each in borders:
         found.setdefault(str(each.get("function", "")), []).append(each)
     alike: dict[str, list[str]] = {}
     for name, own in found.items():
         alike.setdefault(_between(own), []).append(name)
-    parts = [f"{words}{f' with {listed(names)}' if any(names) else ''}" for words, names in alike.items()]
-    return f"{what} {'; '.join(parts)}."
+    parts = [f"{listed(names)} {words}".strip() for words, names in alike.items()]
+    return f"{what}{':' if any(found) else ''} {'; '.join(parts)}."
 
 
 def _condition_words(condition: str) -> str:
@@ -167,13 +170,17 @@ def _between(borders: Sequence[Row]) -> str:
     over = borders[0]["over"]
     crossed = [each for each in borders if each["holds"] is not None and each["fails"] is not None]
     if any(each["holds"] is None for each in borders):
-        return f"at no {over}" if all(each["holds"] is None for each in borders) else f"at some points at no {over}"
+        nowhere = f"at no {over} that was tried, from {value_words(over, borders[0]['fails'])} on"
+        return nowhere if all(each["holds"] is None for each in borders) else f"at some points at no {over}"
     if not crossed:
         return f"at all {over}"
-    below = [each["holds"] for each in crossed if each["holds"] < each["fails"]]
-    above = [each["holds"] for each in crossed if each["holds"] > each["fails"]]
-    words = [f"up to {over} {axis_value(min(below))}"] if below else []
-    return " and ".join([*words, *([f"from {over} {axis_value(max(above))}"] if above else [])])
+    below = [(each["holds"], each["fails"]) for each in crossed if each["holds"] < each["fails"]]
+    above = [(each["holds"], each["fails"]) for each in crossed if each["holds"] > each["fails"]]
+    ways = [("up to", min(below))] if below else []
+    ways += [("from", max(above))] if above else []
+    return " and ".join(
+        f"{way} {value_words(over, holds)}, not at {value_words(over, fails)}" for way, (holds, fails) in ways
+    )
 
 
 def axis_label(key: Sequence[Any]) -> str:

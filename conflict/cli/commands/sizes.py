@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +44,7 @@ def sizes(
     """
     from conflict.cli.views.sizes import print_sizes, sizes_json
     from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
+    from conflict.cli.views.sizes_files import FileFacts
     from ndb_formats.columnar.compression import CompressionMeter
     from ndb_formats.columnar.log_sizes import LogSizer
     from ndb_formats.columnar.size_report import size_report
@@ -59,22 +59,24 @@ def sizes(
     definitions = load_definitions(schema, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
+    facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
     cut = None
     with progress_bars() as progress:
 
         def seen(chunk: EventChunk) -> None:
             meter.add(chunk)
+            each.add(chunk)
             at = int(chunk.stops[-1]) if len(chunk.stops) else 0
             progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
 
         done = 0
-        for file, length in zip(files, lengths, strict=True):
+        for each in facts:
             try:
-                sizer.add(file, seen=seen)
+                sizer.add(each.file, seen=seen)
             except CutFileError as error:
                 cut = error
                 break
-            done += length
+            done += each.size
     report = size_report(sizer, lengths, meter.found)
     unknown = [table.name for table in report.tables if not table.known]
     if report.tables and len(unknown) == len(report.tables):
@@ -82,7 +84,7 @@ def sizes(
         message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
         raise ConfigurationError(message)
     print_sizes(console, report)
-    write_json(json_file, sizes_json(report) | {"server_ids": _server_ids(files)})
+    write_json(json_file, sizes_json(report) | {"files": [each.document() for each in facts]})
     if plot is not None:
         draw_sizes(report, plot)
     if cut is not None:
@@ -92,11 +94,3 @@ def sizes(
         raise typer.Exit(ExitCode.CUT_SHORT)
     if unknown:
         raise typer.Exit(ExitCode.WARNED)
-
-
-def _server_ids(files: Sequence[Path]) -> list[int | None]:
-    """Return the server id in the first event of each file: whose binlog it is; None for a file without an event."""
-    from ndb_formats.binlog_reader import first_event
-
-    first = (first_event(file, verify=False) for file in files)
-    return [None if event is None else event.header.server_id for event in first]

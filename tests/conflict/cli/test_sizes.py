@@ -12,6 +12,7 @@ from tests.corpora import RECORDINGS
 
 FOLDER = RECORDINGS / "ndb_formats" / "composite_type7"
 LOG, SCHEMA = str(FOLDER / "binlog.000001"), str(FOLDER / "schema.sql")
+FILE = 1, "2026-11-20T15:36:53+00:00", "2026-11-20T15:36:54+00:00"  # server, first and last rows event
 
 
 def test_the_document(tmp_path: Path) -> None:
@@ -30,6 +31,9 @@ def test_the_document(tmp_path: Path) -> None:
     assert found["every_column_set"]["8"] > 0
     assert len(found["columns"]) == 8
     assert found["compression"]["compressed"] < found["compression"]["plain"]
+    (file,) = found["files"]
+    assert file["bytes"] == found["file_bytes"]
+    assert (file["server_id"], file["first_change"], file["last_change"]) == FILE, "as mysqlbinlog prints them"
 
 
 def test_without_any_definition_the_log_is_refused(tmp_path: Path) -> None:

@@ -27,21 +27,29 @@ def test_the_worst_of_the_other_axes_counts() -> None:
     rows = [border("f", 0, 20, 21), border("f", 50, 12.5, 13), border("g", 0, 7, None), border("h", 0, None, 0)]
     rows.append(border("h", 50, 7, 8))
     assert border_sentence(rows) == (
-        "lost_updates == 0 holds with every seed up to latency_ms 12.5 with f; at all latency_ms with g; "
-        "at some points at no latency_ms with h."
+        "lost_updates == 0 holds with every seed: f up to 12.5 ms, not at 13 ms; g at all latency_ms; "
+        "h at some points at no latency_ms."
     )
     same = [border("f", 0, 30, 35), border("g", 0, 30, 35)]
-    assert border_sentence(same) == "lost_updates == 0 holds with every seed up to latency_ms 30 with f and g."
+    assert border_sentence(same) == "lost_updates == 0 holds with every seed: f and g up to 30 ms, not at 35 ms."
     assert border_sentence([border("f", 0, 30, 31), border("g", 0, None, 0)]) == (
-        "lost_updates == 0 holds with every seed up to latency_ms 30 with f; at no latency_ms with g."
+        "lost_updates == 0 holds with every seed: f up to 30 ms, not at 31 ms; "
+        "g at no latency_ms that was tried, from 0 ms on."
     )
     share = {**border("f", 0, 30, 31), "condition": "lost_share < 0.15"}
     assert (
-        border_sentence([share]) == "Less than 15 % of the changes are lost with every seed up to latency_ms 30 with f."
+        border_sentence([share])
+        == "Less than 15 % of the changes are lost with every seed: f up to 30 ms, not at 31 ms."
     )
     assert (
         border_sentence([border("f", 0, 30, 29)])
-        == "lost_updates == 0 holds with every seed from latency_ms 30 with f."
+        == "lost_updates == 0 holds with every seed: f from 30 ms, not at 29 ms."
+    )
+    nameless = {name: each for name, each in border("", 0, 30, 31).items() if name != "function"}
+    assert border_sentence([nameless]) == "lost_updates == 0 holds with every seed up to 30 ms, not at 31 ms."
+    retries = {**border("f", 0, 2, 3), "over": "workload.retries"}
+    assert border_sentence([retries]) == (
+        "lost_updates == 0 holds with every seed: f up to workload.retries 2, not at workload.retries 3."
     )
 
 
@@ -53,7 +61,7 @@ def test_a_condition_without_a_border() -> None:
     )
     assert (
         border_sentence([border("f", 0, None, 0)])
-        == "lost_updates == 0 holds with every seed at no latency_ms that was tried."
+        == "lost_updates == 0 holds with every seed at no latency_ms that was tried, from 0 ms on."
     )
 
 
@@ -66,17 +74,21 @@ def grid(**rows: list[float | None]) -> Grid:
 def test_each_function_is_named_where_it_loses_least() -> None:
     """A function under which an applier stops is not compared."""
     lost = grid(f=[0.03, 0.04], g=[0.02, 0.05], h=[0.0, 0.0])
-    assert (
-        least_lost(lost, {("h",)})
-        == "g loses least of the 2 that were simulated, at latency_ms 10; f at latency_ms 100."
-    )
-    assert least_of(lost, {("h",)}) == ("g",)
+    assert least_lost(lost, {("h",)}) == "g loses least of the 2 that were simulated, at 10 ms; f at 100 ms."
+    assert least_of(lost, {("h",)}) == ("g",), "of equal ones, that which loses least in all"
     assert list(without_stops(lost, {("h",)}).rows) == [("f",), ("g",)]
     assert least_lost(lost, set()) == "h loses least of the 3 that were simulated, at every latency_ms."
+    equal = grid(f=[0.11512, 0.2, 0.3], g=[0.11508, 0.21, 0.31])
+    assert least_lost(equal, set()) == (
+        "f loses least of the 2 that were simulated, at every latency_ms; g loses as little at 10 ms."
+    )
+    assert least_of(equal, set()) == ("f",)
     alone = Grid((), "latency_ms", (10, 100), {(): [0.01, 0.02]})
     assert least_lost(alone, set()) == ""
     nowhere = Grid(("function",), None, (None,), {("f",): [0.3], ("g",): [0.2]})
     assert least_lost(nowhere, set()) == "g loses least of the 2 that were simulated, 20 % of the changes of users."
+    tied = Grid(("function",), None, (None,), {("f",): [0.2], ("g",): [0.2]})
+    assert least_lost(tied, set()).endswith("20 % of the changes of users; g as little.")
 
 
 def test_what_is_lost_at_each_value() -> None:
