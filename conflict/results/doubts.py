@@ -13,7 +13,16 @@ import attrs
 
 from conflict.shown_text import counted
 
-__all__ = ["Doubt", "causes_of", "doubts_of", "missing_parts", "not_examined", "notes_of", "unexplained_changes"]
+__all__ = [
+    "Doubt",
+    "causes_of",
+    "doubts_of",
+    "missing_parts",
+    "not_examined",
+    "notes_of",
+    "unchecked",
+    "unexplained_changes",
+]
 
 Document = Mapping[str, Any]
 
@@ -56,7 +65,21 @@ def _contradiction(run: Document) -> Iterator[Doubt]:
             "What is shown is not what happened."
         )
         yield Doubt("The binlogs contradict the run as it is configured", text, serious=True)
-    elif not compared:
+    else:
+        yield from unchecked(run)
+
+
+def unchecked(run: Document) -> Iterator[Doubt]:
+    """Yield that nothing confirms a result, and whether that is because the binlogs do not fit each other."""
+    if run["compared_with_binlogs"]:
+        return
+    if run.get("unrelated_binlogs"):
+        text = (
+            "no change by an applier is of an epoch that the other cluster's binlogs hold. They are of different "
+            "clusters or times, or their last files are missing."
+        )
+        yield Doubt("The binlogs do not belong together", text, serious=True)
+    else:
         yield Doubt("Nothing is checked", "the binlogs show no row change by an applier.")
 
 

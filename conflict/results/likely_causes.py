@@ -248,7 +248,10 @@ def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterato
     refreshed, not_refreshed = count((None, *_CHANGES), _REFRESHES), count(_REFRESHES, (None, *_CHANGES))
     more, less = count((None,), _CHANGES), count(_CHANGES, (None,))
     if setup.function is None:
-        sentence = f"{name} refreshed rows after conflicts: a function by epoch was in force, and none is declared."
+        sentence = (
+            f"{name} refreshed rows after conflicts: a function by epoch was in force, and none is declared. Declare "
+            "it with --conflict-fn, --ndb-replication or conflict_fn in the run file."
+        )
         if refreshed:
             yield LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
     else:
@@ -266,7 +269,8 @@ def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterato
     shown = [each for each in Mark if any(count((effect,), (marked_text(effect, each),)) for effect in _CHANGES)]
     for mark in shown:
         yield of_mark(name, setup, mark)
-    if any(OTHER_VALUES in each for each in kinds):
+    # Fewer follow from a function that is not the one that was in force: rows differ, and then values.
+    if 2 * sum(number for each, number in kinds.items() if OTHER_VALUES in each) >= sum(kinds.values()) > 0:
         yield LikelyCause(
             name,
             CauseKind.VALUES,

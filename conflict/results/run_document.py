@@ -22,6 +22,7 @@ from conflict.rules.table_setup import TableSetup
 __all__ = ["Run", "versions"]
 
 # These count as contradictions by themselves.
+_HIDING = {CauseKind.APPLY_STATUS, CauseKind.REPLICA_UPDATES}
 _TELLING = {
     CauseKind.BINLOG_TYPE,
     CauseKind.TRANSACTION_IDS,
@@ -72,6 +73,17 @@ class Run:
         """Whether the binlogs contradict the result or what the run file declares, or lack what a result needs."""
         return bool(self.summary.contradicted) or any(cause.kind in _TELLING for cause in self.likely_causes)
 
+    @property
+    def unrelated(self) -> bool:
+        """Whether the binlogs show changes by appliers, but none of an epoch that the other cluster's binlogs hold."""
+        return (
+            not self.summary.compared
+            and any(self.epochs_left_out.values())
+            and not self.summary.stops
+            and not self.errors
+            and not any(cause.kind in _HIDING for cause in self.likely_causes)
+        )
+
     def to_json(
         self, configuration: Configuration, engine: str, *, all_outcomes: bool = False, final_rows: bool = True
     ) -> dict[str, Any]:
@@ -100,6 +112,7 @@ class Run:
             "binlog_errors": self.errors,
             "row_operations_left_out": self.left_out,
             "epochs_left_out": self.epochs_left_out,
+            "unrelated_binlogs": self.unrelated,
             "epochs_with_assumed_place": self.assumed,
             "definition_notes": list(self.notes),
             "likely_causes": [attrs.asdict(each) for each in self.likely_causes],

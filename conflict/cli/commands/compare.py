@@ -81,6 +81,6 @@ def compare(
         )
     print_comparison(console, found)
     write_json(json_file, found.to_json())
-    if found.run.errors or found.cut:
+    if found.run.errors or found.run.unrelated or found.cut:
         exit_with(ExitCode.CUT_SHORT)
     exit_with(ExitCode.CONTRADICTED if found.run.contradicted else ExitCode.DONE)

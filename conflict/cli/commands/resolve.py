@@ -158,7 +158,7 @@ def resolve(
         )
     examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
     print_run(console, configuration, run, examples, str(out))
-    if run.errors:
+    if run.errors or run.unrelated:
         exit_with(ExitCode.CUT_SHORT)
     exit_with(ExitCode.CONTRADICTED if run.contradicted else ExitCode.DONE)
 

@@ -18,7 +18,7 @@ from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.scheduling.reconcile import Inference
-from conflict.results.doubts import causes_of, missing_parts, not_examined, notes_of, unexplained_changes
+from conflict.results.doubts import causes_of, missing_parts, not_examined, notes_of, unchecked, unexplained_changes
 from conflict.results.model import Stop
 from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
@@ -30,6 +30,8 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["print_run"]
 
 MOST_SIZES = 8  # of rounds that are printed; run.json has all
+MOST_KINDS = 12  # of contradictions; contradictions/ has all
+_SHOWN_TITLE = "What the binlogs show otherwise"
 
 Tallies = Sequence[tuple[str, str, Mapping[str, int]]]
 
@@ -116,15 +118,15 @@ def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:
     return table_of("Conflicts by cause", ["applier", "table"], headings, rows)
 
 
-def _contradictions(summary: RunSummary) -> Table:
-    """One row per applier, table and kind of contradiction."""
-    rows = [
-        [applier, name, kind, number]
+def _contradictions(summary: RunSummary) -> list[tuple[str, str, str, int]]:
+    """Return each applier, table and kind of contradiction, with the number of rows, the most frequent first."""
+    found = [
+        (applier, name, kind, number)
         for applier, tables in summary.contradictions.items()
         for name, kinds in tables.items()
-        for kind, number in sorted(kinds.items(), key=lambda item: -item[1])
+        for kind, number in kinds.items()
     ]
-    return table_of("What the binlogs show otherwise", ["applier", "table", "contradiction"], ["rows"], rows)
+    return sorted(found, key=lambda each: -each[3])
 
 
 def _final_rows(configuration: Configuration, summary: RunSummary) -> Table:
@@ -294,8 +296,7 @@ def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
 def _print_agreement(console: Console, run: Run) -> None:
     """Print how the result agrees with the appliers' changes in the binlogs, and what is left out."""
     summary = run.summary
-    if not summary.compared:
-        console.print("[yellow]Nothing is checked:[/yellow] the binlogs show no row change by an applier.")
+    print_doubts(console, unchecked(run.checks()))
     agreement = (
         f"[red]differs in {summary.contradicted:,} of them[/red]"
         if summary.contradicted
@@ -306,7 +307,12 @@ def _print_agreement(console: Console, run: Run) -> None:
             f"The binlogs show {counted(summary.compared, 'row change')} by appliers; the result {agreement}."
         )
     if summary.contradicted:
-        console.print(_contradictions(summary))
+        kinds = _contradictions(summary)
+        console.print(table_of(_SHOWN_TITLE, ["applier", "table", "contradiction"], ["rows"], kinds[:MOST_KINDS]))
+        rest = kinds[MOST_KINDS:]
+        if rest:
+            rows = counted(sum(number for *_, number in rest), "row")
+            console.print(f"{counted(len(rest), 'more kind')}, of {rows}, {'is' if len(rest) == 1 else 'are'} rarer.")
         console.print(
             "The result is not what happened: counters, ranges and rows do not hold where rows differ. "
             "contradictions/ lists them."

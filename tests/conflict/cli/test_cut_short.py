@@ -23,7 +23,7 @@ from conflict.pipeline import run_spark
 from conflict.runs.reference_run import run_reference
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
-from tests.corpora import DEMO
+from tests.corpora import DEMO, RECORDINGS
 
 WHOLE = (DEMO / "B.binlog.000001").read_bytes()
 
@@ -128,3 +128,18 @@ def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkS
     assert (
         f"position {max(place for place in BOUNDARIES if place <= COMMITS[3] + 200)}" in document["binlog_errors"]["B"]
     )
+
+
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_binlogs_of_different_clusters_do_not_belong_together(engine: str, tmp_path: Path) -> None:
+    """Every epoch with changes by an applier is left out: nothing is resolved, and that is said."""
+    first, second = (RECORDINGS / "lives" / name for name in ("live_2_epoch_type8", "live_3_epoch2_trans_type7"))
+    schema = RECORDINGS.parents[1] / "docs" / "examples" / "case_study" / "schema.sql"
+    logs = [str(first / "A.binlog.000001"), str(second / "B.binlog.000001")]
+    out = tmp_path / "out"
+    command = ["resolve", *logs, "--schema", str(schema), "--engine", engine, "--out", str(out)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == ExitCode.CUT_SHORT
+    assert "The binlogs do not belong together: no change by an applier is of an epoch" in done.output
+    run = json.loads((out / "run.json").read_text())
+    assert (run["unrelated_binlogs"], run["compared_with_binlogs"]) == (True, 0)
