@@ -12,6 +12,7 @@ from conflict.checking.rules import creation, exceptions, judging, matching, rol
 from conflict.checking.subject import Subject, subject_of
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
+from conflict.rules.replication_table import rows_without_table
 
 __all__ = ["RULES", "check_configuration"]
 
@@ -63,5 +64,18 @@ def check_configuration(configuration: Configuration, policy: Policy = Policy.MA
         configuration: The run; its binlogs need not be there.
         policy: With MANUAL, what the manual advises against is a warning. NEEDS leaves that out.
     """
-    subject = subject_of(configuration, policy)
+    subject = subject_of(configuration.in_databases(_named_tables(configuration)), policy)
     return Report(policy, table_rows(subject), merged(finding for rule in RULES for finding in rule(subject)))
+
+
+def _named_tables(configuration: Configuration) -> set[tuple[str, str]]:
+    """Return the tables of the schemas that rows of mysql.ndb_replication name with a whole database."""
+    tables = {table.name for cluster in configuration.clusters for table in configuration.schema_of(cluster).tables}
+    rows = {row for cluster in configuration.clusters for row in configuration.replication_of(cluster)}
+    databases = {row: row.db.replace("\\", "") for row in rows if "%" not in row.db.replace("\\%", "")}
+    return {
+        (database, table)
+        for row, database in databases.items()
+        for table in tables
+        if rows_without_table([row], [(database, table)]) == []
+    }

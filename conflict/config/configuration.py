@@ -4,12 +4,13 @@ The model of a run: its clusters, their binlogs and tables, and the rows of mysq
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import attrs
 
 from conflict.config.cluster_ini import EpochTimes
+from conflict.config.databases import in_databases
 from conflict.config.definitions import ClusterDefinitions
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
@@ -180,6 +181,14 @@ class Configuration:
             for cluster in self.clusters
         )
         return attrs.evolve(self, clusters=clusters, schema=with_inexact_keys(self.schema))
+
+    def in_databases(self, known: Collection[tuple[str, str]]) -> Configuration:
+        """Return the run with databases for tables that name none; see `conflict.config.databases.in_databases`."""
+        clusters = tuple(
+            cluster if cluster.schema is None else attrs.evolve(cluster, schema=in_databases(cluster.schema, known))
+            for cluster in self.clusters
+        )
+        return attrs.evolve(self, clusters=clusters, schema=in_databases(self.schema, known))
 
     @property
     def server_ids(self) -> dict[str, int]:

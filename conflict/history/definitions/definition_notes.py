@@ -14,7 +14,7 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.rules.replication_table import rows_without_table
 
-__all__ = ["DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows"]
+__all__ = ["DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
 
 MOST_NAMES = 10
 
@@ -65,13 +65,17 @@ def sentences_of(notes: Iterable[DefinitionNote]) -> tuple[str, ...]:
     return tuple(_joined(what, same) for what, same in together.items())
 
 
+def some_of(names: Iterable[str]) -> str:
+    """Return names in order, with commas; of many, the first ones and how many more there are."""
+    every = sorted(names)
+    more = f" and {len(every) - MOST_NAMES:,} more" if len(every) > MOST_NAMES else ""
+    return ", ".join(every[:MOST_NAMES]) + more
+
+
 def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
-    names = sorted(note.table for note in notes)
-    shown = ", ".join(names[:MOST_NAMES]) + (
-        f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
-    )
+    shown = some_of(note.table for note in notes)
     one, several = what.value if isinstance(what, NoteKind) else (what, what)
-    if len(names) == 1:
+    if len(notes) == 1:
         return f"{notes[0].place}: table {shown} {one}"
     return f"tables {shown} {several}; the first is at {notes[0].place}"
 

@@ -7,24 +7,27 @@ with the definition in force. Where it does not agree, the run stops reading the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.definition_notes import DefinitionNote, NoteKind, sentences_of, sentences_on_rows
+from conflict.history.definitions.cluster_log import ClusterLog
+from conflict.history.definitions.definition_notes import (
+    NoteKind,
+    sentences_of,
+    sentences_on_rows,
+    some_of,
+)
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, scan_log
 from ndb_formats.errors import FormatError
-from ndb_formats.events.definition_check import check_definition
-from ndb_formats.events.table_definition import definition_of
 from ndb_formats.schema.definitions import Definitions, TableStep
 from ndb_formats.schema.tables import Schema, Table
-from ndb_formats.schema.undo import definitions_before
 
 __all__ = ["follow_definitions"]
 
@@ -36,20 +39,17 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     Return a run with the definitions that are in force over the time of its binlogs.
 
     Raises:
-        ConfigurationError: No table is known.
+        ConfigurationError: No table of the binlogs is known.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
     if configuration.followed:
         return configuration
-    logs = [_Log.read(configuration, cluster) for cluster in configuration.clusters]
+    scans = {cluster.name: list(scan_log(cluster.files, verify=True)) for cluster in configuration.clusters}
+    configuration = configuration.in_databases(_logged_tables(item for scan in scans.values() for item in scan))
+    logs = [ClusterLog.read(configuration, cluster, scans[cluster.name]) for cluster in configuration.clusters]
     notes = sentences_of(note for log in logs for note in log.notes)
     added = [table for log in logs for table in log.added]
-    if not configuration.schema.tables and not any(log.known for log in logs):
-        message = (
-            "the definition of no table is known: no schema is given, and the binlogs neither create tables nor name "
-            "their columns (binlog_row_metadata=FULL does); give one with CREATE TABLE statements"
-        )
-        raise ConfigurationError(message)
+    _check_known(configuration, logs)
     if not any(log.steps or log.error or log.own for log in logs):
         names = {table.full_name for table in configuration.schema.tables}
         new = {table.full_name: table for table in added if table.full_name not in names}
@@ -60,97 +60,28 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     return attrs.evolve(followed, notes=(*notes, *sentences_on_rows(followed)))
 
 
-@attrs.define
-class _Step:
-    """A statement, and the definitions after it."""
+def _check_known(configuration: Configuration, logs: Sequence[ClusterLog]) -> None:
+    if not configuration.schema.tables and not any(log.known for log in logs):
+        message = (
+            "the definition of no table is known: no schema is given, and the binlogs neither create tables nor name "
+            "their columns (binlog_row_metadata=FULL does); give CREATE TABLE statements (--schema FILE, or schema in "
+            "the run file)"
+        )
+        raise ConfigurationError(message)
+    unknown = {note.table for log in logs for note in log.notes if note.what is NoteKind.NOT_READ}
+    if unknown and not any(log.reads for log in logs):
+        defined = {table.full_name for table in configuration.schema.tables}
+        message = (
+            f"the schema defines {some_of(defined)}, but the binlogs change "
+            f"{some_of(unknown)}; give the CREATE TABLE statements of these"
+        )
+        raise ConfigurationError(message)
 
-    logged: LoggedStatement
-    tables: tuple[TableStep, ...]
-    after: Definitions
 
-
-@attrs.define
-class _Log:
-    """
-    What was followed of one cluster's log.
-
-    Attributes:
-        cluster: The cluster.
-        start: Definitions at the start.
-        own: Whether its tables differ from those of the run.
-        steps: Statements that changed definitions.
-        added: Tables that the schema lacks, as their Table_map events tell them.
-        error: Why it cannot be followed any further.
-        notes: What is to be said.
-    """
-
-    cluster: ClusterConfiguration
-    start: Definitions
-    own: bool = False
-    steps: list[_Step] = attrs.field(factory=list)
-    added: list[Table] = attrs.field(factory=list)
-    error: FormatError | None = None
-    notes: list[DefinitionNote] = attrs.field(factory=list)
-
-    @property
-    def known(self) -> bool:
-        """Whether any table is known at any time."""
-        return bool(self.start.tables or self.steps)
-
-    @classmethod
-    def read(cls, configuration: Configuration, cluster: ClusterConfiguration) -> _Log:
-        """Follow a cluster's log."""
-        scan = list(scan_log(cluster.files, verify=True))
-        schema = cluster.schema or configuration.schema
-        start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
-        if configuration.schema_at_end:
-            start = definitions_before(start, [each.statement for each in scan if isinstance(each, LoggedStatement)])
-        log = cls(cluster, start, own=cluster.schema is not None or configuration.schema_at_end)
-        current = start
-        for item in scan:
-            try:
-                step = log._follow if isinstance(item, LoggedStatement) else log._check
-                current = step(item, current)  # type: ignore[arg-type]  # the one of its type
-            except FormatError as error:
-                event = "QUERY_EVENT" if isinstance(item, LoggedStatement) else "TABLE_MAP_EVENT"
-                log.error = error.located(file=item.file, position=item.position, event=event)
-                break
-        return log
-
-    def _follow(self, item: LoggedStatement, current: Definitions) -> Definitions:
-        try:
-            after, steps = current.after(item.statement)
-        except FormatError as error:
-            raise item.statement.shown_in(error) from None
-        if steps:
-            self.steps.append(_Step(item, steps, after))
-        return after
-
-    def _check(self, item: LoggedTable, current: Definitions) -> Definitions:
-        table_map = item.table_map
-        if table_map.database == "mysql":
-            return current
-        known = current.find(table_map.database, table_map.table)
-
-        def note(what: NoteKind | str) -> None:
-            self.notes.append(DefinitionNote(table_map.full_name, f"{item.file}, position {item.position}", what))
-
-        if known is not None:
-            for each in check_definition(table_map, known):
-                note(f"column {each.column}: {each}; this changes no answer")
-            return current
-        told = definition_of(table_map)
-        if told is None:
-            note(NoteKind.NOT_READ)
-            return current
-        told = current.allowed(told)
-        note(NoteKind.TAKEN)
-        self.added.append(told)
-        start = {**self.start.tables, (told.database, told.name): told}
-        self.start = attrs.evolve(self.start, tables=start)
-        for step in self.steps:
-            step.after = attrs.evolve(step.after, tables={**step.after.tables, (told.database, told.name): told})
-        return attrs.evolve(current, tables={**current.tables, (told.database, told.name): told})
+def _logged_tables(items: Iterable[LoggedStatement | LoggedTable]) -> set[Name]:
+    """Return database and name of each table that the binlogs change."""
+    maps = (item.table_map for item in items if isinstance(item, LoggedTable))
+    return {(each.database, each.table) for each in maps if each.database != "mysql"}
 
 
 @attrs.define
@@ -184,7 +115,7 @@ class _Moment:
     renewed: tuple[str, ...] = ()
 
 
-def _with_history_tables(configuration: Configuration, logs: Sequence[_Log]) -> Configuration:
+def _with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog]) -> Configuration:
     tables: dict[str, HistoryTable] = {}
     moments = {log.cluster.name: _moments(log, tables) for log in logs}
     last = _last_versions(moments)
@@ -213,7 +144,7 @@ def _last_versions(moments: Mapping[str, Sequence[_Moment]]) -> dict[str, Table]
     return last
 
 
-def _moments(log: _Log, tables: dict[str, HistoryTable]) -> list[_Moment]:
+def _moments(log: ClusterLog, tables: dict[str, HistoryTable]) -> list[_Moment]:
     """Collect the versions of one cluster's tables; a change that cannot be followed ends the log."""
     lineage = _Lineage()
     for table in log.start.tables.values():
@@ -298,7 +229,7 @@ def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) ->
 
 def _definitions(
     configuration: Configuration,
-    log: _Log,
+    log: ClusterLog,
     moments: Sequence[_Moment],
     tables: Mapping[str, HistoryTable],
     whole: Mapping[str, Table],

@@ -152,6 +152,13 @@ OTHER_FILES = [
         "a number of 5,000 digits",
         put("schema.sql", f"CREATE TABLE t (a CHAR({'9' * 5000}))"),
     ),
+    Case(
+        "schema of others",
+        RESOLVE,
+        "the schema defines shop.plain, shop.t1, shop.t1$EX, shop.t2, shop.t2$EX, but the binlogs change cft.plain, "
+        "cft.t1, cft.t2; give the CREATE TABLE statements of these",
+        edit("USE cft", "USE shop", "schema.sql"),
+    ),
     Case("schema without tables", RESOLVE, "the definition of no table is known", put("schema.sql", "SELECT 1;")),
     Case("steps missing", RESOLVE, "steps.json: No such file or directory", remove("steps.json")),
     Case("steps as number", RESOLVE, "steps of [schedule] is 5; it must be a text", edit(STEPS, "steps = 5")),

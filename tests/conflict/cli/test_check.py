@@ -36,6 +36,16 @@ def test_the_demo_has_notes_alone(tmp_path: Path) -> None:
     ]
 
 
+def test_tables_without_a_database_are_those_of_the_rows(max_run: Path) -> None:
+    """The rows of mysql.ndb_replication name the database, so none of them is said to match no table."""
+    before = invoke("check", max_run)
+    schema = max_run.parent / "schema.sql"
+    schema.write_text(schema.read_text().replace("USE cft;", ""))
+    assert invoke("check", max_run) == before
+    max_run.write_text(max_run.read_text().replace('db = "cft"', 'db = "c%"'))
+    assert "c% matches no database of the schema" in invoke("check", max_run)[1]
+
+
 def test_check_needs_no_binlog(max_run: Path) -> None:
     """Binlogs that are gone change nothing; the run file need not even name them."""
     for file in max_run.parent.glob("*.binlog.*"):

@@ -1,6 +1,7 @@
 """`ndb-conflict resolve`, on the bundled demo."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -52,6 +53,22 @@ def test_tables_that_the_log_creates_need_no_schema(tmp_path: Path) -> None:
     assert code == 0, output
     assert "day.t7: 1 row differs; no conflict function is set for it." in output
     assert "tables day.t1, day.t2 are not in the schema, and the binlogs do not name their columns" in output
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_tables_without_a_database_are_those_of_the_binlogs(engine: str, tmp_path: Path) -> None:
+    """SHOW CREATE TABLE, and a dump of one database, name none; the result is that of the recording."""
+    shutil.copytree(DEMO, tmp_path, dirs_exist_ok=True)
+    schema = tmp_path / "schema.sql"
+    schema.write_text(schema.read_text().replace("USE cft;", ""))
+    code, output = invoke("resolve", tmp_path / "run.toml", "--out", tmp_path / "out", "--engine", engine)
+    assert code == 0, output
+    counters = json.loads((tmp_path / "out/counters.json").read_text())
+    assert (counters["A"]["Ndb_conflict_fn_epoch"], counters["B"]["Ndb_conflict_refresh_op_count"]) == (25, 18)
+    run = json.loads((tmp_path / "out/run.json").read_text())
+    assert run["differing_rows"] == {"cft.t1": 0, "cft.t2": 0, "cft.plain": 1}
+    assert (run["compared_with_binlogs"], run["contradicted_by_binlogs"]) == (81, 0)
+    assert pq.read_table(tmp_path / "out/exceptions/A/cft.t1$EX.parquet").num_rows == 10
 
 
 def test_spark_reads_every_result(tmp_path: Path, spark: SparkSession) -> None:

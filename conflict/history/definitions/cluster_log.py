@@ -1,0 +1,119 @@
+"""
+Follows the binlog of one cluster: the statements that change definitions, and the tables that its changes name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.definitions.definition_notes import DefinitionNote, NoteKind
+from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable
+from ndb_formats.errors import FormatError
+from ndb_formats.events.definition_check import check_definition
+from ndb_formats.events.table_definition import definition_of
+from ndb_formats.schema.definitions import Definitions, TableStep
+from ndb_formats.schema.tables import Table
+from ndb_formats.schema.undo import definitions_before
+
+__all__ = ["ClusterLog", "Step"]
+
+
+@attrs.define
+class Step:
+    """A statement, and the definitions after it."""
+
+    logged: LoggedStatement
+    tables: tuple[TableStep, ...]
+    after: Definitions
+
+
+@attrs.define
+class ClusterLog:
+    """
+    What was followed of one cluster's log.
+
+    Attributes:
+        cluster: The cluster.
+        start: Definitions at the start.
+        own: Whether its tables differ from those of the run.
+        steps: Statements that changed definitions.
+        added: Tables that the schema lacks, as their Table_map events tell them.
+        reads: Whether rows of a table can be read.
+        error: Why it cannot be followed any further.
+        notes: What is to be said.
+    """
+
+    cluster: ClusterConfiguration
+    start: Definitions
+    own: bool = False
+    steps: list[Step] = attrs.field(factory=list)
+    added: list[Table] = attrs.field(factory=list)
+    reads: bool = False
+    error: FormatError | None = None
+    notes: list[DefinitionNote] = attrs.field(factory=list)
+
+    @property
+    def known(self) -> bool:
+        """Whether any table is known at any time."""
+        return bool(self.start.tables or self.steps)
+
+    @classmethod
+    def read(
+        cls, configuration: Configuration, cluster: ClusterConfiguration, scan: Sequence[LoggedStatement | LoggedTable]
+    ) -> ClusterLog:
+        """Follow a cluster's log."""
+        schema = cluster.schema or configuration.schema
+        start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
+        if configuration.schema_at_end:
+            start = definitions_before(start, [each.statement for each in scan if isinstance(each, LoggedStatement)])
+        log = cls(cluster, start, own=cluster.schema is not None or configuration.schema_at_end)
+        current = start
+        for item in scan:
+            try:
+                step = log._follow if isinstance(item, LoggedStatement) else log._check
+                current = step(item, current)  # type: ignore[arg-type]  # the one of its type
+            except FormatError as error:
+                event = "QUERY_EVENT" if isinstance(item, LoggedStatement) else "TABLE_MAP_EVENT"
+                log.error = error.located(file=item.file, position=item.position, event=event)
+                break
+        return log
+
+    def _follow(self, item: LoggedStatement, current: Definitions) -> Definitions:
+        try:
+            after, steps = current.after(item.statement)
+        except FormatError as error:
+            raise item.statement.shown_in(error) from None
+        if steps:
+            self.steps.append(Step(item, steps, after))
+        return after
+
+    def _check(self, item: LoggedTable, current: Definitions) -> Definitions:
+        table_map = item.table_map
+        if table_map.database == "mysql":
+            return current
+        known = current.find(table_map.database, table_map.table)
+
+        def note(what: NoteKind | str) -> None:
+            self.notes.append(DefinitionNote(table_map.full_name, f"{item.file}, position {item.position}", what))
+
+        if known is not None:
+            self.reads = True
+            for each in check_definition(table_map, known):
+                note(f"column {each.column}: {each}; this changes no answer")
+            return current
+        told = definition_of(table_map)
+        if told is None:
+            note(NoteKind.NOT_READ)
+            return current
+        told = current.allowed(told)
+        self.reads = True
+        note(NoteKind.TAKEN)
+        self.added.append(told)
+        start = {**self.start.tables, (told.database, told.name): told}
+        self.start = attrs.evolve(self.start, tables=start)
+        for step in self.steps:
+            step.after = attrs.evolve(step.after, tables={**step.after.tables, (told.database, told.name): told})
+        return attrs.evolve(current, tables={**current.tables, (told.database, told.name): told})
