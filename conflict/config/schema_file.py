@@ -1,11 +1,12 @@
 """
-Files of CREATE TABLE statements.
+Files of CREATE TABLE statements, as SQL or as the mysql client prints them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.schema.create_table import parse_schema
@@ -28,6 +29,6 @@ def load_schema(path: Path | str | None, *, database: str = "", charset: str = D
     """
     if path is None:
         return Schema()
-    text = read_text(Path(path))
+    text = as_statements(read_text(Path(path)))
     with located(path):
         return parse_schema(text, database=database, charset=charset)
