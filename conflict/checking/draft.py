@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.server_variables import load_server_variables
 from conflict.discovery.draft import Additions
@@ -44,6 +45,8 @@ def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini:
         message = f"--primary {additions.primary} is no cluster; they are {' and '.join(names)}"
         raise ConfigurationError(message)
     known = {name: load_server_variables(file) for name, file in variables.items()}
+    for file in config_ini.values():
+        load_epoch_times(file)  # for a message that names it alone, not a run file that nobody wrote
     server_ids = {name: known.get(name, {}).get("server_id", str(place)) for place, name in enumerate(names, 1)}
     lines = [f"schema = {_path(additions.schema)}"]
     if additions.ndb_replication is not None:

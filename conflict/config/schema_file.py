@@ -8,9 +8,12 @@ from pathlib import Path
 
 from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
+from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_CHARSET
+from ndb_formats.schema.column_definition import charset_name
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
+from ndb_formats.types.charsets import is_charset
 
 __all__ = ["load_schema"]
 
@@ -25,8 +28,12 @@ def load_schema(path: Path | str | None, *, database: str = "", charset: str = D
         charset: The server's character set.
 
     Raises:
-        ConfigurationError: It cannot be read; the message names it.
+        ConfigurationError: It cannot be read; the message names it. Or the server has no such character set.
     """
+    charset = charset_name(charset)
+    if not is_charset(charset):
+        message = f"the charset {charset} is no character set of MySQL; give one that SHOW CHARACTER SET lists"
+        raise ConfigurationError(message)
     if path is None:
         return Schema()
     text = as_statements(read_text(Path(path)))

@@ -185,7 +185,7 @@ def _site(
     work = Words(f"clusters.{name}.workload", _over(common, words.table("workload").given))
     site = Site(
         name,
-        words.whole("server_id", number, low=1),
+        words.whole("server_id", number, low=1, high=2**32 - 1),
         workload_of(work, tables),
         Role(words.text("role", usual, tuple(Role))),
         _link(words.table("link")),

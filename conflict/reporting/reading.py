@@ -61,8 +61,9 @@ def part_of(path: Path) -> Part:
 
 
 def _document(path: Path) -> Any:
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         message = f"{path} is no JSON ({error}); give {_KNOWN}"
         raise ConfigurationError(message) from error

@@ -75,7 +75,7 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
                 parse_model(document_at(model, point))
             except ConfigurationError as error:
                 where = ", ".join(f"{name} {value}" for name, value in point.items())
-                message = f"at {where}: {error}"
+                message = f"at {where}: {_model_name(given)}{error}"
                 raise ConfigurationError(message) from error
     return sweep
 
@@ -97,6 +97,10 @@ def _axes(words: Words, seeds: int) -> dict[str, tuple[Any, ...]]:
         message = f"[grid] makes {points * seeds:,} runs, {seeds:,} at each point; at most {_MOST_RUNS:,} are possible"
         raise ConfigurationError(message)
     return axes
+
+
+def _model_name(given: Any) -> str:
+    return f"model {given}: " if isinstance(given, str) else ""
 
 
 def _model(given: Any, path: Path) -> dict[str, Any]:

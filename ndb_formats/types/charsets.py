@@ -17,6 +17,7 @@ __all__ = [
     "decode_text",
     "default_collation",
     "encode_text",
+    "is_charset",
 ]
 
 # Python's codec for each MySQL character set. latin1 is cp1252 in MySQL.
@@ -102,6 +103,11 @@ _DEFAULT_COLLATIONS = {
     "ujis": "ujis_japanese_ci",
     "utf8mb4": "utf8mb4_0900_ai_ci",
 }
+
+
+def is_charset(name: str) -> bool:
+    """Whether the server has a character set of that name."""
+    return name in PYTHON_CODEC or name == "binary"
 
 
 def default_collation(charset: str) -> str:

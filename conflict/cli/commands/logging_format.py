@@ -12,6 +12,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.rules.statement_logging.decision import BinlogFormat
@@ -38,7 +39,6 @@ def logging(
     Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
     """
     from conflict.cli.views.logging_format import logging_json, print_logging
-    from ndb_formats.rules.statement_logging.catalog import engine_name
     from ndb_formats.rules.statement_logging.session import Session
     from ndb_formats.rules.statement_logging.settings import Settings
     from ndb_formats.rules.statement_logging.sql_text import split_statements
@@ -52,14 +52,25 @@ def logging(
     if not statements:
         message = f"{source}: there is no statement"
         raise ConfigurationError(message)
-    created = "" if schema is None else read_text(schema)
+    created = "" if schema is None else as_statements(read_text(schema))
     with located(schema):
         catalog = catalog_of(created)
-    catalog.assumed_engine = None if engine is None else engine_name(engine)
+    catalog.assumed_engine = None if engine is None else _known_engine(engine)
     formats = tuple(BinlogFormat) if binlog_format is None else (binlog_format,)
     logged = {each: log_statements(statements, Session(Settings(each), catalog.copy())) for each in formats}
     print_logging(console, logged)
     write_json(json_file, logging_json(logged))
+
+
+def _known_engine(name: str) -> str:
+    from ndb_formats.rules.statement_logging.catalog import engine_name
+    from ndb_formats.rules.statement_logging.engines import ENGINES
+
+    found = engine_name(name)
+    if found not in ENGINES:
+        message = f"--engine {name} is no storage engine of MySQL; give one of {', '.join(sorted(ENGINES))}"
+        raise ConfigurationError(message)
+    return found
 
 
 def _text(source: str, file: Path | None) -> str:

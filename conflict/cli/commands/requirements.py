@@ -80,7 +80,11 @@ def requirements(
 def _options(settings: Sequence[str]) -> ServerOptions:
     from ndb_formats.rules.update_format import ServerOptions, server_options
 
-    values = dict(setting.partition("=")[::2] for setting in settings)
+    values: dict[str, str] = {}
+    for name, _, value in (setting.partition("=") for setting in settings):
+        if values.setdefault(name, value) != value:
+            message = f"--option {name} is given as {values[name]} and as {value}; give one of them"
+            raise ConfigurationError(message)
     known = [field.name for field in attrs.fields(ServerOptions)]
     for name in values:
         if name not in known:

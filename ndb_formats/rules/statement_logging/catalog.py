@@ -7,6 +7,7 @@ It is built from the statements that create them, and follows the definitions in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import attrs
 from sqlglot.tokenizer_core import TokenType
@@ -166,18 +167,25 @@ class Catalog:
             engine: Engine of a table that names none (``default_storage_engine``).
             temporary_engine: The same of a temporary table (``default_tmp_storage_engine``).
         """
+        with suppress(SchemaError):  # what cannot be read is not known, and asked where it matters
+            self.follow(statement, database, engine, temporary_engine)
+
+    def follow(self, statement: SqlStatement, database: str, engine: str, temporary_engine: str) -> None:
+        """
+        Follow a statement as `define` does.
+
+        Raises:
+            SchemaError: It cannot be read.
+        """
         words = statement.words()
-        try:
-            if words.accept("CREATE"):
-                self._create(words, database, (engine, temporary_engine))
-            elif words.accept("DROP"):
-                self._drop(words, database)
-            elif words.accept("ALTER", "TABLE"):
-                self._alter(words, database)
-            elif words.accept("RENAME", "TABLE"):
-                self._rename(words, database)
-        except SchemaError:
-            return  # what cannot be read is not known, and asked where it matters
+        if words.accept("CREATE"):
+            self._create(words, database, (engine, temporary_engine))
+        elif words.accept("DROP"):
+            self._drop(words, database)
+        elif words.accept("ALTER", "TABLE"):
+            self._alter(words, database)
+        elif words.accept("RENAME", "TABLE"):
+            self._rename(words, database)
 
     def _create(self, words: Words, database: str, engines: tuple[str, str]) -> None:
         words.accept("OR", "REPLACE")

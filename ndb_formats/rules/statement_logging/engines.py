@@ -13,8 +13,12 @@ import attrs
 
 from ndb_formats.rules.statement_logging.decision import BinlogFormat, Capability
 
-__all__ = ["Engine", "Isolation", "engine_of", "together"]
+__all__ = ["ENGINES", "Engine", "Isolation", "engine_of", "together"]
 
+# The engines that come with MySQL and MySQL NDB Cluster, and that tables can have.
+ENGINES = frozenset(
+    {"ARCHIVE", "BLACKHOLE", "CSV", "EXAMPLE", "FEDERATED", "INNODB", "MEMORY", "MRG_MYISAM", "MYISAM", "NDB"}
+)
 _ROW_ONLY = frozenset({"EXAMPLE"})
 # BLACKHOLE has nothing to roll back, and its statements wait for the end of a transaction as those of InnoDB do.
 _TRANSACTIONAL = frozenset({"BLACKHOLE", "INNODB", "NDB"})

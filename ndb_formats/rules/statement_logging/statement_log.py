@@ -4,16 +4,19 @@ How the statements of a text are logged, one after the other.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 import attrs
 
+from ndb_formats.errors import SchemaError
 from ndb_formats.rules.statement_logging.catalog import Catalog
 from ndb_formats.rules.statement_logging.decision import Decision, Logged
 from ndb_formats.rules.statement_logging.messages import LoggingMessage
 from ndb_formats.rules.statement_logging.questions import Questions, explore, questions_that_matter
 from ndb_formats.rules.statement_logging.session import Session, UndecidedError
 from ndb_formats.rules.statement_logging.sql_text import SqlStatement, split_statements
+from ndb_formats.schema.sql_words import Words
 
 __all__ = ["LoggedStatement", "Outcome", "catalog_of", "log_statements"]
 
@@ -68,15 +71,25 @@ def catalog_of(sql: str, *, database: str = "", engine: str = "INNODB") -> Catal
         engine: Engine of tables that name none.
 
     Raises:
-        SchemaError: The text cannot be tokenized.
+        SchemaError: The text cannot be tokenized, or the definition of a table cannot be read.
     """
     catalog = Catalog()
     for statement in split_statements(sql):
         words = statement.words()
         if words.accept("USE"):
             database = words.step()
-        catalog.define(statement, database, engine, "INNODB")
+        follow = catalog.follow if _creates_table(statement.words()) else catalog.define
+        try:
+            follow(statement, database, engine, "INNODB")
+        except SchemaError as error:
+            shown = textwrap.shorten(statement.text, 60, placeholder=" ...")
+            message = f"{shown}: {error}"
+            raise SchemaError(message) from error
     return catalog
+
+
+def _creates_table(words: Words) -> bool:
+    return words.accept("CREATE", "TABLE") or words.accept("CREATE", "TEMPORARY", "TABLE")
 
 
 def log_statements(statements: Iterable[SqlStatement], session: Session) -> list[LoggedStatement]:

@@ -35,6 +35,7 @@ class Case:
         said: What it says at least.
         prepare: Brings the situation about.
         code: How it ends.
+        unsaid: What it does not say.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     said: str
     prepare: Preparation = lambda folder: None
     code: ExitCode = ExitCode.REFUSED
+    unsaid: str = "Traceback"
 
 
 def put(name: str, content: str | bytes) -> Preparation:
@@ -201,6 +203,24 @@ SITUATIONS = [
     Case("replica no SQL", f"check-replica {{d}}/schema.sql {{d}}/{BINLOG}", "not UTF-8 text"),
     Case("no such statements", "logging {d}/none.sql", "none.sql"),
     Case("statements a pipe", "logging {d}/p.sql", "p.sql: it is no regular file", as_pipe("p.sql")),
+    Case(
+        "created by half a statement",
+        "logging DELETE --schema {d}/cut.sql",
+        "cut.sql: CREATE TABLE t (id INT PRIMARY KEY,: the definition ends too early",
+        put("cut.sql", "CREATE TABLE u (a INT);\nCREATE TABLE t (id INT PRIMARY KEY,"),
+    ),
+    Case("no such engine", "logging DELETE --engine INNODBB", "--engine INNODBB is no storage engine of MySQL"),
+    Case(
+        "no such charset",
+        "check-replica {d}/schema.sql {d}/schema.sql --charset utf9",
+        "the charset utf9 is no character set of MySQL",
+    ),
+    Case("run with no such charset", RESOLVE, "the charset utf9 is no", edit("schema =", 'charset = "utf9"\nschema =')),
+    Case(
+        "options that differ",
+        "requirements --binlog-type 0 --option ndb_log_update_minimal=ON --option ndb_log_update_minimal=OFF",
+        "--option ndb_log_update_minimal is given as ON and as OFF",
+    ),
     Case("created by no text", f"logging DELETE --schema {{d}}/{BINLOG}", f"{BINLOG}: not UTF-8 text"),
     Case("created by a pipe", "logging DELETE --schema {d}/p.sql", "p.sql: it is no regular file", as_pipe("p.sql")),
     Case(
@@ -210,6 +230,23 @@ SITUATIONS = [
         put("schema.sql", ""),
     ),
     Case("check of no table", "check --schema {d}/schema.sql", "no table is known", put("schema.sql", "")),
+    Case(
+        "config.ini of an option",
+        "check --schema {d}/schema.sql --config-ini A={d}/a.ini",
+        "a.ini, line 2: TimeBetweenEpochs is 'abc'; give a number of milliseconds",
+        put("a.ini", "[ndbd default]\nTimeBetweenEpochs=abc\n"),
+        unsaid="check.toml",  # the run file that options amount to, which nobody wrote
+    ),
+    Case(
+        "model of an option",
+        "sweep {d}/sweep.toml --model {d}/model.toml --out {out}",
+        "model.toml: [clusters] has A alone",
+        lambda folder: (
+            put("sweep.toml", "[grid]\nlatency_ms = [10]\n")(folder),
+            put("model.toml", "[clusters.A]\n")(folder),
+        ),
+    ),
+    Case("report of a device", "report /dev/null --out {out}", "it is no regular file", unsaid="JSON"),
     Case(
         "variables twice",
         "check --schema {d}/schema.sql --variables A={d}/a --variables A={d}/b",
@@ -245,5 +282,7 @@ def test_bad_input_is_refused(case: Case, tmp_path: Path):
     words = [each.format(d=folder, run=folder / "run.toml", out=tmp_path / "out") for each in case.command.split()]
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, SystemExit), done.exception
-    assert case.said in " ".join(done.output.split())
+    said = " ".join(done.output.split())
+    assert case.said in said
+    assert case.unsaid not in said
     assert (done.exit_code, sorted(tmp_path.rglob("*"))) == (case.code, before)

@@ -62,6 +62,13 @@ def test_presets_run(name: str, function: str | None) -> None:
     assert figures_of(simulate(model, 1))["clusters"]["A"]["transactions"] > 0
 
 
+def test_the_highest_server_id() -> None:
+    """A server id has 32 bits."""
+    assert parse_model({"clusters": {"A": {"server_id": 4294967295}, "B": {}}}).sites[0].server_id == 4294967295
+    with pytest.raises(ConfigurationError, match="server_id is 4294967296; give a number from 1 to 4,294,967,295"):
+        parse_model({"clusters": {"A": {"server_id": 4294967296}, "B": {}}})
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"preset": "banks"}, "preset 'banks' is not known; give one of bank, inventory"),
     ({"second": 3}, "second is not known here; known are"),
