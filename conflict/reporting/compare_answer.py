@@ -63,7 +63,7 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
         tables = " in tables with a function" if without_function else ""
         mine, its = (_rows(_judged(pair, without_function)) for pair in (used, best))
         leaving = (
-            f"; both leave {mine}{tables} different"
+            f"; like {best['function']}, it leaves {mine} different{tables}"
             if mine == its
             else f" and leaves {mine}{tables} different; {best['function']} leaves {its}"
         )

@@ -68,7 +68,8 @@ def _rivals(names: Sequence[str], sizes: Bytes) -> Iterator[str]:
     for name in names:
         if name != small and sizes.bounds[name][0] < sizes.bounds[small][1]:
             size = bytes_between(*sizes.bounds[name])
-            yield f"{format_name(name).capitalize()} takes {size}, perhaps less: the log does not show which."
+            rival = format_name(name).capitalize()
+            yield f"{rival} takes {size}, so it may be smaller than type {small}: the log does not show which."
 
 
 def _whole_log(small: str, sizes: Bytes) -> Iterator[str]:
@@ -83,7 +84,7 @@ def _whole_log(small: str, sizes: Bytes) -> Iterator[str]:
         if rate
         else ""
     )
-    yield f"With {sizes.other_bytes:,} bytes of other events, the log takes {whole:,} bytes{over}."
+    yield f"With {sizes.other_bytes:,} bytes of other events, {sizes.of} takes {whole:,} bytes{over}."
 
 
 def _sent_back(functions: Sequence[str], small: str, sizes: Bytes) -> Iterator[str]:

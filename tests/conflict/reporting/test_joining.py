@@ -38,7 +38,7 @@ def test_the_cost_is_that_of_the_best_function() -> None:
         "Binlog type 9, which NDB$EPOCH() can use, takes 110 bytes of row events (-45.0 % against the 200 of type 7)."
     )
     assert cost_headline(["NDB$EPOCH() @A"], SIZES).sentences[1:] == (
-        "Type 8 takes 95 to 130, perhaps less: the log does not show which.",
+        "Type 8 takes 95 to 130, so it may be smaller than type 9: the log does not show which.",
     )
     assert list(cost_findings(attrs.evolve(SIZES, users=7, also=["So."]))) == [
         "A range: the log does not show whether statements also set columns to the values that they had.",
