@@ -11,6 +11,8 @@ from conflict.cli.views.result import print_run
 from conflict.config.run_file import load_run_file
 from conflict.results.run_document import Run
 from conflict.results.summary import RoundFigures, RunSummary
+from ndb_formats.binlog_reader import read_headers
+from ndb_formats.constants import EventType
 from tests.corpora import DEMO
 
 NOTHING = RunSummary({}, {"A": {}, "B": {}}, {"A": {}, "B": {}}, {"cft.t1": 0}, 0, 0, {}, {})
@@ -40,8 +42,11 @@ def test_nothing_that_was_read_does_not_converge(tmp_path: Path) -> None:
     assert words in printed(NOTHING, 0)
     assert "converged" not in printed(NOTHING, 0)
     assert "did not converge" in printed(attrs.evolve(NOTHING, differing_rows={"cft.t1": 1}), 0)
-    schema = tmp_path / "schema.sql"
-    schema.write_text("CREATE TABLE cft.other (k INT PRIMARY KEY)")
-    files = [DEMO / f"{name}.binlog.000001" for name in "AB"]
+    files = [tmp_path / f"{name}.binlog.000001" for name in "AB"]
+    for file in files:
+        headers = read_headers(DEMO / file.name)
+        first = next(position for position, header in headers if header.type_code == EventType.QUERY_EVENT)
+        file.write_bytes((DEMO / file.name).read_bytes()[:first])
+    schema = DEMO / "schema.sql"
     result = conflict.resolve(*files, schema=schema, engine="reference", out=tmp_path / "out")
     assert repr(result.summary).startswith(words)
