@@ -11,15 +11,12 @@ from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
-from conflict.columnar.kernels.arrays import Int64, OperationKind
 from conflict.columnar.kernels.lost_changes import Written, lost_changes, written_by
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
-from conflict.rules.decision import Verdict
+from conflict.comparing.transactions import Rejected, rejected_in
 
-__all__ = ["BucketFigures", "bucket_figures", "distinct", "written_in"]
-
-_GROUP_BITS, _LOWEST_GROUP = 32, -1
+__all__ = ["BucketFigures", "bucket_figures", "written_in"]
 
 
 @attrs.frozen(eq=False)
@@ -30,7 +27,7 @@ class BucketFigures:
     Attributes:
         counters: Per cluster, its status counters.
         tables: Per cluster and table, operations by verdict and cause, and refreshed rows.
-        rejected: Transactions with a rejected change: epoch apply and group, as one number. Shape (transactions,).
+        rejected: Transactions with a rejected change.
         lost: Per cluster, its changes that were rejected, those that were overwritten, and those of either kind.
         differing: Per table, rows that end different.
         rows: Per table, the keys that some change names.
@@ -41,7 +38,7 @@ class BucketFigures:
 
     counters: dict[str, dict[str, int]]
     tables: dict[str, dict[str, dict[str, int]]]
-    rejected: Int64
+    rejected: Rejected
     lost: dict[str, tuple[int, int, int]]
     differing: dict[str, int]
     rows: dict[str, int]
@@ -76,7 +73,7 @@ def bucket_figures(
     return BucketFigures(
         counters,
         tables,
-        _rejected(result),
+        rejected_in(result),
         {
             name: (int(each.rejected.sum()), int(each.overwritten.sum()), int(each.lost.sum()))
             for name, each in zip(names, lost, strict=True)
@@ -87,18 +84,3 @@ def bucket_figures(
         {name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
         stopping,
     )
-
-
-def distinct(numbers: Int64) -> Int64:
-    """Return the different numbers, ascending. `np.unique` hashes them, which takes much longer than to sort them."""
-    ordered = np.sort(numbers)
-    first = np.ones(len(ordered), np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[first]
-
-
-def _rejected(result: BucketResult) -> Int64:
-    made = result.folded.decisions
-    chosen = np.flatnonzero((made.verdict == Verdict.REJECTED) & (made.kind == OperationKind.CHANGE))
-    group = made.group[chosen].astype(np.int64) - _LOWEST_GROUP
-    return distinct((made.apply[chosen].astype(np.int64) << _GROUP_BITS) + group)

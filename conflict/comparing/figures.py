@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
-from conflict.comparing.bucket_figures import BucketFigures, distinct
+from conflict.comparing.bucket_figures import BucketFigures
 from conflict.errors import ConfigurationError
 from conflict.results.model import Stop
 from conflict.rules.counters import add_counters
@@ -30,6 +29,7 @@ COMPARISON = pa.schema(
         pa.field("conflicts", pa.int64()),
         *(pa.field(cause.name.lower(), pa.int64()) for cause in _CAUSES),
         pa.field("rejected_transactions", pa.int64()),
+        pa.field("partly_rejected_transactions", pa.int64()),
         pa.field("lost_updates", pa.int64()),
         pa.field("lost_rejected", pa.int64()),
         pa.field("lost_overwritten", pa.int64()),
@@ -54,6 +54,7 @@ class Figures:
         counters: Per cluster, its status counters.
         tables: Per applying cluster and table, operations by verdict and cause, and refreshed rows.
         rejected_transactions: Users' transactions of which a change was rejected.
+        partly_rejected_transactions: Of these, those of which another change was not rejected.
         lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
         differing: Per table, rows that end different.
         rows: Per table, the rows that some change of the binlogs names.
@@ -65,6 +66,7 @@ class Figures:
     counters: Mapping[str, Mapping[str, int]]
     tables: Mapping[str, Mapping[str, Mapping[str, int]]]
     rejected_transactions: int
+    partly_rejected_transactions: int
     lost: Mapping[str, tuple[int, int, int]]
     differing: Mapping[str, int]
     rows: Mapping[str, int]
@@ -155,6 +157,7 @@ class Row:
             **figures.causes,
             "conflicts": figures.conflicts,
             "rejected_transactions": figures.rejected_transactions,
+            "partly_rejected_transactions": figures.partly_rejected_transactions,
             "lost_updates": figures.lost_updates,
             "lost_rejected": rejected,
             "lost_overwritten": overwritten,
@@ -201,19 +204,29 @@ def ranked(rows: Sequence[Row], criteria: Sequence[str]) -> list[Row]:
 
 
 def add_figures(
-    parts: Sequence[BucketFigures], transactions: Sequence[Mapping[str, Mapping[str, int]]], stops: Mapping[str, Stop]
+    parts: Sequence[BucketFigures],
+    transactions: Mapping[str, Mapping[str, int]],
+    rejected: tuple[int, int],
+    stops: Mapping[str, Stop],
 ) -> Figures:
-    """Add up the figures of all buckets; `transactions` are the counters of transactions in conflict."""
+    """
+    Add up the figures of all buckets.
+
+    Args:
+        parts: The buckets.
+        transactions: Per cluster, the counters of transactions in conflict.
+        rejected: How many transactions had a change rejected, and how many of these only a part.
+        stops: Per cluster, why its applier stopped.
+    """
     names = list(parts[0].counters)
-    every = [*(part.counters for part in parts), *transactions]
-    rejected = distinct(np.concatenate([part.rejected for part in parts]))
+    every = [*(part.counters for part in parts), transactions]
     return Figures(
         {name: add_counters(counters.get(name, {}) for counters in every) for name in names},
         {
             name: {table: dict(_sum([part.tables[name][table] for part in parts])) for table in parts[0].tables[name]}
             for name in names
         },
-        len(rejected),
+        *rejected,
         {name: _lost([part.lost[name] for part in parts]) for name in names},
         dict(_sum([part.differing for part in parts])),
         dict(_sum([part.rows for part in parts])),

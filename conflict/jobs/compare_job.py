@@ -6,6 +6,7 @@ The History was resolved with the functions of the run, which settled when each 
 1. Where a pair rejects transactions, find in rounds which ones are in conflict under it.
 2. Run one task per bucket, which loads it once and decides it under every pair. Where an operation stops an applier,
    leave out all that this applier would have applied from there on, and decide the buckets again under that pair.
+3. Count the changes of all transactions with a rejected change, to tell which ones were rejected in part.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold_packed
 from conflict.columnar.kernels.lost_changes import Written
 from conflict.columnar.kernels.records import Changes, packed_changes
@@ -32,6 +33,7 @@ from conflict.comparing.bucket_figures import BucketFigures, bucket_figures, wri
 from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.figures import Figures, add_figures
 from conflict.comparing.pairs import Pair
+from conflict.comparing.transactions import Rejected, Transactions, partly_rejected
 from conflict.comparing.trials import Subject, Trial
 from conflict.errors import NotBuiltError
 from conflict.grid.epoch_files import EPOCHS, epochs_part
@@ -76,6 +78,16 @@ class _Task:
     bucket: int
     clusters: tuple[tuple[ClusterSetup, ...], ...]
     trials: Shared[list[_Decided]]
+
+
+@attrs.frozen
+class _CountTask:
+    """A bucket, a cluster, and those of its transactions whose changes in the bucket are counted."""
+
+    run: ResolveRun
+    bucket: int
+    source: int
+    transactions: Shared[Transactions]
 
 
 @attrs.frozen(eq=False)
@@ -167,11 +179,36 @@ class _Job:
         }
         points |= stopped
         parts |= self._decide(jobs, stopped, "comparing up to stops") if stopped else {}
+        rejected = self._rejected(points, parts)
         for number, own in parts.items():
-            found[number] = self._figures_of(jobs[number], points[number], own)
+            found[number] = self._figures_of(jobs[number], points[number], own, rejected[number])
         return found
 
-    def _figures_of(self, job: ResolveJob, point: FixedPoint, parts: Sequence[BucketFigures]) -> Figures | str:
+    def _rejected(
+        self, points: Mapping[int, FixedPoint], parts: Mapping[int, Sequence[BucketFigures]]
+    ) -> dict[int, tuple[int, int]]:
+        """Return, per trial, how many transactions had a change rejected, and how many of these only a part."""
+        added = {number: Rejected.added([each.rejected for each in own]) for number, own in parts.items()}
+        found = dict.fromkeys(added, 0)
+        for source in (0, 1):
+            mine = {number: each.of(1 - source, points[number].applies) for number, each in added.items()}
+            known = Transactions.union([transactions for transactions, _ in mine.values()])
+            changes = self._changes_of(source, known) if len(known.epoch) else np.zeros(0, np.int64)
+            for number, each in mine.items():
+                found[number] += partly_rejected(*each, known, changes)
+        return {number: (len(each), found[number]) for number, each in added.items()}
+
+    def _changes_of(self, source: int, transactions: Transactions) -> Int64:
+        """Return how many changes each of some transactions of a cluster has."""
+        shared = share(self.run.shared, transactions)
+        tasks = [_CountTask(self.run, bucket, source, shared) for bucket in range(self.run.manifest.buckets)]
+        counted = self.runner(_count_changes, tasks, partial(self.progress, "counting transactions"))
+        changes: Int64 = np.sum(counted, axis=0, dtype=np.int64)
+        return changes
+
+    def _figures_of(
+        self, job: ResolveJob, point: FixedPoint, parts: Sequence[BucketFigures], rejected: tuple[int, int]
+    ) -> Figures | str:
         try:
             job.refuse_broken_links(point)
         except NotBuiltError as error:
@@ -183,7 +220,7 @@ class _Job:
             if cluster.name in point.stopping
         }
         transactions = count_transactions(clusters, point.applies, point.conflicts)
-        return add_figures(parts, [transactions.counters], stops)
+        return add_figures(parts, transactions.counters, rejected, stops)
 
     def _decide(
         self, jobs: Mapping[int, ResolveJob], points: Mapping[int, FixedPoint], stage: str
@@ -211,11 +248,19 @@ class _Job:
         return [cluster.name for cluster in self.run.clusters]
 
 
+def _load(run: ResolveRun, number: int) -> Bucket:
+    layouts = run.manifest.layouts(run.numbers)
+    return load_bucket(run.history, number, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
+
+
+def _count_changes(task: _CountTask) -> Int64:
+    """Return how many changes of each transaction are in a bucket. Shape (transactions,)."""
+    return task.transactions.load().changes_among(_load(task.run, task.bucket).rows[task.source])
+
+
 def _decide_bucket(task: _Task) -> list[BucketFigures]:
     """Load a bucket once, and decide it under every trial."""
-    run = task.run
-    layouts = run.manifest.layouts(run.numbers)
-    bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
+    bucket = _load(task.run, task.bucket)
     bucket.kept = bucket.rows
     loaded = _Loaded(bucket, packed_changes(bucket.rows), written_in(bucket))
     trials = zip(task.clusters, task.trials.load(), strict=True)

@@ -54,11 +54,12 @@ def intervals_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def figures_of(run: Simulated) -> Figures:
     """Return all figures of a run."""
     counters, counts = counters_of(run), outcome_counts(run, _users_decisions(run))
-    lost, logged = _lost_transactions(run), bytes_by_type(run)
+    rejected, logged = _rejected_transactions(run), bytes_by_type(run)
     sites = {
         site.name: {
             **_users(run, side),
-            **_losses(run, side, lost[side]),
+            **_losses(run, side),
+            **rejected[side],
             "applier": _applier(run, side, counts[side]),
             "epochs": _epochs(run, side),
             "row_event_bytes": {str(number): size for number, size in logged[site.name].items()},
@@ -94,22 +95,30 @@ def _users(run: Simulated, side: int) -> Figures:
     }
 
 
-def _losses(run: Simulated, side: int, rejected: int) -> Figures:
+def _losses(run: Simulated, side: int) -> Figures:
     loss = run.world.made.loss[run.own_changes(side)]
     return {
         "rejected": int(np.count_nonzero(loss == Loss.REJECTED)),
         "overwritten": int(np.count_nonzero(loss == Loss.OVERWRITTEN)),
-        "rejected_transactions": rejected,
     }
 
 
-def _lost_transactions(run: Simulated) -> list[int]:
-    """Return how many transactions of each cluster had a change rejected."""
+def _rejected_transactions(run: Simulated) -> list[Figures]:
+    """Return, per cluster, how many transactions had a change rejected, and how many of these only a part."""
     found = []
     for side in range(2):
         mine = run.own_changes(side)
         rejected = run.world.made.loss[mine] == Loss.REJECTED
-        found.append(len(np.unique(run.world.made.transaction[mine][rejected])))
+        _, transaction = np.unique(run.world.made.transaction[mine], return_inverse=True)
+        changes = np.bincount(transaction)
+        gone = np.bincount(transaction[rejected], minlength=len(changes))
+        partly = (gone > 0) & (gone < changes)
+        found.append(
+            {
+                "rejected_transactions": int(np.count_nonzero(gone)),
+                "partly_rejected_transactions": int(np.count_nonzero(partly)),
+            }
+        )
     return found
 
 

@@ -24,7 +24,7 @@ _CAUSES = {
     Cause.ROW_IN_CONFLICT: "row in\nconflict",
     Cause.TRANS_IN_CONFLICT: "with its\ntransaction",
 }
-_TRANSACTIONS = "trans-\nactions\nrejected"
+_TRANSACTIONS = "trans-\nactions\nrejected\n(in part)"
 _MEGABYTE = 1_000_000
 
 
@@ -61,7 +61,9 @@ def _megabytes(row: Row) -> str:
 
 
 def _causes(figures: Figures) -> list[object]:
-    return [*(figures.causes[cause.name.lower()] for cause in _CAUSES), figures.rejected_transactions]
+    causes = figures.causes
+    transactions = f"{figures.rejected_transactions:,} ({figures.partly_rejected_transactions:,})"
+    return [*(causes[cause.name.lower()] for cause in _CAUSES), transactions]
 
 
 def _named(row: Row, names: Sequence[str]) -> Sequence[object]:

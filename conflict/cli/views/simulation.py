@@ -31,6 +31,7 @@ _USERS = {
     "changes rejected": "rejected",
     "changes overwritten": "overwritten",
     "transactions with a rejected change": "rejected_transactions",
+    "  of these, rejected in part": "partly_rejected_transactions",
 }
 _APPLIER = {
     "changes received": "received",

@@ -6,6 +6,7 @@ Besides, `everywhere_ms` is how long changes took until all clusters had them. T
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -29,7 +30,7 @@ def network_figures(run: Network) -> Figures:
         made, followers = station.made[station.loaded :], followers_of(run.model, station.side)
         sites[station.site.name] = {
             **_users(run, station, made),
-            **_losses(station),
+            **_losses(station, made),
             "applier": _applier(run, station),
             "epochs": _epochs(run, station, followers),
             "window_ms": _window(station, made, followers),
@@ -53,12 +54,15 @@ def _users(run: Network, station: Station, made: Sequence[Made]) -> Figures:
     }
 
 
-def _losses(station: Station) -> Figures:
+def _losses(station: Station, made: Sequence[Made]) -> Figures:
     rejected = {number for number in station.rejected if number >= station.loaded}
+    gone = Counter(station.made[number].transaction for number in rejected)
+    changes = Counter(each.transaction for each in made)
     return {
         "rejected": len(rejected),
         "overwritten": len({number for number in station.overwritten if number >= station.loaded} - rejected),
-        "rejected_transactions": len({station.made[number].transaction for number in rejected}),
+        "rejected_transactions": len(gone),
+        "partly_rejected_transactions": sum(gone[each] < changes[each] for each in gone),
     }
 
 

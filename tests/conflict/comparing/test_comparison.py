@@ -165,7 +165,7 @@ def test_ranking() -> None:
     """By the first criterion, then by the next; a pair that stops after all others."""
 
     def row(name: str, lost: int, differing: int) -> Row:
-        return Row(name, "7", Figures({}, {}, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}, {}))
+        return Row(name, "7", Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}, {}))
 
     rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), Row("d", "7", error="no")]
     assert [each.function for each in ranked(rows, ["lost-updates", "divergence"])] == ["c", "b", "a", "d"]
