@@ -11,6 +11,7 @@ from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
+from conflict.columnar.kernels.logged_rows import logged_rows
 from conflict.columnar.kernels.lost_changes import Written, lost_changes, written_by
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
@@ -32,6 +33,7 @@ class BucketFigures:
         differing: Per table, rows that end different.
         rows: Per table, the keys that some change names.
         reflected: Per cluster, the rows that its applier reflected.
+        logged: Per cluster, the rows that its applier logged.
         rowless: Per cluster, its updates and deletes that found no row.
         stopping: Per cluster, the first operation that stops its applier.
     """
@@ -43,6 +45,7 @@ class BucketFigures:
     differing: dict[str, int]
     rows: dict[str, int]
     reflected: dict[str, int]
+    logged: dict[str, int]
     rowless: dict[str, int]
     stopping: dict[str, StoppingOperation]
 
@@ -81,6 +84,7 @@ def bucket_figures(
         {table.full_name: count_unequal(ended, reader, number) for number, table in enumerate(bucket.numbers.tables)},
         {table.full_name: int(tables_of_keys[number]) for number, table in enumerate(bucket.numbers.tables)},
         {name: int((~logged.refresh & (logged.cluster == number)).sum()) for number, name in enumerate(names)},
+        dict(zip(names, logged_rows(result.applies, len(bucket.key_table), folded), strict=True)),
         {name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
         stopping,
     )

@@ -36,6 +36,7 @@ COMPARISON = pa.schema(
         pa.field("differing_rows", pa.int64()),
         pa.field("refreshes", pa.int64()),
         pa.field("reflected", pa.int64()),
+        pa.field("rows_by_appliers", pa.int64()),
         pa.field("changes_without_row", pa.int64()),
         pa.field("least_bytes", pa.int64()),
         pa.field("most_bytes", pa.int64()),
@@ -59,6 +60,7 @@ class Figures:
         differing: Per table, rows that end different.
         rows: Per table, the rows that some change of the binlogs names.
         reflected: Per cluster, rows that its applier reflected.
+        logged: Per cluster, rows that its applier logged: applied, refreshed and reflected ones.
         rowless: Per cluster, users' updates and deletes that found no row: under other functions it was not there.
         stops: Per cluster, why its applier stopped.
     """
@@ -71,6 +73,7 @@ class Figures:
     differing: Mapping[str, int]
     rows: Mapping[str, int]
     reflected: Mapping[str, int]
+    logged: Mapping[str, int]
     rowless: Mapping[str, int]
     stops: Mapping[str, Stop]
 
@@ -164,6 +167,7 @@ class Row:
             "differing_rows": figures.differing_rows,
             "refreshes": figures.refreshes,
             "reflected": sum(figures.reflected.values()),
+            "rows_by_appliers": sum(figures.logged.values()),
             "changes_without_row": sum(figures.rowless.values()),
             "stops": "; ".join(stops) or None,
         }
@@ -231,6 +235,7 @@ def add_figures(
         dict(_sum([part.differing for part in parts])),
         dict(_sum([part.rows for part in parts])),
         dict(_sum([part.reflected for part in parts])),
+        dict(_sum([part.logged for part in parts])),
         dict(_sum([part.rowless for part in parts])),
         dict(stops),
     )

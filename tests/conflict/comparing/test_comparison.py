@@ -55,7 +55,10 @@ def test_every_live_run(tmp_path: Path) -> None:
     folders = [each.path for each in find_recordings(SHARED / "conformance" / "lives")]
     for number, folder in enumerate([SHARED / "conformance" / "live", *folders]):
         case = ConflictCase.load(folder)
-        assert_recorded(case, used(compared(case, "OVERWRITE").rows), tmp_path / str(number))
+        found = compared(case, "OVERWRITE")
+        assert_recorded(case, used(found.rows), tmp_path / str(number))
+        shown = found.run.checks()["compared_with_binlogs"]
+        assert sum(used(found.rows).logged.values()) == shown  # as many rows as appliers logged
 
 
 @pytest.mark.parametrize("case", CHANGING, ids=lambda case: case.name)
@@ -106,6 +109,7 @@ def test_the_demo() -> None:
         "trans_in_conflict": 0,
     }
     assert (figures.rejected_transactions, figures.refreshes, figures.differing_rows) == (17, 18, 1)
+    assert sum(figures.logged.values()) == 81  # row changes by appliers that the binlogs show
     assert {name: each[0] for name, each in figures.lost.items()} == {"A": 0, "B": 25}  # what A rejected is B's
     table = found.to_arrow()
     assert table.schema == COMPARISON
@@ -165,7 +169,7 @@ def test_ranking() -> None:
     """By the first criterion, then by the next; a pair that stops after all others."""
 
     def row(name: str, lost: int, differing: int) -> Row:
-        return Row(name, "7", Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}, {}))
+        return Row(name, "7", Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}, {}, {}))
 
     rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), Row("d", "7", error="no")]
     assert [each.function for each in ranked(rows, ["lost-updates", "divergence"])] == ["c", "b", "a", "d"]
