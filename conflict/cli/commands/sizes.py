@@ -60,7 +60,7 @@ def sizes(
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
     facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
-    cut = None
+    cut, before = None, size_report(sizer, [])
     with progress_bars() as progress:
 
         def seen(chunk: EventChunk) -> None:
@@ -70,13 +70,16 @@ def sizes(
             progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
 
         done = 0
-        for each in facts:
+        for number, each in enumerate(facts, 1):
             try:
                 sizer.add(each.file, seen=seen)
             except CutFileError as error:
                 cut = error
+            after = size_report(sizer, lengths[:number])
+            each.measured(before, after)
+            if cut is not None:
                 break
-            done += each.size
+            before, done = after, done + each.size
     report = size_report(sizer, lengths, meter.found)
     unknown = [table.name for table in report.tables if not table.known]
     if report.tables and len(unknown) == len(report.tables):

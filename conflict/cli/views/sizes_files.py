@@ -1,5 +1,5 @@
 """
-What is known of each file whose sizes are measured: whose it is, and from when to when its changes are.
+What is known of each file whose sizes are measured: whose it is, from when to when its changes are, and its sizes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import numpy as np
 
 from ndb_formats.binlog_reader import first_event
 from ndb_formats.columnar.event_chunks import EventChunk
+from ndb_formats.columnar.size_report import SizeReport
 from ndb_formats.events.rows_event import ROWS_EVENTS
+from ndb_formats.rules.formats import FORMATS
 
 __all__ = ["FileFacts"]
 
@@ -30,12 +32,14 @@ class FileFacts:
         size: Its bytes.
         first: When its first rows event was logged, in seconds since 1970; None before one was read.
         last: When the last one was.
+        sizes: Its part of the figures of all files.
     """
 
     file: Path
     size: int
     first: int | None = None
     last: int | None = None
+    sizes: dict[str, Any] = attrs.field(factory=dict)
 
     def add(self, chunk: EventChunk) -> None:
         """Take the times of a chunk of its events."""
@@ -45,6 +49,18 @@ class FileFacts:
             self.first = found[0] if self.first is None else min(self.first, found[0])
             self.last = found[1] if self.last is None else max(self.last, found[1])
 
+    def measured(self, before: SizeReport, after: SizeReport) -> None:
+        """Take its sizes from those of all files before it, and with it."""
+        (frame, logged, formats), (now_frame, now_logged, now_formats) = _totals(before), _totals(after)
+        self.sizes = {
+            "frame": now_frame - frame,
+            "logged": now_logged - logged,
+            "formats": {
+                form.name: {bound: now[bound] - then[bound] for bound in now}
+                for form, then, now in zip(FORMATS, formats, now_formats, strict=True)
+            },
+        }
+
     def document(self) -> dict[str, Any]:
         """Return what is known; the server is that of the first event, None in a file without one."""
         event = first_event(self.file, verify=False)
@@ -53,7 +69,15 @@ class FileFacts:
             "bytes": self.size,
             "first_change": _moment(self.first),
             "last_change": _moment(self.last),
+            **self.sizes,
         }
+
+
+def _totals(report: SizeReport) -> tuple[int, int, list[dict[str, int]]]:
+    """Return the bytes that all formats share, those of the rows events as logged, and their bounds in each format."""
+    changes = report.changes
+    bounds = [{"least": each.least.bytes, "most": each.most.bytes} for each in changes.formats]
+    return report.frame.bytes, changes.logged.bytes, bounds
 
 
 def _moment(seconds: int | None) -> str | None:

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
 from conflict.cli.common import ExitCode
-from tests.corpora import RECORDINGS
+from tests.corpora import DEMO, RECORDINGS
 
 FOLDER = RECORDINGS / "ndb_formats" / "composite_type7"
 LOG, SCHEMA = str(FOLDER / "binlog.000001"), str(FOLDER / "schema.sql")
@@ -34,6 +35,32 @@ def test_the_document(tmp_path: Path) -> None:
     (file,) = found["files"]
     assert file["bytes"] == found["file_bytes"]
     assert (file["server_id"], file["first_change"], file["last_change"]) == FILE, "as mysqlbinlog prints them"
+
+
+def test_the_sizes_of_each_file(tmp_path: Path) -> None:
+    """They are those of the file alone, and add up to those of the log; the files are of one server each."""
+    logs, target = [str(DEMO / f"{name}.binlog.000001") for name in "AB"], tmp_path / "sizes.json"
+
+    def measured(*files: str) -> dict[str, Any]:
+        options = ["--schema", str(DEMO / "schema.sql"), "--json", str(target), "--force"]
+        done = CliRunner().invoke(cli.app, ["sizes", *files, *options])
+        assert done.exit_code == ExitCode.DONE, done.output
+        document: dict[str, Any] = json.loads(target.read_text("utf-8"))
+        return document
+
+    both, alone = measured(*logs), [measured(each) for each in logs]
+    assert [each["server_id"] for each in both["files"]] == [1, 2]
+    for each, own in zip(both["files"], alone, strict=True):
+        assert each["frame"] + each["logged"] == each["bytes"]
+        assert (each["frame"], each["logged"]) == (own["frame"], own["totals"]["logged"]["bytes"])
+        bounds = {
+            name: {bound: of[bound]["bytes"] for bound in each["formats"][name]}
+            for name, of in own["totals"]["formats"].items()
+        }
+        assert each["formats"] == bounds
+    assert (
+        sum(each["formats"]["8"]["most"] for each in both["files"]) == both["totals"]["formats"]["8"]["most"]["bytes"]
+    )
 
 
 def test_without_any_definition_the_log_is_refused(tmp_path: Path) -> None:
