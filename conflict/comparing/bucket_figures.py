@@ -12,7 +12,7 @@ from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.logged_rows import logged_rows
-from conflict.columnar.kernels.lost_changes import Written, lost_changes, written_by
+from conflict.columnar.kernels.lost_changes import LAST_OPERATION, Written, lost_changes, written_by
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
 from conflict.comparing.transactions import Rejected, rejected_in
@@ -30,6 +30,8 @@ class BucketFigures:
         tables: Per cluster and table, operations by verdict and cause, and refreshed rows.
         rejected: Transactions with a rejected change.
         lost: Per cluster, its changes that were rejected, those that were overwritten, and those of either kind.
+        lost_by_table: Per table, changes that were lost.
+        made: Per cluster, its changes.
         differing: Per table, rows that end different.
         rows: Per table, the keys that some change names.
         reflected: Per cluster, the rows that its applier reflected.
@@ -42,6 +44,8 @@ class BucketFigures:
     tables: dict[str, dict[str, dict[str, int]]]
     rejected: Rejected
     lost: dict[str, tuple[int, int, int]]
+    lost_by_table: dict[str, int]
+    made: dict[str, int]
     differing: dict[str, int]
     rows: dict[str, int]
     reflected: dict[str, int]
@@ -69,6 +73,9 @@ def bucket_figures(
     bucket, folded = result.bucket, result.folded
     counters, tables = count_bucket(result)
     lost = lost_changes(result.applies, bucket.rows, written, len(bucket.key_table), folded)
+    lost_tables = np.concatenate(
+        [bucket.key_table[rows.key[each.lost]] for rows, each in zip(bucket.rows, lost, strict=True)]
+    )
     names = [cluster.name for cluster in result.clusters]
     tables_of_keys = np.bincount(bucket.key_table, minlength=len(bucket.numbers.tables))
     ended = BucketResult(bucket, result.clusters, result.applies, result.conflicts, folded.applied_alone())
@@ -80,6 +87,14 @@ def bucket_figures(
         {
             name: (int(each.rejected.sum()), int(each.overwritten.sum()), int(each.lost.sum()))
             for name, each in zip(names, lost, strict=True)
+        },
+        {
+            table.full_name: int(np.count_nonzero(lost_tables == number))
+            for number, table in enumerate(bucket.numbers.tables)
+        },
+        {
+            name: int(np.count_nonzero(rows.operation <= LAST_OPERATION))
+            for name, rows in zip(names, bucket.rows, strict=True)
         },
         {table.full_name: count_unequal(ended, reader, number) for number, table in enumerate(bucket.numbers.tables)},
         {table.full_name: int(tables_of_keys[number]) for number, table in enumerate(bucket.numbers.tables)},

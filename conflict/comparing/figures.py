@@ -57,6 +57,8 @@ class Figures:
         rejected_transactions: Users' transactions of which a change was rejected.
         partly_rejected_transactions: Of these, those of which another change was not rejected.
         lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
+        lost_by_table: Per table, users' changes that were lost.
+        made: Per cluster, the changes of its users.
         differing: Per table, rows that end different.
         rows: Per table, the rows that some change of the binlogs names.
         reflected: Per cluster, rows that its applier reflected.
@@ -70,6 +72,8 @@ class Figures:
     rejected_transactions: int
     partly_rejected_transactions: int
     lost: Mapping[str, tuple[int, int, int]]
+    lost_by_table: Mapping[str, int]
+    made: Mapping[str, int]
     differing: Mapping[str, int]
     rows: Mapping[str, int]
     reflected: Mapping[str, int]
@@ -138,6 +142,7 @@ class Row:
         if self.figures is not None:
             figures = self.figures
             document |= {"counters": figures.counters, "tables": figures.tables, "lost_by_cluster": figures.lost}
+            document |= {"changes_by_cluster": figures.made, "lost_by_table": figures.lost_by_table}
             document |= {"differing_by_table": figures.differing, "rows_by_table": figures.rows}
         return document
 
@@ -232,6 +237,8 @@ def add_figures(
         },
         *rejected,
         {name: _lost([part.lost[name] for part in parts]) for name in names},
+        dict(_sum([part.lost_by_table for part in parts])),
+        dict(_sum([part.made for part in parts])),
         dict(_sum([part.differing for part in parts])),
         dict(_sum([part.rows for part in parts])),
         dict(_sum([part.reflected for part in parts])),

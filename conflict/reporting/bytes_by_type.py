@@ -28,7 +28,7 @@ def amount_of_bytes(count: float) -> str:
     """Return about how many bytes that are, with three digits, in units of 1,000."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if float(f"{count:.3g}") < _KILO:
-            return f"{count:.3g} {unit}"
+            return f"{count:.3g} {unit}" if unit == "bytes" else f"{count:#.3g} {unit}".replace(". ", " ")
         count /= _KILO
     return f"{float(f'{count:.3g}'):,.10g} TB"
 

@@ -1,28 +1,28 @@
 """
-What a report answers from a comparison: which function loses least, and where rows end different.
+What a report answers from a comparison: which function loses least, and what sets functions apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.reporting.bytes_by_type import listed
-from conflict.reporting.parts import Headline, Topic
-from conflict.rules.functions import FUNCTIONS
+from conflict.reporting.parts import Column, Headline, Topic
 from conflict.shown_text import counted
 
-__all__ = ["best_functions", "compare_findings", "compare_headline", "rows_sent_back"]
+__all__ = ["best_functions", "compare_columns", "compare_findings", "compare_headline"]
 
 Pair = Mapping[str, Any]
 _OURS = "NDB$"  # begins the names of conflict functions; policies of other products have others
 _MOST_TABLES = 5
 _RANKED = ("lost_updates", "differing_rows")
+_PARTLY = "partly_rejected_transactions"
 
 
 def compare_headline(changes: int, tried: Sequence[Pair], without_function: Sequence[str] = ()) -> Headline:
     """
-    Return which function loses least, what it judges, what the configured one loses, and what was compared.
+    Return which function loses least, what the configured one loses, and what else sets the two apart.
 
     Args:
         changes: Of users, that were decided.
@@ -30,15 +30,45 @@ def compare_headline(changes: int, tried: Sequence[Pair], without_function: Sequ
         without_function: Tables that the functions are not tried on.
     """
     sentences = tuple(_function_sentences(changes, tried, without_function))
-    return Headline(Topic.FUNCTION, "Function", sentences, (_setting(changes, tried),))
+    answer = listed(best_functions(tried)) if _whole(tried) else ""
+    return Headline(Topic.FUNCTION, "Which function loses least?", answer, sentences, (_setting(changes, tried),))
+
+
+def compare_columns(changes: int, tried: Sequence[Pair], without_function: Sequence[str] = ()) -> Iterator[Column]:
+    """
+    Yield what each function loses, whose changes those are, and what it leaves.
+
+    Args:
+        changes: Of users, that were decided.
+        tried: The pairs of a function and a binlog type that have figures; of those of a function the first one counts.
+        without_function: Tables that the functions are not tried on.
+    """
+    pairs: dict[str, Pair] = {}
+    for pair in _whole(tried):
+        pairs.setdefault(pair["function"], pair)
+    yield _column("changes lost", pairs, lambda pair: f"{pair['lost_updates']:,}{_share(pair, changes)}")
+    for name in next(iter(pairs.values()), {}).get("lost_by_cluster", {}):
+        lost = {function: _lost_of(name, pair) for function, pair in pairs.items()}
+        yield Column(Topic.FUNCTION, f"of the changes of {name}", lost)
+    yield _column("transactions applied in part", pairs, lambda pair: pair.get(_PARTLY))
+    where = ", in tables with a function" if without_function else ""
+    yield _column(f"rows that differ{where}", pairs, lambda pair: _judged(pair, without_function))
+
+
+def _column(heading: str, pairs: Mapping[str, Pair], cell: Callable[[Pair], object]) -> Column:
+    return Column(Topic.FUNCTION, heading, {name: cell(pair) for name, pair in pairs.items()})
+
+
+def _lost_of(cluster: str, pair: Pair) -> str:
+    """Return how many changes of a cluster's users were lost, and of how many."""
+    made = pair.get("changes_by_cluster", {}).get(cluster)
+    return f"{pair['lost_by_cluster'][cluster][2]:,}{'' if made is None else f' of {made:,}'}"
 
 
 def _setting(changes: int, tried: Sequence[Pair]) -> str:
     rows = max((sum(pair.get("rows_by_table", {}).values()) for pair in tried), default=0)
     of_rows = f" to {_rows(rows)}" if rows else ""
-    functions = list(dict.fromkeys(pair["function"] for pair in tried))
-    compared = f"; compared were {listed(functions)}" if functions else ""
-    return f"From the recorded binlogs: {changes:,} changes of users{of_rows}{compared}."
+    return f"From the recorded binlogs: {changes:,} changes of users{of_rows}, decided again under each function."
 
 
 def _function_sentences(changes: int, tried: Sequence[Pair], without_function: Sequence[str]) -> Iterator[str]:
@@ -51,23 +81,53 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
     compared = len({pair["function"] for pair in _ours(whole)})
     kind = "conflict functions" if len(_ours(whole)) < len(whole) else "functions"
     configured = ", as configured," if used is not None and equal == (used["function"],) else ""
-    lost = f"{best['lost_updates']:,} of {changes:,} changes{_share(best, changes)}"
+    rejected, lost = best["lost_rejected"], best["lost_updates"]
     yield (
-        f"{listed(equal)}{configured} {'lose' if len(equal) > 1 else 'loses'} least of the {compared} {kind} compared, "
-        f"{lost}{_judging(equal)}."
+        f"{listed(equal)}{configured} {'lose' if len(equal) > 1 else 'loses'} least of the {compared} {kind} compared: "
+        f"{lost:,} of {changes:,} changes{_share(best, changes)}, {rejected:,} of them rejected and "
+        f"{lost - rejected:,} overwritten."
     )
+    other = used if used is not None and used["function"] not in equal and not used["stops"] else None
+    if other is not None:
+        yield f"{other['function']}, as configured, loses {other['lost_updates']:,}{_share(other, changes)}."
+    yield from _partly(best, other)
+    yield _leaving(best, other, without_function)
+    yield from _unjudged(best, without_function)
     if others:
         verbs = ("lose", "leave") if len(others) > 1 else ("loses", "leaves")
         yield f"{listed(others)} {verbs[0]} as many, and {verbs[1]} more rows different."
-    if used is not None and used["function"] not in equal and not used["stops"]:
-        tables = " in tables with a function" if without_function else ""
-        mine, its = (_rows(_judged(pair, without_function)) for pair in (used, best))
-        leaving = (
-            f"; like {best['function']}, it leaves {mine} different{tables}"
-            if mine == its
-            else f" and leaves {mine}{tables} different; {best['function']} leaves {its}"
+
+
+def _partly(best: Pair, other: Pair | None) -> Iterator[str]:
+    """Yield how many transactions are applied in part under the best function, and under the configured one."""
+    pairs = [pair for pair in (best, other) if pair is not None]
+    if any(pair.get(_PARTLY) for pair in pairs) and all(_PARTLY in pair for pair in pairs):
+        beside = "" if other is None else f"; with {other['function']} {_count(other[_PARTLY])}"
+        verb = "is" if best[_PARTLY] == 1 else "are"
+        yield f"With {best['function']} {_counted(best[_PARTLY], 'transaction')} {verb} applied in part{beside}."
+
+
+def _leaving(best: Pair, other: Pair | None, without_function: Sequence[str]) -> str:
+    """Return how many rows end different under the best function and the configured one."""
+    where = "of tables with a function " if without_function else ""
+    rows = [_judged(pair, without_function) for pair in (best, other) if pair is not None]
+    if len(rows) == 2 and rows[0] == rows[1]:
+        return f"With both, {_rows(rows[0])} {where}{_end(rows[0])} different."
+    beside = f", with {other['function']} {_count(rows[1])}" if other is not None else ""
+    return f"With {best['function']}, {_rows(rows[0])} {where}{_end(rows[0])} different{beside}."
+
+
+def _unjudged(best: Pair, without_function: Sequence[str]) -> Iterator[str]:
+    """Yield what tables without a function lose and leave different under the best function, if anything."""
+    lost = sum(best.get("lost_by_table", {}).get(table, 0) for table in without_function)
+    different = int(best["differing_rows"]) - _judged(best, without_function)
+    if lost or different:
+        loses, has = ("loses", "has") if len(without_function) == 1 else ("lose", "have")
+        tables = listed(list(without_function))
+        yield (
+            f"{tables}, which {has} no function, {loses} {lost:,} of these changes, and {_rows(different)} of "
+            f"{'it' if len(without_function) == 1 else 'them'} {_end(different)} different."
         )
-        yield (f"{used['function']}, as configured, loses {used['lost_updates']:,}{_share(used, changes)}{leaving}.")
 
 
 def compare_findings(tried: Sequence[Pair], changes: int, without_function: Sequence[str] = ()) -> Iterator[str]:
@@ -95,15 +155,6 @@ def compare_findings(tried: Sequence[Pair], changes: int, without_function: Sequ
         yield _differing(pair, without_function)
     if any(pair["differing_rows"] for pair in shown.values()):
         yield "Binlogs end in the middle of a run: rows of which a change was still under way also count as different."
-
-
-def rows_sent_back(tried: Sequence[Pair]) -> tuple[int, int] | None:
-    """Return how many rows the best function sends back, and the configured one; None if they are the same."""
-    used, whole = _used(tried), _whole(tried)
-    if used is None or not whole or _best(whole)["function"] == used["function"]:
-        return None
-    now, then = (pair["refreshes"] + pair["reflected"] for pair in (_best(whole), used))
-    return now, then
 
 
 def best_functions(tried: Sequence[Pair]) -> tuple[str, ...]:
@@ -141,18 +192,6 @@ def _used(pairs: Sequence[Pair]) -> Pair | None:
     return next((pair for pair in pairs if pair.get("used")), None)
 
 
-def _judging(functions: Sequence[str]) -> str:
-    """Return whether functions judge single rows or whole transactions, as the end of a sentence."""
-    transactional = {each.name: each.transactional for each in FUNCTIONS}
-    known = {name: transactional.get(name.partition("(")[0]) for name in functions}
-    by_row = [name for name, whole in known.items() if whole is False]
-    if not by_row:
-        return ", rejecting whole transactions" if all(known.values()) else ""
-    which = f"{listed(by_row)} " if len(by_row) < len(known) else ""
-    judge = "judge" if len(by_row) > 1 else "judges"
-    return f", but {which}{judge} single rows, and can keep half of a transaction"
-
-
 def _differing(pair: Pair, without_function: Sequence[str]) -> str:
     """Return how many rows end different, of how many, and in which tables."""
     count, known = pair["differing_rows"], sum(pair.get("rows_by_table", {}).values())
@@ -166,7 +205,7 @@ def _differing(pair: Pair, without_function: Sequence[str]) -> str:
     ]
     more = f", others in {len(different) - _MOST_TABLES:,} more" if len(different) > _MOST_TABLES else ""
     where = f": {', '.join(tables)}{more}" if tables else ""
-    return f"With {pair['function']} {rows} {'ends' if count == 1 else 'end'} different{where}."
+    return f"With {pair['function']} {rows} {_end(count)} different{where}."
 
 
 def _judged(pair: Pair, without_function: Sequence[str]) -> int:
@@ -176,7 +215,19 @@ def _judged(pair: Pair, without_function: Sequence[str]) -> int:
 
 
 def _rows(count: int) -> str:
-    return counted(count, "row") if count else "no row"
+    return _counted(count, "row")
+
+
+def _counted(count: int, noun: str) -> str:
+    return counted(count, noun) if count else f"no {noun}"
+
+
+def _end(rows: int) -> str:
+    return "end" if rows > 1 else "ends"
+
+
+def _count(count: int) -> str:
+    return f"{count:,}" if count else "none"
 
 
 def _share(pair: Pair, changes: int) -> str:

@@ -6,34 +6,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conflict.reporting.bytes_by_type import amount_of_bytes, bytes_between, change_of_bytes, format_name, listed
-from conflict.reporting.parts import Bytes, Headline, Topic
-from conflict.reporting.usable_types import NO_FUNCTION, types_usable_with, usable_with
-from conflict.shown_text import counted
+import attrs
 
-__all__ = ["cost_findings", "cost_headline"]
+from conflict.reporting.bytes_by_type import amount_of_bytes, bytes_between, change_of_bytes, format_name, listed
+from conflict.reporting.parts import Bytes, Column, Headline, Topic
+from conflict.reporting.usable_types import NO_FUNCTION, types_usable_with, usable_with
+
+__all__ = ["cost_column", "cost_findings", "cost_headline"]
 
 _DAY = 86_400  # seconds
+_QUESTION = "What does it cost in bytes?"
 
 
 def cost_headline(functions: Sequence[str], sizes: Bytes) -> Headline:
     """
-    Return which binlog type takes least among those that functions are usable with, what the whole log then takes.
+    Return what the log takes in the smallest binlog type that functions are usable with.
 
     Args:
         functions: The functions that it is about; none for every one.
         sizes: What row events take.
     """
-    names, _ = _candidates(functions, sizes)
-    small = _smallest(names, sizes)
+    cost = _Cost(functions, sizes)
+    if not cost.is_timed:
+        return Headline(Topic.BYTES, _QUESTION, "", (_of_row_events(cost), *_rivals(cost)), (f"From {sizes.of}.",))
+    about = "About " if cost.scale is not None else ""
+    under = f" under {listed(functions)}" if cost.is_usable else ""
     told = (
-        _least(functions, sizes),
-        *_rivals(names, sizes),
-        *_whole_log(small, sizes),
-        *_sent_back(functions, small, sizes),
+        f"{about}{cost.daily()} of binlog a day{under} in binlog type {cost.small}, for {sizes.of} at this load.",
+        *_against_the_log(cost),
+        *_by_server(cost),
+        *_rivals(cost),
+        *_compressed(cost),
     )
-    left = f", as {sizes.left_by} left it" if sizes.left_by else ""
-    return Headline(Topic.BYTES, "Bytes", told, (f"From {sizes.of}{left}; before compression.",))
+    return Headline(Topic.BYTES, _QUESTION, f"{cost.daily()} a day", told, tuple(_setting(cost)))
+
+
+def cost_column(functions: Sequence[str], sizes: Bytes) -> Iterator[Column]:
+    """Yield what the log takes a day under each function, in the smallest type that it is usable with, if known."""
+    costs = {name: _Cost([name], sizes) for name in functions}
+    cells = {name: f"{each.daily()}, type {each.small}" for name, each in costs.items() if each.is_timed}
+    cells = {name: cell for name, cell in cells.items() if costs[name].is_usable}
+    if cells:
+        yield Column(Topic.BYTES, "binlog a day, in the smallest usable type", cells)
 
 
 def cost_findings(sizes: Bytes) -> Iterator[str]:
@@ -42,67 +56,66 @@ def cost_findings(sizes: Bytes) -> Iterator[str]:
         yield "A range: the log does not show whether statements also set columns to the values that they had."
     if sizes.rows:
         yield f"The log has {sizes.rows:,} row changes of {sizes.base_bytes / sizes.rows:.1f} bytes on average."
-    if sizes.rows and sizes.users:
+    if sizes.rows and sizes.logged is not None:
+        users = sizes.logged.users
         yield (
-            f"Of these, users made {sizes.users:,}; appliers logged the other {sizes.rows - sizes.users:,}, "
-            "which they had applied, refreshed or reflected."
+            f"Of these, users made {users:,}; appliers logged the other {sizes.rows - users:,}, "
+            "which they had applied, refreshed or reflected: one for each row of an applied epoch."
         )
     yield from sizes.also
 
 
-def _candidates(functions: Sequence[str], sizes: Bytes) -> tuple[Sequence[str], bool]:
-    """Return the binlog types that functions are usable with, and True; if there are none, others, and False."""
-    known = [set(types) for each in functions if (types := types_usable_with(each))]
-    usable = [name for name in sizes.bounds if known and all(int(name) in types for types in known)]
-    some = [name for name in sizes.bounds if usable_with(int(name)) != NO_FUNCTION]
-    return usable or some or list(sizes.bounds), bool(usable)
+@attrs.frozen
+class _Cost:
+    """What a log takes under some functions, all of which have the cost of the first one; none for every one."""
+
+    functions: Sequence[str]
+    sizes: Bytes
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known what the whole log takes, and in which time."""
+        return bool(self.sizes.seconds and self.sizes.other_bytes)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is a type that the functions are usable with."""
+        return bool(self._usable)
+
+    @property
+    def types(self) -> Sequence[str]:
+        """The binlog types that the functions are usable with; if there are none, those that some function is."""
+        some = [name for name in self.sizes.bounds if usable_with(int(name)) != NO_FUNCTION]
+        return self._usable or some or list(self.sizes.bounds)
+
+    @property
+    def _usable(self) -> list[str]:
+        known = [set(types) for each in self.functions if (types := types_usable_with(each))]
+        return [name for name in self.sizes.bounds if known and all(int(name) in types for types in known)]
+
+    @property
+    def small(self) -> str:
+        """The type that takes least for certain."""
+        return min(self.types, key=lambda name: self.sizes.bounds[name][1])
+
+    @property
+    def scale(self) -> float | None:
+        """How many times as many rows the log has as it was recorded with; None if that is not known."""
+        logged = self.sizes.logged
+        return logged.scale(self.functions[0]) if logged is not None and self.functions else None
+
+    def whole(self, name: str | None = None, bound: int = 1) -> float:
+        """Return the bytes of the whole log, in a type; bound 0 is the least, 1 the most."""
+        return (self.scale or 1.0) * self.sizes.bounds[name or self.small][bound] + self.sizes.other_bytes
+
+    def daily(self, whole: float | None = None) -> str:
+        """Return what a log of so many bytes takes a day; by default that in the smallest type."""
+        return amount_of_bytes((self.whole() if whole is None else whole) / self.sizes.seconds * _DAY)
 
 
-def _smallest(names: Sequence[str], sizes: Bytes) -> str:
-    return min(names, key=lambda name: sizes.bounds[name][1])
-
-
-def _rivals(names: Sequence[str], sizes: Bytes) -> Iterator[str]:
-    """Yield which types may be smaller than the one that is the smallest for certain."""
-    small = _smallest(names, sizes)
-    for name in names:
-        if name != small and sizes.bounds[name][0] < sizes.bounds[small][1]:
-            size = bytes_between(*sizes.bounds[name])
-            rival = format_name(name).capitalize()
-            yield f"{rival} takes {size}, so it may be smaller than type {small}: the log does not show which."
-
-
-def _whole_log(small: str, sizes: Bytes) -> Iterator[str]:
-    """Yield what the log takes with all its events, and how much that is in a second and in a day."""
-    if not sizes.other_bytes:
-        return
-    whole = sizes.bounds[small][1] + sizes.other_bytes
-    rate = whole / sizes.seconds if sizes.seconds else 0
-    over = (
-        f" in {sizes.seconds:,} seconds: {amount_of_bytes(rate)} a second, or {amount_of_bytes(rate * _DAY)} a day "
-        "at this load"
-        if rate
-        else ""
-    )
-    yield f"With {sizes.other_bytes:,} bytes of other events, {sizes.of} takes {whole:,} bytes{over}."
-
-
-def _sent_back(functions: Sequence[str], small: str, sizes: Bytes) -> Iterator[str]:
-    """Yield about how many bytes the rows are that the best function sends back, against those in the log."""
-    if sizes.sent is None or not functions:
-        return
-    now, then = sizes.sent
-    size = ""
-    if sizes.rows and now != then:
-        row = sizes.bounds[small][1] / sizes.rows
-        more = "less" if now < then else "more"
-        size = f": about {amount_of_bytes(abs(now - then) * row)} {more} on each cluster that logs them"
-    yield f"{functions[0]} would send back {counted(now, 'row')}, where the log has {then:,}{size}."
-
-
-def _least(functions: Sequence[str], sizes: Bytes) -> str:
-    names, usable = _candidates(functions, sizes)
-    small = _smallest(names, sizes)
+def _of_row_events(cost: _Cost) -> str:
+    """Return what row events take, where it is not known what a whole log takes, or in which time."""
+    sizes, small = cost.sizes, cost.small
     bounds, base = sizes.bounds[small], (sizes.base_bytes, sizes.base_bytes)
     if len(sizes.bounds) == 1:
         return (
@@ -110,11 +123,70 @@ def _least(functions: Sequence[str], sizes: Bytes) -> str:
             "`ndb-conflict sizes` measures all types."
         )
     whose = (
-        f"Binlog type {small}, which {listed(functions)} can use,"
-        if usable
+        f"Binlog type {small}, which {listed(cost.functions)} can use,"
+        if cost.is_usable
         else f"Of the binlog types, {small} (for {usable_with(int(small))})"
     )
     change = change_of_bytes(bounds, base)
     against = f" ({change} against the {sizes.base_bytes:,} of {sizes.base})" if sizes.base and bounds != base else ""
-    least = "" if any(_rivals(names, sizes)) else "least, "
+    least = "" if any(_rivals(cost)) else "least, "
     return f"{whose} takes {least}{bytes_between(*bounds)} bytes of row events{against}."
+
+
+def _against_the_log(cost: _Cost) -> Iterator[str]:
+    """Yield what the log takes as it was recorded, if that is something else."""
+    sizes = cost.sizes
+    recorded = sizes.base_bytes + sizes.other_bytes
+    if not sizes.base_bytes or round(cost.whole()) == recorded:
+        return
+    how = [f"under {sizes.logged.configured}"] if sizes.logged is not None else []
+    how += [f"in {sizes.base}"] if sizes.base != "the log" else []
+    share = 100 * (cost.whole() / recorded - 1)
+    yield (
+        f"That is {abs(share):.1f} % {'less' if share < 0 else 'more'} than the {cost.daily(recorded)} of the log as "
+        f"it was recorded{', ' if how else ''}{' '.join(how)}."
+    )
+    alone = sizes.bounds[cost.small][1] + sizes.other_bytes
+    if sizes.logged is not None and cost.scale is not None and sizes.base_bytes not in sizes.bounds[cost.small]:
+        yield f"Under {sizes.logged.configured}, type {cost.small} takes {cost.daily(alone)}."
+
+
+def _by_server(cost: _Cost) -> Iterator[str]:
+    """Yield what each server logs, if there are several."""
+    servers = cost.sizes.servers
+    if len(servers) > 1:
+        together = sum(each[cost.small] for each in servers.values())
+        daily = {name: cost.daily(cost.whole() * each[cost.small] / together) for name, each in sorted(servers.items())}
+        yield f"By server: {', '.join(f'{size} on server {server}' for server, size in daily.items())}."
+
+
+def _rivals(cost: _Cost) -> Iterator[str]:
+    """Yield which types may be smaller than the one that is the smallest for certain."""
+    bounds = cost.sizes.bounds
+    for name in cost.types:
+        if name != cost.small and bounds[name][0] < bounds[cost.small][1]:
+            size = bytes_between(*bounds[name])
+            if cost.is_timed:
+                size = f"{cost.daily(cost.whole(name, 0))} to {cost.daily(cost.whole(name))}"
+            rival = format_name(name).capitalize()
+            yield f"{rival} takes {size}, so it may be smaller than type {cost.small}: the log does not show which."
+
+
+def _compressed(cost: _Cost) -> Iterator[str]:
+    """Yield what compression would leave of the log as it was recorded."""
+    if cost.sizes.compressed:
+        daily = cost.daily(cost.sizes.compressed)
+        yield f"With compressed transactions, the log as it was recorded takes {daily} a day."
+
+
+def _setting(cost: _Cost) -> Iterator[str]:
+    """Yield what was measured, and how the rows of another function are known."""
+    sizes, logged = cost.sizes, cost.sizes.logged
+    rows = f"{sizes.rows:,} row changes of " if sizes.rows else ""
+    yield (
+        f"From {sizes.seconds:,} seconds of {sizes.of}: {rows}{sizes.bounds[cost.small][1]:,} bytes in type "
+        f"{cost.small}, and {sizes.other_bytes:,} bytes of other events."
+    )
+    if logged is not None and cost.scale is not None and cost.functions[0] != logged.configured:
+        now = logged.users + logged.by_appliers[cost.functions[0]]
+        yield f"Under {cost.functions[0]} there are {now:,} row changes, which are taken to be as long."

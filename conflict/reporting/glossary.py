@@ -16,12 +16,19 @@ _WORDS = {
     "change": (r"\d changes|of all changes|changes of users", "A row change that a user's transaction made."),
     "conflict": (
         r"\bconflicts\b",
-        "A change that an applier rejected. NDB$EPOCH_TRANS and NDB$EPOCH2_TRANS reject all changes of a transaction.",
+        (
+            "A change that an applier rejected. NDB$EPOCH2_TRANS rejects all changes of a transaction; so does "
+            "NDB$EPOCH_TRANS, unless it was a delete that found no row."
+        ),
     ),
     "rejected": (r"\brejected\b", "The other cluster's applier judged the change to be in conflict, and left its row."),
     "lost, lost update": (
         r"\b(lost|loses|lose)\b",
         "Of a user's change: rejected, or overwritten by a change of the other cluster that had not seen it.",
+    ),
+    "applied in part": (
+        r"\bin part\b",
+        "Of a transaction: some of its changes were rejected, and others were not.",
     ),
     "refreshed": (
         r"\brefreshed\b",

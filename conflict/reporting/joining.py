@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import attrs
 
 from conflict.reporting.bytes_by_type import BYTES_CHART
-from conflict.reporting.cost_answer import cost_findings, cost_headline
+from conflict.reporting.cost_answer import cost_column, cost_findings, cost_headline
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
 
 __all__ = ["joined"]
+
+_CLOSE = 0.02  # of the rows of a log, as a comparison counts them: rows of its last epochs may be missing
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
@@ -45,17 +47,21 @@ def _with_bytes(part: Part, best: Sequence[str], source: Measured | None, compar
         sizes = _of_one_log(sizes, compared.bytes if compared else None)
         functions = best or sizes.functions
         lines = (*part.headlines, cost_headline(functions, sizes))
-        return attrs.evolve(part, headlines=lines, answer=(*part.answer, *cost_findings(sizes)))
-    if sizes.source is Measured.COMPARED and source is Measured.MEASURED:
+        named = (*(sizes.logged.by_appliers if sizes.logged is not None else functions),)
+        columns = (*part.by_function, *cost_column(named, sizes))
+        return attrs.evolve(part, headlines=lines, by_function=columns, answer=(*part.answer, *cost_findings(sizes)))
+    if source is Measured.MEASURED:
         return attrs.evolve(part, charts=tuple(chart for chart in part.charts if chart.name != BYTES_CHART))
     return part
 
 
 def _of_one_log(sizes: Bytes, compared: Bytes | None) -> Bytes:
-    """Return measured bytes with what a comparison tells of the log, if it has as many bytes: then it is the same."""
-    if sizes.source is not Measured.MEASURED or compared is None or compared.base_bytes != sizes.base_bytes:
+    """Return measured bytes with the rows that a comparison counted, if it has as many bytes and rows: the same log."""
+    logged = compared.logged if compared is not None and compared.base_bytes == sizes.base_bytes else None
+    if sizes.source is not Measured.MEASURED or logged is None:
         return sizes
-    return attrs.evolve(sizes, users=compared.users, left_by=compared.left_by, sent=compared.sent)
+    rows = logged.users + logged.by_appliers.get(logged.configured, 0)
+    return attrs.evolve(sizes, logged=logged) if abs(rows - sizes.rows) <= _CLOSE * sizes.rows else sizes
 
 
 def _with_findings(part: Part, lines: Sequence[Headline], compared: Part | None) -> Part:

@@ -5,15 +5,27 @@ What was simulated, in words, from the document of a model; docs/model.md descri
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from conflict.model.model_file import with_preset
 from conflict.reporting.bytes_by_type import listed
+from conflict.shown_text import counted
 
-__all__ = ["against_recording", "model_functions", "model_types", "model_words", "without_function"]
+__all__ = [
+    "against_recording",
+    "beyond_limit",
+    "model_functions",
+    "model_types",
+    "model_words",
+    "without_function",
+    "without_functions",
+]
 
 Document = Mapping[str, Any]
 _BINLOG_TYPE = 7  # if the model names none
+_SECOND = 1000.0  # in milliseconds, in which travel is given beside moments in seconds
+_IN_A_BATCH = 5  # epochs on average, from which on they are told to be applied in batches
 
 
 def model_words(document: Document) -> dict[str, str]:
@@ -47,7 +59,7 @@ def without_function(document: Document) -> list[str]:
 
 
 def against_recording(
-    document: Document, latencies: Sequence[float] = (), *, everywhere: bool = False, limit: float | None = None
+    document: Document, latencies: Sequence[float] = (), *, everywhere: bool = False
 ) -> Iterator[str]:
     """
     Yield how simulations differ from the binlogs that their model was learnt from.
@@ -56,28 +68,77 @@ def against_recording(
         document: The model.
         latencies: Those that were simulated in place of the model's, in milliseconds.
         everywhere: Whether the function was set on every table.
-        limit: A latency that is too long, in milliseconds; None if that was not asked.
     """
-    links = {name: site.get("link", {}) for name, site in with_preset(document).get("clusters", {}).items()}
-    traces = {name: _sorted_trace(link) for name, link in links.items() if link.get("trace_ms")}
+    traces = _traces(document)
     if not traces:
         yield "The simulated epochs do not take as long as those of the recording, but as long as the model says."
         return
-    took = " and ".join(
-        f"{_middle(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
-    )
+    yield from _recorded_travel(document)
     medians = [_middle(each) for each in traces.values()]
-    longer = f", waits included: longer than {limit:,.10g} ms" if limit is not None and min(medians) > limit else ""
-    yield f"In the recording, the median epoch took {took} until it was applied{longer}."
     if not latencies:
         yield "The simulated epochs take as long."
     elif max(latencies) < min(medians):
         yield "The simulated latencies are shorter."
     elif min(latencies) > max(medians):
         yield "The simulated latencies are longer."
+    yield from without_functions(document, everywhere=everywhere)
+
+
+def _recorded_travel(document: Document) -> Iterator[str]:
+    """Yield how long epochs took in the binlogs that a model was learnt from, if it was."""
+    traces = _traces(document)
+    if traces:
+        took = " and ".join(
+            f"{_middle(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
+        )
+        yield f"In the recording, the median epoch took {took} until it was applied."
+
+
+def beyond_limit(document: Document, limit: float) -> Iterator[str]:
+    """
+    Yield how many epochs took longer than a latency in the binlogs that a model was learnt from, if it was.
+
+    Epochs that wait while an applier is stopped or behind are applied one right after the other: in batches.
+
+    Args:
+        document: The model.
+        limit: The latency, in milliseconds.
+    """
+    links = {name: site.get("link", {}) for name, site in with_preset(document).get("clusters", {}).items()}
+    traces = {name: link["trace_ms"] for name, link in links.items() if link.get("trace_ms")}
+    late = {
+        name: [(_SECOND * at + took, took) for at, took in trace if took >= limit] for name, trace in traces.items()
+    }
+    if not any(late.values()):
+        if traces:
+            yield "In the recording every epoch was applied sooner."
+        return
+    shares = [f"{len(late[name]):,} of {len(trace):,} epochs from {name}" for name, trace in traces.items()]
+    longest = max(took for each in late.values() for _, took in each)
+    yield f"In the recording {listed(shares)} took longer until they were applied, up to {longest:,.0f} ms."
+    batches = sum(_batches([at for at, _ in each], limit) for each in late.values())
+    if batches * _IN_A_BATCH <= sum(map(len, late.values())):
+        number = counted(batches, "batch", "batches")
+        yield f"These were applied in {number}: appliers had been stopped, or were behind."
+
+
+def _batches(moments: Sequence[float], apart: float) -> int:
+    """Return into how many batches moments fall that are so far apart."""
+    ordered = sorted(moments)
+    return sum(now - before >= apart for before, now in pairwise(ordered)) + bool(ordered)
+
+
+def without_functions(document: Document, *, everywhere: bool) -> Iterator[str]:
+    """Yield which tables have a function in the simulations, and none in the recording."""
     without = without_function(document) if everywhere else []
     if without:
         yield f"In the simulations {listed(without)} has the function too, in the recording none."
+
+
+def _traces(document: Document) -> dict[str, list[float]]:
+    """Return, by cluster, how long its recorded epochs took, in milliseconds, ascending."""
+    links = {name: site.get("link", {}) for name, site in with_preset(document).get("clusters", {}).items()}
+    return {name: _sorted_trace(link) for name, link in links.items() if link.get("trace_ms")}
 
 
 def _sorted_trace(link: Document) -> list[float]:

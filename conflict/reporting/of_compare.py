@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.compare_answer import best_functions, compare_findings, compare_headline, rows_sent_back
-from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
+from conflict.reporting.compare_answer import best_functions, compare_columns, compare_findings, compare_headline
+from conflict.reporting.parts import Bytes, Chart, Form, LoggedRows, Measured, Part, Table, shown
 from conflict.reporting.usable_types import usable_types_table
 from conflict.rules.functions import FUNCTIONS
 
@@ -47,6 +47,7 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         best_functions(tried),
         _bytes(whole, changes),
         (compare_headline(changes, tried, without),),
+        tuple(compare_columns(changes, tried, without)),
     )
 
 
@@ -72,17 +73,14 @@ def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:
         return None
     used = next((pair for pair in whole if pair.get("used") and pair["binlog_type"] in bounds), None)
     base, base_bytes = (format_name(used["binlog_type"]), used["least_bytes"]) if used else ("", 0)
-    left_by = used["function"] if used else "the configured function"
-    return Bytes(
-        Measured.COMPARED,
-        bounds,
-        base,
-        base_bytes,
-        "the recorded log",
-        users=changes,
-        left_by=left_by,
-        sent=rows_sent_back(whole),
-    )
+    return Bytes(Measured.COMPARED, bounds, base, base_bytes, "the recorded log", logged=_logged(whole, used, changes))
+
+
+def _logged(whole: Sequence[Pair], used: Pair | None, changes: int) -> LoggedRows | None:
+    """Return how many rows the log has under each function; None without the configured one."""
+    rows = {pair["function"]: pair.get("rows_by_appliers") for pair in reversed(whole)}
+    known = {name: each for name, each in rows.items() if each is not None}
+    return None if used is None else LoggedRows(changes, used["function"], known)
 
 
 def _types(pairs: Sequence[Pair]) -> list[str]:
@@ -173,7 +171,9 @@ def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], document: Mapping[str,
     note = f"Of {shown(document['changes'])} changes, best first.{configured}{_conflicts_note(tried)}"
     yield Table("All figures", ("function", "type", *columns), _merged(rows), note=note)
     yield from usable_types_table(dict.fromkeys(pair["function"] for pair in pairs))
-    yield from _by_table([pair for pair in tried if not pair["stops"]], document.get("tables_without_function", ()))
+    whole = [pair for pair in tried if not pair["stops"]]
+    yield from _lost_by_table(whole)
+    yield from _by_table(whole, document.get("tables_without_function", ()))
     reasons = [
         [pair["function"], pair["binlog_type"], pair["error"] or pair["stops"]]
         for pair in pairs
@@ -202,6 +202,17 @@ def _merged(rows: Sequence[Sequence[object]]) -> list[list[object]]:
     for function, binlog_type, *figures in rows:
         types.setdefault((function, *figures), []).append(str(binlog_type))
     return [[row[0], ", ".join(sorted(each)), *row[1:]] for row, each in types.items()]
+
+
+def _lost_by_table(tried: Sequence[Pair]) -> Iterator[Table]:
+    """Yield the lost updates of each pair by table, where there are several."""
+    tables = list(dict.fromkeys(name for pair in tried for name in pair.get("lost_by_table", {})))
+    if len(tables) > 1:
+        rows = [
+            [pair["function"], pair["binlog_type"], *(pair.get("lost_by_table", {}).get(name) for name in tables)]
+            for pair in tried
+        ]
+        yield Table("Lost updates by table", ("function", "type", *tables), _merged(rows))
 
 
 def _by_table(tried: Sequence[Pair], without_function: Sequence[str]) -> Iterator[Table]:

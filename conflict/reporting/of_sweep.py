@@ -15,13 +15,28 @@ import pyarrow.parquet as pq
 
 from conflict.grid.folder import Folder
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.growing_losses import losses_sentence, search_sentence, stale_sentence
-from conflict.reporting.model_words import against_recording, model_types, model_words, without_function
+from conflict.reporting.limit_answer import (
+    limit_column,
+    limit_question,
+    limit_sentences,
+    limits_of,
+    losses_sentence,
+    search_sentence,
+    stale_sentence,
+    waits_sentence,
+)
+from conflict.reporting.model_words import (
+    against_recording,
+    beyond_limit,
+    model_types,
+    model_words,
+    without_function,
+    without_functions,
+)
 from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
 from conflict.reporting.sweep_answer import (
     AXES,
     axis_label,
-    border_sentence,
     different_sentence,
     least_lost,
     least_of,
@@ -113,6 +128,7 @@ def sweep_part(folder: Folder) -> Part:
         _best(found),
         _bytes(found),
         tuple(_headlines(found)),
+        tuple(limit_column(limits_of(found.borders))) if found.borders else (),
         () if found.grid("lost_share").over else tuple(_basis(found)),
         recorded=False,
     )
@@ -144,14 +160,35 @@ def _headlines(sweep: _Sweep) -> Iterator[Headline]:
     lost, stopping, seeds = sweep.grid("lost_share"), sweep.stopping, len(sweep.document["seeds"])
     least = least_lost(lost, stopping)
     if least:
+        of_function = lost.axes == ("function",)
+        question = "Which function loses least?" if of_function else f"Which {' and '.join(lost.axes)} lose least?"
         sentences = (least, seeds_sentence(sweep.results, sweep.axes, seeds))
-        yield Headline(Topic.FUNCTION, "Function" if lost.axes == ("function",) else "Least lost", sentences)
+        yield Headline(Topic.FUNCTION, question, axis_label(sweep.best), sentences)
     if lost.over is not None:
-        going, best = without_stops(lost, stopping), sweep.best
-        border = border_sentence(sweep.borders) if sweep.borders else ""
-        told = (border, losses_sentence(going, best, seeds), stale_sentence(going, sweep.grid("stale_ms_p99"), best))
-        label = "Latency" if lost.over == "latency_ms" else "Limit"
-        yield Headline(Topic.LIMIT, label, tuple(each for each in told if each), tuple(_setting(sweep, lost.over)))
+        question = f"What does {'latency' if lost.over == 'latency_ms' else lost.over} cost?"
+        if sweep.borders:
+            question = limit_question(sweep.borders[0]["over"], sweep.borders[0]["condition"])
+        limit = limits_of(sweep.borders).get(_function(sweep)) if sweep.borders else None
+        answer = "" if limit is None else limit.words
+        yield Headline(Topic.LIMIT, question, answer, tuple(_told(sweep)), tuple(_setting(sweep, lost.over)))
+
+
+def _told(sweep: _Sweep) -> Iterator[str]:
+    """Yield where it is too much, what is lost along the axis, and how that is in the recording."""
+    going, seeds = without_stops(sweep.grid("lost_share"), sweep.stopping), len(sweep.document["seeds"])
+    if sweep.borders:
+        condition = sweep.borders[0]["condition"]
+        yield from limit_sentences(limits_of(sweep.borders), _function(sweep), condition, seeds)
+        yield from _recorded(sweep)
+    yield losses_sentence(going, sweep.best, seeds)
+    stale = stale_sentence(going, sweep.grid("stale_ms_p99"), sweep.best)
+    if stale and not sweep.borders:
+        yield stale
+
+
+def _function(sweep: _Sweep) -> str:
+    """Return the function that loses least; nothing if functions are no axis."""
+    return next(iter(_best(sweep)), "")
 
 
 def _setting(sweep: _Sweep, over: str) -> Iterator[str]:
@@ -159,18 +196,25 @@ def _setting(sweep: _Sweep, over: str) -> Iterator[str]:
     runs = counted(sweep.results.num_rows, "simulation")
     work = model_words(sweep.document["model"]).get("simulated", "")
     yield f"From {runs}{f' of {work}' if work else ''}; {over} is {AXES[over]}." if over in AXES else f"From {runs}."
+    if over == "latency_ms":
+        yield waits_sentence(sweep.results)
     if sweep.borders:
-        yield f"The condition, `{sweep.borders[0]['condition']}`, was given with `--find`."
-    yield from _basis(sweep)
+        yield f"The limit, `{sweep.borders[0]['condition']}`, was given with `--find`."
+        yield from without_functions(sweep.document["model"], everywhere="function" in sweep.axes)
+    else:
+        yield from _basis(sweep)
+
+
+def _recorded(sweep: _Sweep) -> Iterator[str]:
+    """Yield how many epochs took longer in the recording than a latency that is too much."""
+    limit = limits_of(sweep.borders)[_function(sweep)]
+    if limit.over == "latency_ms" and limit.rises and limit.fails is not None:
+        yield from beyond_limit(sweep.document["model"], limit.fails)
 
 
 def _basis(sweep: _Sweep) -> Iterator[str]:
-    fails = [each["fails"] for each in sweep.borders if each["over"] == "latency_ms" and each["holds"] is not None]
     return against_recording(
-        sweep.document["model"],
-        sweep.axes.get("latency_ms", ()),
-        everywhere="function" in sweep.axes,
-        limit=max((each for each in fails if each is not None), default=None),
+        sweep.document["model"], sweep.axes.get("latency_ms", ()), everywhere="function" in sweep.axes
     )
 
 

@@ -11,6 +11,7 @@ from conflict.reporting.document_text import document_text
 from conflict.reporting.drawing import FAINT, INK, NARROW, PAPER, SERIES, THEME, WIDE, inline_svg
 from conflict.reporting.glossary import words_explained
 from conflict.reporting.html import Html, element, escaped, joined
+from conflict.reporting.overview import overview
 from conflict.reporting.parts import Chart, Headline, Part, Table, shown
 
 __all__ = ["page_of"]
@@ -32,7 +33,11 @@ h1, h2, h3, p, li, dd { overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .1rem 1rem; margin: .5rem 0; }
 dt { color: var(--quiet); } dd { margin: 0; }
 figure, p, ul, dl { max-width: 60rem; }
-.answer { font-size: 1.05rem; } .answer li, .answer dd { margin: .25rem 0; } .answer dt { margin: .25rem 0; }
+.answer { font-size: 1.05rem; } .answer li { margin: .25rem 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 1rem; }
+article { border-top: 4px solid var(--series-0); padding-top: .5rem; min-width: 0; }
+article h2 { font-size: 1rem; font-weight: 600; color: var(--quiet); margin: 0; }
+article p { margin: .4rem 0; } article .figure { font-size: 1.45rem; font-weight: 650; line-height: 1.25; }
 code { white-space: nowrap; }
 .warning { background: var(--mark); border-radius: 6px; padding: .5rem .75rem; }
 .note, figcaption { color: var(--quiet); font-size: .875rem; margin: .25rem 0; }
@@ -102,18 +107,28 @@ def _contents(parts: Sequence[Part], glossary: Html) -> Html:
 
 
 def _top(parts: Sequence[Part]) -> Iterator[Html]:
-    """Yield what makes results doubtful, and the headlines of all parts in the order of their topics."""
+    """Yield what makes results doubtful, the headlines of all parts by their topics, and functions side by side."""
     for part in parts:
         for warning in part.warnings:
             yield element("p", warning, class_="warning")
     lines = sorted((line for part in parts for line in part.headlines), key=lambda line: line.topic)
     if lines:
-        yield element("dl", *map(_headline, lines), class_="answer")
+        yield element("div", *map(_headline, lines), class_="cards")
+    beside = overview(parts)
+    if beside is not None:
+        yield _table(beside)
 
 
 def _headline(line: Headline) -> Html:
-    setting = element("p", _sentences(" ".join(line.setting)), class_="note") if line.setting else ""
-    return joined((element("dt", line.label), element("dd", _sentences(" ".join(line.sentences)), setting)))
+    """Return a card: question, answer, sentences, and from what they are."""
+    setting = [each for each in line.setting if each]
+    return element(
+        "article",
+        element("h2", line.question),
+        element("p", _sentences(line.answer), class_="figure") if line.answer else "",
+        *(element("p", _sentences(each)) for each in line.sentences),
+        element("p", _sentences(" ".join(setting)), class_="note") if setting else "",
+    )
 
 
 def _sentences(text: str) -> Html:

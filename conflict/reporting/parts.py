@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-__all__ = ["Bytes", "Chart", "Form", "Headline", "Measured", "Part", "Table", "Topic", "shown"]
+__all__ = ["Bytes", "Chart", "Column", "Form", "Headline", "LoggedRows", "Measured", "Part", "Table", "Topic", "shown"]
 
 
 class Form(Enum):
@@ -98,6 +98,29 @@ class Measured(IntEnum):
 
 
 @attrs.frozen
+class LoggedRows:
+    """
+    How many row changes a log has, and would have under other functions.
+
+    Attributes:
+        users: Those that users made, under every function.
+        configured: The functions under which the log was recorded.
+        by_appliers: By functions, the rows that appliers log: applied, refreshed and reflected ones.
+    """
+
+    users: int
+    configured: str
+    by_appliers: Mapping[str, int]
+
+    def scale(self, function: str) -> float | None:
+        """Return how many times as many rows the log has under a function; None if that is not known."""
+        if function not in self.by_appliers or self.configured not in self.by_appliers:
+            return None
+        now, then = (self.users + self.by_appliers[each] for each in (function, self.configured))
+        return now / then if then else None
+
+
+@attrs.frozen
 class Bytes:
     """
     What row events take in each binlog type, before compression.
@@ -109,14 +132,14 @@ class Bytes:
         base_bytes: Its bytes.
         of: What the row events are of, after “in”: ``the measured log``.
         rows: Row changes that take the bytes; 0 if not known.
-        users: How many of them users made; 0 if not known.
         also: More sentences, about these bytes alone.
         functions: The functions that the rows have; none if that is not known.
-        left_by: The functions under which the log was recorded; empty if that is not known.
         other_bytes: What else the log takes, in every binlog type; 0 if that is not known.
         seconds: From its first row change to its last one; 0 if that is not known.
-        sent: How many rows the best function would refresh or reflect, and how many the configured one did; None if
-            they are the same function, or if that is not known.
+        servers: By server, what its part of the log takes in each binlog type, other bytes included; empty if that is
+            not known.
+        compressed: What the whole log would take as it was recorded, with its transactions compressed; 0 if not known.
+        logged: How many rows the log would have under other functions; None if that is not known.
     """
 
     source: Measured
@@ -125,17 +148,17 @@ class Bytes:
     base_bytes: int
     of: str
     rows: int = 0
-    users: int = 0
     also: Sequence[str] = ()
     functions: Sequence[str] = ()
-    left_by: str = ""
     other_bytes: int = 0
     seconds: int = 0
-    sent: tuple[int, int] | None = None
+    servers: Mapping[int, Mapping[str, int]] = attrs.field(factory=dict)
+    compressed: int = 0
+    logged: LoggedRows | None = None
 
 
 class Topic(IntEnum):
-    """What the top of a page answers, in this order."""
+    """What the top of a page answers, and the columns of its table are about, in this order."""
 
     FUNCTION = 1
     LIMIT = 2
@@ -149,15 +172,33 @@ class Headline:
 
     Attributes:
         topic: What it answers.
-        label: What that is called.
-        sentences: The answer, with what weakens it most: one or two.
+        question: That, as a question.
+        answer: In a few words: a function, a latency, an amount; empty if it takes a sentence.
+        sentences: The answer and what weakens it most, in a few sentences.
         setting: From what it is, in sentences: a log, simulations.
     """
 
     topic: Topic
-    label: str
+    question: str
+    answer: str
     sentences: Sequence[str]
     setting: Sequence[str] = ()
+
+
+@attrs.frozen
+class Column:
+    """
+    What a result says of each function, for the table at the top of a page.
+
+    Attributes:
+        topic: Which answer it belongs to.
+        heading: What it says.
+        cells: By function.
+    """
+
+    topic: Topic
+    heading: str
+    cells: Mapping[str, object]
 
 
 @attrs.frozen(eq=False)
@@ -178,6 +219,7 @@ class Part:
         best: The functions that lose least, where functions are compared.
         bytes: What row events take.
         headlines: Answers for the top of the page.
+        by_function: Columns for the table at the top of the page.
         basis: How simulated losses differ from recorded ones, in sentences.
         recorded: Whether it decides recorded changes, and not simulated ones.
     """
@@ -194,6 +236,7 @@ class Part:
     best: Sequence[str] = ()
     bytes: Bytes | None = None
     headlines: Sequence[Headline] = ()
+    by_function: Sequence[Column] = ()
     basis: Sequence[str] = ()
     recorded: bool = True
 

@@ -17,7 +17,6 @@ from conflict.sweeping.summary import Grid, axis_value
 __all__ = [
     "AXES",
     "axis_label",
-    "border_sentence",
     "different_sentence",
     "least_lost",
     "least_of",
@@ -138,49 +137,6 @@ def share_words(share: float | None) -> str:
 def rounded(number: float | None) -> str:
     """Return a simulated number with three digits: a run with another seed has others from there on."""
     return shown(None if number is None else float(f"{number:.3g}"))
-
-
-def border_sentence(borders: Sequence[Row]) -> str:
-    """Return up to where a condition holds for every seed, and from where on it fails, for each function."""
-    what, over = _condition_words(borders[0]["condition"]), borders[0]["over"]
-    if all(each["fails"] is None for each in borders):
-        return f"{what} at all {over} that were tried."
-    if all(each["holds"] is None for each in borders):
-        return f"{what} at no {over} that was tried, from {value_words(over, borders[0]['fails'])} on."
-    found: dict[str, list[Row]] = {}
-    for each in borders:
-        found.setdefault(str(each.get("function", "")), []).append(each)
-    alike: dict[str, list[str]] = {}
-    for name, own in found.items():
-        alike.setdefault(_between(own), []).append(name)
-    parts = [f"{listed(names)} {words}".strip() for words, names in alike.items()]
-    return f"{what}{':' if any(found) else ''} {'; '.join(parts)}."
-
-
-def _condition_words(condition: str) -> str:
-    """Return a condition as the beginning of a sentence."""
-    figure, _, limit = condition.partition(" < ")
-    if figure == "lost_share" and limit:
-        return f"Less than {share_words(float(limit))} of the changes are lost with every seed"
-    return f"{condition} holds with every seed"
-
-
-def _between(borders: Sequence[Row]) -> str:
-    """Return where a condition holds, at all points of the axes besides the function."""
-    over = borders[0]["over"]
-    crossed = [each for each in borders if each["holds"] is not None and each["fails"] is not None]
-    if any(each["holds"] is None for each in borders):
-        nowhere = f"at no {over} that was tried, from {value_words(over, borders[0]['fails'])} on"
-        return nowhere if all(each["holds"] is None for each in borders) else f"at some points at no {over}"
-    if not crossed:
-        return f"at all {over}"
-    below = [(each["holds"], each["fails"]) for each in crossed if each["holds"] < each["fails"]]
-    above = [(each["holds"], each["fails"]) for each in crossed if each["holds"] > each["fails"]]
-    ways = [("up to", min(below))] if below else []
-    ways += [("from", max(above))] if above else []
-    return " and ".join(
-        f"{way} {value_words(over, holds)}, not at {value_words(over, fails)}" for way, (holds, fails) in ways
-    )
 
 
 def axis_label(key: Sequence[Any]) -> str:

@@ -33,7 +33,7 @@ from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["LostChanges", "Written", "lost_changes", "written_by"]
+__all__ = ["LAST_OPERATION", "LostChanges", "Written", "lost_changes", "written_by"]
 
 WORD = 64
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)

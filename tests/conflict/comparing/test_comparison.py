@@ -110,6 +110,9 @@ def test_the_demo() -> None:
     }
     assert (figures.rejected_transactions, figures.refreshes, figures.differing_rows) == (17, 18, 1)
     assert sum(figures.logged.values()) == 81  # row changes by appliers that the binlogs show
+    assert sum(figures.made.values()) == 90  # row changes by users
+    assert sum(figures.lost_by_table.values()) == figures.lost_updates
+    assert figures.lost_by_table["cft.plain"] > 0  # overwritten, as it has no function
     assert {name: each[0] for name, each in figures.lost.items()} == {"A": 0, "B": 25}  # what A rejected is B's
     table = found.to_arrow()
     assert table.schema == COMPARISON
@@ -169,7 +172,9 @@ def test_ranking() -> None:
     """By the first criterion, then by the next; a pair that stops after all others."""
 
     def row(name: str, lost: int, differing: int) -> Row:
-        return Row(name, "7", Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}, {}, {}))
+        return Row(
+            name, "7", Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {}, {}, {"t": differing}, {}, {}, {}, {}, {})
+        )
 
     rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), Row("d", "7", error="no")]
     assert [each.function for each in ranked(rows, ["lost-updates", "divergence"])] == ["c", "b", "a", "d"]

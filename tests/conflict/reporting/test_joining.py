@@ -5,11 +5,11 @@ from typing import Any
 import attrs
 
 from conflict.reporting.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
-from conflict.reporting.cost_answer import cost_findings, cost_headline
+from conflict.reporting.cost_answer import cost_column, cost_findings, cost_headline
 from conflict.reporting.joining import joined
-from conflict.reporting.model_words import against_recording, without_function
+from conflict.reporting.model_words import against_recording, beyond_limit, without_function
 from conflict.reporting.of_sizes import sizes_part
-from conflict.reporting.parts import Bytes, Headline, Measured, Part, Table, Topic
+from conflict.reporting.parts import Bytes, Headline, LoggedRows, Measured, Part, Table, Topic
 
 BOUNDS = {"2": (70, 120), "3": (90, 90), "7": (200, 200), "8": (95, 130), "9": (110, 110)}
 SIZES = Bytes(Measured.MEASURED, BOUNDS, "type 7", 200, "the log", rows=10)
@@ -24,7 +24,14 @@ def sized(**others: Any) -> dict[str, Any]:
     """Return a document as `sizes` writes it, with 5 row changes."""
     formats = {name: {"least": {"bytes": each[0]}, "most": {"bytes": each[1]}} for name, each in BOUNDS.items()}
     totals = {"logged": {"bytes": 200}, "rows": 5, "formats": formats}
-    return {"formats": dict.fromkeys(BOUNDS, "F"), "totals": totals, "file_bytes": 300, "tables": [], **others}
+    return {
+        "formats": dict.fromkeys(BOUNDS, "F"),
+        "totals": totals,
+        "file_bytes": 300,
+        "total": 500,
+        "tables": [],
+        **others,
+    }
 
 
 def part(title: str, **others: Any) -> Part:
@@ -40,39 +47,79 @@ def test_the_cost_is_that_of_the_best_function() -> None:
     assert cost_headline(["NDB$EPOCH() @A"], SIZES).sentences[1:] == (
         "Type 8 takes 95 to 130, so it may be smaller than type 9: the log does not show which.",
     )
-    assert list(cost_findings(attrs.evolve(SIZES, users=7, also=["So."]))) == [
+    users = LoggedRows(7, "f", {})
+    assert list(cost_findings(attrs.evolve(SIZES, logged=users, also=["So."]))) == [
         "A range: the log does not show whether statements also set columns to the values that they had.",
         "The log has 10 row changes of 20.0 bytes on average.",
-        "Of these, users made 7; appliers logged the other 3, which they had applied, refreshed or reflected.",
+        (
+            "Of these, users made 7; appliers logged the other 3, which they had applied, refreshed or reflected: one "
+            "for each row of an applied epoch."
+        ),
         "So.",
     ]
 
 
-def test_the_cost_of_the_whole_log() -> None:
-    """Type 9 with other events takes 500 bytes in 20 seconds; 3 rows less, of 11 bytes each, are 33 bytes."""
-    sizes = attrs.evolve(SIZES, other_bytes=390, seconds=20, sent=(4, 7), left_by="NDB$EPOCH2() @A")
-    found = cost_headline(["NDB$EPOCH() @A"], sizes)
-    assert found.sentences[2:] == (
-        (
-            "With 390 bytes of other events, the log takes 500 bytes in 20 seconds: 25 bytes a second, or 2.16 MB a "
-            "day at this load."
-        ),
-        (
-            "NDB$EPOCH() @A would send back 4 rows, where the log has 7: about 33 bytes less on each cluster that logs "
-            "them."
-        ),
-    )
-    assert found.setting == ("From the log, as NDB$EPOCH2() @A left it; before compression.",)
-    brief = cost_headline(["NDB$EPOCH() @A"], attrs.evolve(sizes, seconds=0, sent=(7, 7)))
-    assert brief.sentences[2:] == (
-        "With 390 bytes of other events, the log takes 500 bytes.",
-        "NDB$EPOCH() @A would send back 7 rows, where the log has 7.",
+# 10 row changes in 20 seconds, 6 by users; under NDB$EPOCH() appliers log 2 rows where they logged 4.
+TIMED = attrs.evolve(
+    SIZES,
+    other_bytes=390,
+    seconds=20,
+    compressed=100,
+    servers={1: {"9": 300, "8": 0}, 2: {"9": 200, "8": 0}},
+    logged=LoggedRows(6, "NDB$EPOCH2() @A", {"NDB$EPOCH() @A": 2, "NDB$EPOCH2() @A": 4, "NDB$MAX(x)": 0}),
+)
+
+
+def test_the_cost_of_the_whole_log_in_a_day() -> None:
+    """Type 9: 8 rows of 11 bytes and 390 other bytes are 478 in 20 seconds; 590 were recorded; 3 of 5 on server 1."""
+    found = cost_headline(["NDB$EPOCH() @A"], TIMED)
+    assert (found.question, found.answer) == ("What does it cost in bytes?", "2.06 MB a day")
+    assert list(found.sentences) == [
+        "About 2.06 MB of binlog a day under NDB$EPOCH() @A in binlog type 9, for the log at this load.",
+        "That is 19.0 % less than the 2.55 MB of the log as it was recorded, under NDB$EPOCH2() @A in type 7.",
+        "Under NDB$EPOCH2() @A, type 9 takes 2.16 MB.",
+        "By server: 1.24 MB on server 1, 826 kB on server 2.",
+        "Type 8 takes 2.01 MB to 2.13 MB, so it may be smaller than type 9: the log does not show which.",
+        "With compressed transactions, the log as it was recorded takes 432 kB a day.",
+    ]
+    assert list(found.setting) == [
+        "From 20 seconds of the log: 10 row changes of 110 bytes in type 9, and 390 bytes of other events.",
+        "Under NDB$EPOCH() @A there are 8 row changes, which are taken to be as long.",
+    ]
+
+
+def test_the_cost_of_each_function() -> None:
+    """In the smallest type that it is usable with: NDB$MAX has type 7 alone, and logs 6 rows of 20 bytes."""
+    (column,) = cost_column(["NDB$EPOCH() @A", "NDB$EPOCH2() @A", "NDB$MAX(x)", "OVERWRITE"], TIMED)
+    assert column.cells == {
+        "NDB$EPOCH() @A": "2.06 MB, type 9",
+        "NDB$EPOCH2() @A": "2.16 MB, type 9",
+        "NDB$MAX(x)": "2.20 MB, type 7",
+    }
+    assert list(cost_column(["NDB$EPOCH() @A"], SIZES)) == [], "in which time the log was written is not known"
+
+
+def test_the_cost_of_a_log_that_was_not_compared() -> None:
+    """As it is; nothing is said of what it is already."""
+    sizes = attrs.evolve(TIMED, logged=None, servers={}, compressed=0)
+    assert list(cost_headline(["NDB$MAX(x)"], sizes).sentences) == [
+        "2.55 MB of binlog a day under NDB$MAX(x) in binlog type 7, for the log at this load."
+    ]
+    assert (
+        cost_headline([], sizes).sentences[0] == "2.07 MB of binlog a day in binlog type 3, for the log at this load."
     )
 
 
 def test_amounts_of_bytes() -> None:
     """With three digits, in the unit in which there are less than a thousand."""
-    amounts = {7.25: "7.25 bytes", 999.6: "1 kB", 24_496: "24.5 kB", 2_116_449_000: "2.12 GB", 5e15: "5,000 TB"}
+    amounts = {
+        7.25: "7.25 bytes",
+        999.6: "1.00 kB",
+        24_496: "24.5 kB",
+        2_099_900_000: "2.10 GB",
+        314_159: "314 kB",
+        5e15: "5,000 TB",
+    }
     assert {amount: amount_of_bytes(amount) for amount in amounts} == amounts
 
 
@@ -83,7 +130,7 @@ def test_the_cost_where_no_function_is_best() -> None:
         "Of the binlog types, 3 (for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS) takes least, 90 bytes of row events "
         "(-55.0 % against the 200 of type 7)."
     )
-    assert list(cost_findings(attrs.evolve(SIZES, bounds=some, rows=0, users=7))) == []
+    assert list(cost_findings(attrs.evolve(SIZES, bounds=some, rows=0))) == []
     assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"3": (90, 90), "9": (110, 110)}, base="")) == (
         "Of the binlog types, 3 (for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS) takes least, 90 bytes of row events."
     )
@@ -97,7 +144,7 @@ def test_the_cost_where_no_function_is_best() -> None:
 
 def line(topic: Topic, *sentences: str) -> Headline:
     """Return a headline."""
-    return Headline(topic, topic.name.title(), sentences)
+    return Headline(topic, f"Which {topic.name.lower()}?", "this", sentences)
 
 
 def test_each_topic_has_one_headline() -> None:
@@ -117,20 +164,21 @@ def test_bytes_are_told_once() -> None:
     """Where they are measured, for the function that loses least on recorded changes; else where they are compared."""
     chart = next(bytes_chart({"7": 200, "9": 110}, "the log"))
     measured = part("sizes", bytes=SIZES, charts=(chart,))
-    of_compare = Bytes(Measured.COMPARED, BOUNDS, "type 7", 200, "the recorded log", users=7, left_by="f", sent=(1, 2))
+    logged = LoggedRows(7, "f", {"f": 3, "NDB$EPOCH()": 1})
+    of_compare = Bytes(Measured.COMPARED, BOUNDS, "type 7", 200, "the recorded log", logged=logged)
     compared = part("compare", best=("NDB$EPOCH()",), bytes=of_compare, charts=(chart,))
     of_sweep = attrs.evolve(SIZES, source=Measured.SIMULATED)
     simulated = part("sweep", best=("NDB$MAX(x)",), bytes=of_sweep, charts=(chart,), recorded=False)
     sweep, compare, sizes = joined([simulated, compared, measured])
-    assert [each.name for each in sweep.charts] == [BYTES_CHART], "the bytes of a simulation are others"
-    assert (compare.answer, compare.charts, compare.headlines) == (("It is.",), (), ())
+    assert (sweep.charts, compare.charts) == ((), ())
+    assert (compare.answer, compare.headlines) == (("It is.",), ())
+    assert [each.name for each in joined([simulated, compared])[0].charts] == [BYTES_CHART]
     (top,) = sizes.headlines
     assert top.sentences[0].startswith("Binlog type 9, which NDB$EPOCH() can use, takes 110 bytes")
-    assert top.sentences[-1].startswith("NDB$EPOCH() would send back 1 row, where the log has 2: about 11 bytes less")
-    assert top.setting == ("From the log, as f left it; before compression.",), "it has as many bytes as the recorded"
     assert "Of these, users made 7; appliers logged the other 3, " in " ".join(sizes.answer)
-    other = part("sizes", bytes=attrs.evolve(SIZES, base_bytes=300))
-    assert joined([compared, other])[1].headlines[0].setting == ("From the log; before compression.",)
+    for other in (attrs.evolve(SIZES, base_bytes=300), attrs.evolve(SIZES, rows=20)):
+        found = joined([compared, part("sizes", bytes=other)])[1]
+        assert not any(each.startswith("Of these, users made") for each in found.answer), "it is another log"
     assert (
         joined([simulated, compared])[1]
         .headlines[0]
@@ -191,11 +239,6 @@ def test_how_a_simulation_differs_from_its_recording() -> None:
         "The simulated latencies are shorter.",
         "In the simulations u has the function too, in the recording none.",
     ]
-    assert next(against_recording(model, [1], limit=29)) == (
-        "In the recording, the median epoch took 30 ms from A (longest 4,000) until it was applied, waits included: "
-        "longer than 29 ms."
-    )
-    assert next(against_recording(model, [1], limit=30)) == took
     assert list(against_recording(model, [31])) == [
         took,
         "The simulated latencies are longer.",
@@ -205,5 +248,31 @@ def test_how_a_simulation_differs_from_its_recording() -> None:
     assert list(against_recording({})) == [
         "The simulated epochs do not take as long as those of the recording, but as long as the model says."
     ]
+    assert without_function(model) == ["u"]
+
+
+def test_epochs_that_took_longer_than_a_limit() -> None:
+    """How many of how many, the longest, and in how many batches they came if they waited together."""
+
+    def said(*took: float, limit: float = 300) -> list[str]:
+        trace = [[number / 10, each] for number, each in enumerate(took)]  # seconds, milliseconds
+        clusters = {"A": {"link": {"trace_ms": trace}}, "B": {"link": {"latency_ms": 5}}}
+        return list(beyond_limit({"clusters": clusters}, limit))
+
+    stopped = [50, *(5000 - 100 * number for number in range(10)), 60]  # ten epochs come 5.1 s after the first one
+    assert said(*stopped) == [
+        "In the recording 10 of 12 epochs from A took longer until they were applied, up to 5,000 ms.",
+        "These were applied in 1 batch: appliers had been stopped, or were behind.",
+    ]
+    assert said(50, 400, 2000, 60) == [
+        "In the recording 2 of 4 epochs from A took longer until they were applied, up to 2,000 ms."
+    ]
+    assert said(50, 60) == ["In the recording every epoch was applied sooner."]
+    assert list(beyond_limit({}, 300)) == []
+
+
+def test_tables_without_a_function() -> None:
+    """Only where others have one."""
+    model = {"tables": [{"name": "t", "function": "f"}, {"name": "u", "function": {}}]}
     assert without_function(model) == ["u"]
     assert without_function({"tables": [{"name": "t"}]}) == []

@@ -4,9 +4,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.growing_losses import losses_sentence, search_sentence, stale_sentence
+from conflict.reporting.limit_answer import (
+    limit_column,
+    limit_question,
+    limit_sentences,
+    limits_of,
+    losses_sentence,
+    search_sentence,
+    stale_sentence,
+    waits_sentence,
+)
 from conflict.reporting.sweep_answer import (
-    border_sentence,
     different_sentence,
     least_lost,
     least_of,
@@ -22,47 +30,91 @@ def border(function: str, skew: int, holds: float | None, fails: float | None) -
     return {**what, "function": function, "clock_skew_ms": skew, "holds": holds, "fails": fails, "only": 1}
 
 
+def said(rows: list[dict[str, Any]], best: str = "f") -> list[str]:
+    """Return what is said of borders."""
+    return list(limit_sentences(limits_of(rows), best, rows[0]["condition"], 1))
+
+
 def test_the_worst_of_the_other_axes_counts() -> None:
-    """Up to the least latency at which it holds whatever the skew; nowhere if it fails everywhere at one skew."""
+    """The least latency at which it fails whatever the skew; any if it fails everywhere at one skew."""
     rows = [border("f", 0, 20, 21), border("f", 50, 12.5, 13), border("g", 0, 7, None), border("h", 0, None, 0)]
     rows.append(border("h", 50, 7, 8))
-    assert border_sentence(rows) == (
-        "lost_updates == 0 holds with every seed: f up to 12.5 ms, not at 13 ms; g at all latency_ms; "
-        "h at some points at no latency_ms."
-    )
-    same = [border("f", 0, 30, 35), border("g", 0, 30, 35)]
-    assert border_sentence(same) == "lost_updates == 0 holds with every seed: f and g up to 30 ms, not at 35 ms."
-    assert border_sentence([border("f", 0, 30, 31), border("g", 0, None, 0)]) == (
-        "lost_updates == 0 holds with every seed: f up to 30 ms, not at 31 ms; "
-        "g at no latency_ms that was tried, from 0 ms on."
-    )
+    assert {name: limit.words for name, limit in limits_of(rows).items()} == {
+        "f": "13 ms",
+        "g": "none that was tried",
+        "h": "any that was tried",
+    }
+    assert said(rows) == [
+        "At 13 ms, `lost_updates == 0` does not hold with f; up to 12.5 ms, it does.",
+        "For g none that was tried is too much, for h any that was tried.",
+    ]
+    (column,) = limit_column(limits_of(rows))
+    assert column.heading == "latency_ms that is too much, simulated"
+    assert column.cells["f"] == "13 ms"
+
+
+def test_the_limit_of_a_share() -> None:
+    """In percent, above the limit or below it; other figures by the condition as it was given."""
     share = {**border("f", 0, 30, 31), "condition": "lost_share < 0.15"}
-    assert (
-        border_sentence([share])
-        == "Less than 15 % of the changes are lost with every seed: f up to 30 ms, not at 31 ms."
-    )
-    assert (
-        border_sentence([border("f", 0, 30, 29)])
-        == "lost_updates == 0 holds with every seed: f from 30 ms, not at 29 ms."
-    )
+    assert said([share]) == ["At 31 ms, 15 % of the changes or more are lost with f; up to 30 ms, less than that."]
+    assert said([{**share, "fails": 29}]) == [
+        "At 29 ms, 15 % of the changes or more are lost with f; from 30 ms on, less than that."
+    ]
     nameless = {name: each for name, each in border("", 0, 30, 31).items() if name != "function"}
-    assert border_sentence([nameless]) == "lost_updates == 0 holds with every seed up to 30 ms, not at 31 ms."
+    assert said([nameless], "") == ["At 31 ms, `lost_updates == 0` does not hold; up to 30 ms, it does."]
+    assert list(limit_column(limits_of([nameless]))) == []
     retries = {**border("f", 0, 2, 3), "over": "workload.retries"}
-    assert border_sentence([retries]) == (
-        "lost_updates == 0 holds with every seed: f up to workload.retries 2, not at workload.retries 3."
-    )
+    assert said([retries]) == [
+        "At workload.retries 3, `lost_updates == 0` does not hold with f; up to workload.retries 2, it does."
+    ]
+
+
+def test_the_limit_holds_with_every_seed() -> None:
+    """Above it, some of the runs fail; the question names the share, or the condition as it was given."""
+    rows = [{**border("f", 0, 30, 31), "condition": "lost_share < 0.15"}]
+    assert list(limit_sentences(limits_of(rows), "f", rows[0]["condition"], 5)) == [
+        (
+            "At 31 ms, 15 % of the changes or more are lost with f in some of 5 runs; up to 30 ms, less than that in "
+            "every run."
+        )
+    ]
+    assert limit_question("latency_ms", "lost_share < 0.15") == "At which latency are 15 % lost?"
+    assert limit_question("clock_skew_ms", "refreshes < 9") == "Which clock_skew_ms is too much for refreshes < 9?"
 
 
 def test_a_condition_without_a_border() -> None:
     """It holds everywhere, or nowhere."""
-    assert (
-        border_sentence([border("f", 0, 0, None)])
-        == "lost_updates == 0 holds with every seed at all latency_ms that were tried."
+    share = {**border("f", 0, 0, None), "condition": "lost_share < 0.15"}
+    assert said([share]) == ["Less than 15 % of the changes are lost with f at every latency_ms that was tried."]
+    assert said([{**share, "holds": None, "fails": 10}]) == [
+        "15 % of the changes or more are lost with f at every latency_ms that was tried, from 10 ms on."
+    ]
+
+
+def test_of_borders_on_both_sides_the_upper_one_counts() -> None:
+    """It holds between two values of another axis: what is too much is above."""
+    limit = limits_of([border("f", 0, 30, 20), border("f", 50, 60, 70)])["f"]
+    assert (limit.holds, limit.fails, limit.rises) == (60, 70, True)
+    below = limits_of([border("f", 0, 30, 20), border("f", 50, 40, 35)])["f"]
+    assert (below.holds, below.fails, below.rises) == (40, 35, False)
+
+
+def test_how_long_epochs_wait_for_appliers() -> None:
+    """Beside the latency, where it is more than that; nothing where a run does not say it."""
+
+    def runs(behind: list[float | None]) -> pa.Table:
+        return pa.table(
+            {"latency_ms": [10, 100], "A_epochs_behind_ms_p50": [10.0, 100.0], "B_epochs_behind_ms_p50": behind}
+        )
+
+    assert waits_sentence(runs([10.0, 101.0])) == (
+        "In these simulations appliers keep up: an epoch is applied when it arrives."
     )
-    assert (
-        border_sentence([border("f", 0, None, 0)])
-        == "lost_updates == 0 holds with every seed at no latency_ms that was tried, from 0 ms on."
+    assert waits_sentence(runs([10.0, 250.4])) == (
+        "Appliers also wait: at 100 ms the median epoch is applied 250 ms after its end."
     )
+    assert waits_sentence(runs([None, None])) == ""
+    assert waits_sentence(pa.table({"latency_ms": [10]})) == ""
 
 
 def grid(**rows: list[float | None]) -> Grid:

@@ -15,8 +15,9 @@ from conflict.cli.exit_codes import ExitCode
 from conflict.reporting.joining import joined
 from conflict.reporting.of_compare import compare_part
 from conflict.reporting.of_resolve import resolve_part
+from conflict.reporting.overview import overview
 from conflict.reporting.page import page_of
-from conflict.reporting.parts import Chart, Form, Part, Table, Topic, shown
+from conflict.reporting.parts import Chart, Column, Form, Part, Table, Topic, shown
 from conflict.reporting.reading import part_of
 from conflict.result import read_result
 from tests.conflict.cli.commands import invoke
@@ -48,13 +49,19 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "Rows that end different: 1 in cft.plain, which has no conflict function.",
         "The most frequent cause, of 18, is “row in conflict”;",
         "The binlogs show 81 row changes by appliers; all agree with this result.",
-        "NDB$EPOCH() @A, as configured, loses least of the 2 conflict functions compared, 34 of 90 changes (37.8 %), ",
+        (
+            "Which function loses least? NDB$EPOCH() @A NDB$EPOCH() @A, as configured, loses least of the 2 conflict "
+            "functions compared: 34 of 90 changes (37.8 %), 25 of them rejected and 9 overwritten."
+        ),
+        "With NDB$EPOCH() @A 5 transactions are applied in part.",
+        "cft.plain, which has no function, loses ",
+        "What does latency cost? In simulations",
+        "The functions side by side As configured: NDB$EPOCH() @A. A dash: not simulated.",
         "OVERWRITE, which is no conflict function of NDB, would lose 29 (32.2 %).",
         "It took ",
         "rows ends different: 1 in cft.plain (no function).",
         "Binlogs end in the middle of a run:",
-        "Binlog type 8, which NDB$EPOCH() @A can use, takes ",
-        "From the log of server 1 alone; before compression.",
+        " of binlog a day under NDB$EPOCH() @A in binlog type 8, for the log of server 1 alone at this load.",
         "From the recorded binlogs: 90 changes of users to ",
         "In simulations with 2 seeds, NDB$EPOCH() loses in the median ",
         " % at 400 ms. Rows are then stale for up to ",
@@ -71,16 +78,18 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
 
 
 def test_the_top_is_short(results: dict[str, Path]) -> None:
-    """Four sentences an answer, in the order function, limit, bytes; no sentence of a result has more than 30 words."""
+    """Up to seven sentences an answer, in the order function, limit, bytes; no sentence has more than 30 words."""
     parts = joined([part_of(each) for each in results.values()])
     lines = [line for part in parts for line in part.headlines]
     assert sorted(line.topic for line in lines) == list(Topic)
-    assert max(len(line.sentences) for line in lines) <= 4
+    assert max(len(line.sentences) for line in lines) <= 7
     assert all(line.setting for line in lines)
     texts = [text for line in lines for text in line.sentences] + [text for part in parts for text in part.answer]
     assert [each for text in texts for each in re.split("[.] (?=[A-Z])", text) if len(each.split()) > 30] == []
     page = page_of("t", parts)
-    assert page.index("<dt>Function<") < page.index("<dt>Latency<") < page.index("<dt>Bytes<") < page.index("<section")
+    questions = ("Which function loses least?", "What does latency cost?", "What does it cost in bytes?")
+    places = [page.index(f"<article><h2>{each}</h2>") for each in questions]
+    assert [*places, page.index("<section")] == sorted([*places, page.index("<section")])
 
 
 def test_no_request_leaves_the_page(report: Path) -> None:
@@ -178,7 +187,11 @@ def test_no_line_ends_inside_of_code_or_before_a_unit() -> None:
 def pair(function: str, binlog_type: str, lost: tuple[int, int, int], **others: object) -> dict[str, Any]:
     """Return a pair as `compare` writes it: lost updates, of these rejected, of these overwritten."""
     zeros = dict.fromkeys(
-        ("conflicts", "rejected_transactions", "differing_rows", "refreshes", "reflected", "changes_without_row"), 0
+        (
+            *("conflicts", "rejected_transactions", "partly_rejected_transactions", "differing_rows"),
+            *("refreshes", "reflected", "changes_without_row", "rows_by_appliers"),
+        ),
+        0,
     )
     names = ("lost_updates", "lost_rejected", "lost_overwritten")
     sizes = {"least_bytes": 1000, "most_bytes": 1000, "stops": None, "error": None}
@@ -194,6 +207,7 @@ def pair(function: str, binlog_type: str, lost: tuple[int, int, int], **others: 
 
 def test_the_answer_of_a_comparison() -> None:
     """The function that loses least, without those that stop; what is configured; the format that is smallest."""
+    partly = {"partly_rejected_transactions": 1}
     document = {
         "prefer": ["lost-updates"],
         "changes": 200,
@@ -201,8 +215,8 @@ def test_the_answer_of_a_comparison() -> None:
         "new": 1,
         "pairs": [
             pair("NDB$EPOCH() @A", "7", (10, 8, 2), used=True, differing_rows=1),
-            pair("NDB$MAX(x)", "7", (4, 4, 0), differing_rows=3),
-            pair("NDB$MAX(x)", "9", (4, 4, 0), differing_rows=3, least_bytes=500, most_bytes=600),
+            pair("NDB$MAX(x)", "7", (4, 4, 0), differing_rows=3, **partly),
+            pair("NDB$MAX(x)", "9", (4, 4, 0), differing_rows=3, least_bytes=500, most_bytes=600, **partly),
             pair("NDB$OLD(x)", "7", (0, 0, 0), stops="A: no column x"),
             {**pair("NDB$MAX(x)", "6", (0, 0, 0), error="it does not follow"), "lost_updates": None},
         ],
@@ -210,14 +224,21 @@ def test_the_answer_of_a_comparison() -> None:
     part = compare_part(document, "a file")
     assert list(part.headlines[0].sentences) == [
         (
-            "NDB$MAX(x) loses least of the 2 functions compared, 4 of 200 changes (2.0 %), but judges single rows, and "
-            "can keep half of a transaction."
+            "NDB$MAX(x) loses least of the 2 functions compared: 4 of 200 changes (2.0 %), 4 of them rejected and 0 "
+            "overwritten."
         ),
-        "NDB$EPOCH() @A, as configured, loses 10 (5.0 %) and leaves 1 row different; NDB$MAX(x) leaves 3 rows.",
+        "NDB$EPOCH() @A, as configured, loses 10 (5.0 %).",
+        "With NDB$MAX(x) 1 transaction is applied in part; with NDB$EPOCH() @A none.",
+        "With NDB$MAX(x), 3 rows end different, with NDB$EPOCH() @A 1.",
     ]
     assert part.headlines[0].setting == (
-        "From the recorded binlogs: 200 changes of users; compared were NDB$EPOCH() @A, NDB$MAX(x) and NDB$OLD(x).",
+        "From the recorded binlogs: 200 changes of users, decided again under each function.",
     )
+    assert {column.heading: dict(column.cells) for column in part.by_function} == {
+        "changes lost": {"NDB$EPOCH() @A": "10 (5.0 %)", "NDB$MAX(x)": "4 (2.0 %)"},
+        "transactions applied in part": {"NDB$EPOCH() @A": 0, "NDB$MAX(x)": 1},
+        "rows that differ": {"NDB$EPOCH() @A": 1, "NDB$MAX(x)": 3},
+    }
     assert list(part.answer) == [
         "With NDB$MAX(x) 3 rows end different.",
         "With NDB$EPOCH() @A 1 row ends different.",
@@ -241,7 +262,7 @@ def test_the_answer_of_a_comparison() -> None:
     }
     assert lost.note.startswith("Where no type is named, type 7 and type 9 give the same.")
     assert [row[1] for row in part.tables[0].rows] == ["7", "7, 9", "7"]
-    assert list(part.tables[0].rows[2][2:]) == [None] * 7, "what a stopped applier did not reach is no figure"
+    assert list(part.tables[0].rows[2][2:]) == [None] * 8, "what a stopped applier did not reach is no figure"
 
 
 def test_of_functions_that_lose_as_little_the_one_with_fewest_differing_rows_is_best() -> None:
@@ -252,12 +273,53 @@ def test_of_functions_that_lose_as_little_the_one_with_fewest_differing_rows_is_
     assert part.best == ("NDB$MAX(f)",)
     assert list(part.headlines[0].sentences) == [
         (
-            "NDB$MAX(f) loses least of the 3 functions compared, 4 of 9 changes (44.4 %), but judges single rows, and "
-            "can keep half of a transaction."
+            "NDB$MAX(f) loses least of the 3 functions compared: 4 of 9 changes (44.4 %), 4 of them rejected and 0 "
+            "overwritten."
         ),
+        "NDB$OLD(h), as configured, loses 9 (100.0 %).",
+        "With both, 1 row ends different.",
         "NDB$MAX(g) loses as many, and leaves more rows different.",
-        "NDB$OLD(h), as configured, loses 9 (100.0 %); like NDB$MAX(f), it leaves 1 row different.",
     ]
+
+
+def test_tables_without_a_function_in_the_answer() -> None:
+    """What they lose, and how many of their rows differ, is told apart; clusters have what they lost, of how many."""
+    tables = {"differing_by_table": {"d.t": 1, "d.u": 2}, "lost_by_table": {"d.t": 3, "d.u": 4}}
+    lost = {"lost_by_cluster": {"A": (3, 4, 7), "B": (0, 0, 0)}, "changes_by_cluster": {"A": 20, "B": 5}}
+    best = pair("NDB$EPOCH() @A", "7", (7, 3, 4), used=True, differing_rows=3, **tables, **lost)
+    document = {"prefer": [], "changes": 25, "pairs": [best], "tables_without_function": ["d.u"]}
+    part = compare_part(document, "a file")
+    assert list(part.headlines[0].sentences)[1:] == [
+        "With NDB$EPOCH() @A, 1 row of tables with a function ends different.",
+        "d.u, which has no function, loses 4 of these changes, and 2 rows of it end different.",
+    ]
+    assert {column.heading: column.cells["NDB$EPOCH() @A"] for column in part.by_function} == {
+        "changes lost": "7 (28.0 %)",
+        "of the changes of A": "7 of 20",
+        "of the changes of B": "0 of 5",
+        "transactions applied in part": 0,
+        "rows that differ, in tables with a function": 1,
+    }
+    (by_table,) = [table for table in part.tables if table.title == "Lost updates by table"]
+    assert [list(row) for row in by_table.rows] == [["NDB$EPOCH() @A", "7", 3, 4]]
+
+
+def test_functions_side_by_side() -> None:
+    """Simulations name a function without its primary; one that two clusters can have stays as it is."""
+
+    def told(topic: Topic, **cells: object) -> Part:
+        return attrs.evolve(NOTHING, by_function=(Column(topic, topic.name, cells),))
+
+    names = {"f": "NDB$EPOCH()", "fa": "NDB$EPOCH() @A", "fb": "NDB$EPOCH() @B", "g": "NDB$MAX(x)"}
+    limits = told(Topic.LIMIT, **{names["f"]: "88 ms", "h": "any"})
+    one = overview([limits, told(Topic.FUNCTION, **{names["fa"]: 1, names["g"]: 2})])
+    assert one is not None
+    assert one.headings == ("function", "FUNCTION", "LIMIT")
+    assert [list(row) for row in one.rows] == [[names["fa"], 1, "88 ms"], [names["g"], 2, None], ["h", None, "any"]]
+    two = overview([limits, told(Topic.FUNCTION, **{names["fa"]: 1, names["fb"]: 2})])
+    assert two is not None
+    assert [row[0] for row in two.rows] == [names["fa"], names["fb"], names["f"], "h"]
+    assert overview([limits, NOTHING]) is None, "the table of its own result says it"
 
 
 def test_types_that_differ_have_bars_of_their_own() -> None:
@@ -278,7 +340,8 @@ def test_a_sweep_that_went_on_is_reported(results: dict[str, Path], tmp_path: Pa
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "r.html")
     assert code == 0, output
     page = Page((tmp_path / "r.html").read_text("utf-8"))
-    assert "Less than 200 % of the changes are lost with every seed at all latency_ms that were tried." in page.text
+    assert "At which latency are 200 % lost? none that was tried " in page.text
+    assert "Less than 200 % of the changes are lost with NDB$EPOCH() at every latency_ms that was tried." in page.text
     assert "lost_share The part of users' changes that is lost" in page.text
     (tmp_path / "sweep" / "results.parquet").write_bytes(b"")
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "other.html")
