@@ -4,8 +4,12 @@ What a bucket comes to under one pair. Computes docs/compare.md, "Figures".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.bucket import Bucket
@@ -70,36 +74,35 @@ def bucket_figures(
         stopping: Per cluster, the first operation that stops its applier.
         written: What `written_in` returned for it.
     """
-    bucket, folded = result.bucket, result.folded
-    counters, tables = count_bucket(result)
-    lost = lost_changes(result.applies, bucket.rows, written, len(bucket.key_table), folded)
-    lost_tables = np.concatenate(
-        [bucket.key_table[rows.key[each.lost]] for rows, each in zip(bucket.rows, lost, strict=True)]
-    )
+    bucket, folded, logged = result.bucket, result.folded, result.folded.logged
     names = [cluster.name for cluster in result.clusters]
-    tables_of_keys = np.bincount(bucket.key_table, minlength=len(bucket.numbers.tables))
+    tables, keys = [table.full_name for table in bucket.numbers.tables], len(bucket.key_table)
+    counters, figures = count_bucket(result)
+    lost = lost_changes(result.applies, bucket.rows, written, keys, folded)
+    lost_keys = np.concatenate([rows.key[each.lost] for rows, each in zip(bucket.rows, lost, strict=True)])
     ended = BucketResult(bucket, result.clusters, result.applies, result.conflicts, folded.applied_alone())
-    reader, logged = ImageReader(bucket), folded.logged
+    reader = ImageReader(bucket)
+    reflected = logged.cluster[~logged.refresh]
+    own = [int(np.count_nonzero(rows.operation <= LAST_OPERATION)) for rows in bucket.rows]
     return BucketFigures(
-        counters,
-        tables,
-        rejected_in(result),
-        {
+        counters=counters,
+        tables=figures,
+        rejected=rejected_in(result),
+        lost={
             name: (int(each.rejected.sum()), int(each.overwritten.sum()), int(each.lost.sum()))
             for name, each in zip(names, lost, strict=True)
         },
-        {
-            table.full_name: int(np.count_nonzero(lost_tables == number))
-            for number, table in enumerate(bucket.numbers.tables)
-        },
-        {
-            name: int(np.count_nonzero(rows.operation <= LAST_OPERATION))
-            for name, rows in zip(names, bucket.rows, strict=True)
-        },
-        {table.full_name: count_unequal(ended, reader, number) for number, table in enumerate(bucket.numbers.tables)},
-        {table.full_name: int(tables_of_keys[number]) for number, table in enumerate(bucket.numbers.tables)},
-        {name: int((~logged.refresh & (logged.cluster == number)).sum()) for number, name in enumerate(names)},
-        dict(zip(names, logged_rows(result.applies, len(bucket.key_table), folded), strict=True)),
-        {name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
-        stopping,
+        lost_by_table=_counted(tables, bucket.key_table[lost_keys]),
+        made=dict(zip(names, own, strict=True)),
+        differing={name: count_unequal(ended, reader, number) for number, name in enumerate(tables)},
+        rows=_counted(tables, bucket.key_table),
+        reflected=_counted(names, reflected),
+        logged=dict(zip(names, logged_rows(result.applies, keys, folded), strict=True)),
+        rowless={name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
+        stopping=stopping,
     )
+
+
+def _counted(names: Sequence[str], numbers: npt.NDArray[np.integer[Any]]) -> dict[str, int]:
+    """Return how often the number of each name is among some numbers."""
+    return dict(zip(names, np.bincount(numbers, minlength=len(names)).tolist(), strict=True))

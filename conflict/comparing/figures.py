@@ -229,22 +229,20 @@ def add_figures(
     """
     names = list(parts[0].counters)
     every = [*(part.counters for part in parts), transactions]
+    tables = {
+        name: {table: dict(_sum([part.tables[name][table] for part in parts])) for table in parts[0].tables[name]}
+        for name in names
+    }
+    rejected_transactions, partly = rejected
+    added = ("lost_by_table", "made", "differing", "rows", "reflected", "logged", "rowless")
     return Figures(
-        {name: add_counters(counters.get(name, {}) for counters in every) for name in names},
-        {
-            name: {table: dict(_sum([part.tables[name][table] for part in parts])) for table in parts[0].tables[name]}
-            for name in names
-        },
-        *rejected,
-        {name: _lost([part.lost[name] for part in parts]) for name in names},
-        dict(_sum([part.lost_by_table for part in parts])),
-        dict(_sum([part.made for part in parts])),
-        dict(_sum([part.differing for part in parts])),
-        dict(_sum([part.rows for part in parts])),
-        dict(_sum([part.reflected for part in parts])),
-        dict(_sum([part.logged for part in parts])),
-        dict(_sum([part.rowless for part in parts])),
-        dict(stops),
+        counters={name: add_counters(counters.get(name, {}) for counters in every) for name in names},
+        tables=tables,
+        rejected_transactions=rejected_transactions,
+        partly_rejected_transactions=partly,
+        lost={name: _lost([part.lost[name] for part in parts]) for name in names},
+        stops=dict(stops),
+        **{field: dict(_sum([getattr(part, field) for part in parts])) for field in added},
     )
 
 
