@@ -87,15 +87,15 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
         f"{lost:,} of {changes:,} changes{_share(best, changes)}, {rejected:,} of them rejected and "
         f"{lost - rejected:,} overwritten."
     )
+    if others:
+        verbs = ("lose", "leave") if len(others) > 1 else ("loses", "leaves")
+        yield f"{listed(others)} {verbs[0]} as many, and {verbs[1]} more rows different."
     other = used if used is not None and used["function"] not in equal and not used["stops"] else None
     if other is not None:
         yield f"{other['function']}, as configured, loses {other['lost_updates']:,}{_share(other, changes)}."
     yield from _partly(best, other)
     yield _leaving(best, other, without_function)
-    yield from _unjudged(best, without_function)
-    if others:
-        verbs = ("lose", "leave") if len(others) > 1 else ("loses", "leaves")
-        yield f"{listed(others)} {verbs[0]} as many, and {verbs[1]} more rows different."
+    yield from _unjudged(best, other, without_function)
 
 
 def _partly(best: Pair, other: Pair | None) -> Iterator[str]:
@@ -117,17 +117,19 @@ def _leaving(best: Pair, other: Pair | None, without_function: Sequence[str]) ->
     return f"With {best['function']}, {_rows(rows[0])} {where}{_end(rows[0])} different{beside}."
 
 
-def _unjudged(best: Pair, without_function: Sequence[str]) -> Iterator[str]:
-    """Yield what tables without a function lose and leave different under the best function, if anything."""
-    lost = sum(best.get("lost_by_table", {}).get(table, 0) for table in without_function)
-    different = int(best["differing_rows"]) - _judged(best, without_function)
-    if lost or different:
-        loses, has = ("loses", "has") if len(without_function) == 1 else ("lose", "have")
-        tables = listed(list(without_function))
-        yield (
-            f"{tables}, which {has} no function, {loses} {lost:,} of these changes, and {_rows(different)} of "
-            f"{'it' if len(without_function) == 1 else 'them'} {_end(different)} different."
-        )
+def _unjudged(best: Pair, other: Pair | None, without_function: Sequence[str]) -> Iterator[str]:
+    """Yield what tables without a function lose and leave different, if anything: there more is lost than need be."""
+    pairs = [pair for pair in (best, other) if pair is not None]
+    lost = [sum(pair.get("lost_by_table", {}).get(table, 0) for table in without_function) for pair in pairs]
+    rows = [int(pair["differing_rows"]) - _judged(pair, without_function) for pair in pairs]
+    if not any((*lost, *rows)):
+        return
+    has = "has" if len(without_function) == 1 else "have"
+    beside = f"; {pairs[1]['function']} {lost[1]:,} and {rows[1]:,}" if pairs[1:] else ""
+    yield (
+        f"In {listed(list(without_function))}, which {has} no function, {best['function']} loses {lost[0]:,} of these "
+        f"changes and leaves {_rows(rows[0])} different{beside}."
+    )
 
 
 def compare_findings(tried: Sequence[Pair], changes: int, without_function: Sequence[str] = ()) -> Iterator[str]:

@@ -189,4 +189,5 @@ def _setting(cost: _Cost) -> Iterator[str]:
     )
     if logged is not None and cost.scale is not None and cost.functions[0] != logged.configured:
         now = logged.users + logged.by_appliers[cost.functions[0]]
-        yield f"Under {cost.functions[0]} there are {now:,} row changes, which are taken to be as long."
+        size = round(cost.whole() - sizes.other_bytes)
+        yield f"Under {cost.functions[0]} there are {now:,} row changes, of {size:,} bytes if they are as long."

@@ -33,9 +33,33 @@ def joined(parts: Sequence[Part]) -> list[Part]:
     for part in sorted(told, key=lambda part: not part.recorded):
         for line in part.headlines:
             first.setdefault(line.topic, part)
-    return [
+    found = [
         _with_findings(part, [line for line in part.headlines if first[line.topic] is part], compared) for part in told
     ]
+    return _with_model_check(found)
+
+
+def _with_model_check(parts: Sequence[Part]) -> list[Part]:
+    """Return parts with how well simulations lose what the recording did, beside the limit that they gave."""
+    recorded = next((part.lost_share for part in parts if part.recorded and part.lost_share is not None), None)
+    simulated = next((part for part in parts if not part.recorded and part.lost_share is not None), None)
+    if recorded is None or simulated is None or simulated.lost_share is None:
+        return list(parts)
+    said = (
+        f"Simulated with epochs that take as long as the recorded ones, the configured functions lose "
+        f"{100 * simulated.lost_share:.1f} %; in the recording they lost {100 * recorded:.1f} %."
+    )
+    if not any(line.topic is Topic.LIMIT for part in parts for line in part.headlines):
+        return [_with_answer(part, said) if part is simulated else part for part in parts]
+    return [attrs.evolve(part, headlines=tuple(_beside_limit(line, said) for line in part.headlines)) for part in parts]
+
+
+def _with_answer(part: Part, said: str) -> Part:
+    return attrs.evolve(part, answer=(*part.answer, said))
+
+
+def _beside_limit(line: Headline, said: str) -> Headline:
+    return attrs.evolve(line, sentences=(*line.sentences, said)) if line.topic is Topic.LIMIT else line
 
 
 def _with_bytes(part: Part, best: Sequence[str], source: Measured | None, compared: Part | None) -> Part:

@@ -15,6 +15,7 @@ from conflict.shown_text import counted
 __all__ = [
     "against_recording",
     "beyond_limit",
+    "is_replayed",
     "model_functions",
     "model_types",
     "model_words",
@@ -109,23 +110,35 @@ def beyond_limit(document: Document, limit: float) -> Iterator[str]:
     late = {
         name: [(_SECOND * at + took, took) for at, took in trace if took >= limit] for name, trace in traces.items()
     }
-    if not any(late.values()):
-        if traces:
-            yield "In the recording every epoch was applied sooner."
+    if not traces:
         return
-    shares = [f"{len(late[name]):,} of {len(trace):,} epochs from {name}" for name, trace in traces.items()]
-    longest = max(took for each in late.values() for _, took in each)
-    yield f"In the recording {listed(shares)} took longer until they were applied, up to {longest:,.0f} ms."
-    batches = sum(_batches([at for at, _ in each], limit) for each in late.values())
-    if batches * _IN_A_BATCH <= sum(map(len, late.values())):
-        number = counted(batches, "batch", "batches")
-        yield f"These were applied in {number}: appliers had been stopped, or were behind."
+    soon = {name: sorted(took for _, took in trace if took < limit) for name, trace in traces.items()}
+    in_time = [
+        f"{len(soon[name]):,} of {len(trace):,} epochs from {name}"
+        f"{f' ({_middle(soon[name]):,.0f} ms in the median)' if soon[name] else ''}"
+        for name, trace in traces.items()
+    ]
+    yield f"In the recording {listed(in_time)} took less than {limit:,.10g} ms until they were applied."
+    others = sum(map(len, late.values()))
+    if others:
+        longest = max(took for each in late.values() for _, took in each)
+        batches = sum(_batches([at for at, _ in each], limit) for each in late.values())
+        together = ""
+        if batches * _IN_A_BATCH <= others:
+            number = counted(batches, "batch", "batches")
+            together = f", and were applied in {number}: appliers had been stopped, or were behind"
+        yield f"The others took up to {longest:,.0f} ms{together}."
 
 
 def _batches(moments: Sequence[float], apart: float) -> int:
     """Return into how many batches moments fall that are so far apart."""
     ordered = sorted(moments)
     return sum(now - before >= apart for before, now in pairwise(ordered)) + bool(ordered)
+
+
+def is_replayed(document: Document) -> bool:
+    """Whether simulated epochs take as long as those of the binlogs that a model was learnt from."""
+    return bool(_traces(document)) and len(_traces(document)) == len(with_preset(document).get("clusters", {}))
 
 
 def without_functions(document: Document, *, everywhere: bool) -> Iterator[str]:

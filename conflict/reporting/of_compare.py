@@ -48,7 +48,12 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         _bytes(whole, changes),
         (compare_headline(changes, tried, without),),
         tuple(compare_columns(changes, tried, without)),
+        lost_share=next((_share(pair, changes) for pair in whole if pair.get("used")), None),
     )
+
+
+def _share(pair: Pair, changes: int) -> float | None:
+    return pair["lost_updates"] / changes if changes else None
 
 
 def _asked(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, str]:
@@ -89,22 +94,27 @@ def _types(pairs: Sequence[Pair]) -> list[str]:
 
 
 def _matrix(pairs: Sequence[Pair]) -> Table:
-    """Return lost updates and rows that differ by function and binlog type."""
+    """Return lost updates and rows that differ by function and binlog type; types in one if they do not matter."""
     functions, types = list(dict.fromkeys(pair["function"] for pair in pairs)), _types(pairs)
     cells = {(pair["function"], pair["binlog_type"]): _cell(pair) for pair in pairs}
     rows = [[function, *(cells.get((function, each)) for each in types)] for function in functions]
     used = next(((pair["function"], pair["binlog_type"]) for pair in pairs if pair.get("used")), None)
-    marked = None if used is None else (functions.index(used[0]), 1 + types.index(used[1]))
     note = "Lost updates / rows that differ."
-    headings = ("function", *map(format_name, types))
+    headings = ["function", *map(format_name, types)]
+    column = 0 if used is None else 1 + types.index(used[1])
+    if all(len(set(row[1:])) == 1 for row in rows):
+        rows, headings, column = [row[:2] for row in rows], ["function", f"{listed(headings[1:])}"], 1
+    marked = None
+    if used is not None:
+        marked = (functions.index(used[0]), column)
+        note += f" As configured: {used[0]}, {format_name(used[1])}."
     return Table("Functions and binlog types", headings, rows, marked, note)
 
 
 def _cell(pair: Pair) -> str:
     if pair["lost_updates"] is None:
         return "not tried"
-    figures = "stops" if pair["stops"] else f"{pair['lost_updates']:,} / {pair['differing_rows']:,}"
-    return f"{figures}, as configured" if pair.get("used") else figures
+    return "stops" if pair["stops"] else f"{pair['lost_updates']:,} / {pair['differing_rows']:,}"
 
 
 def _charts(tried: Sequence[Pair], whole: Sequence[Pair], without_function: Sequence[str]) -> Iterator[Chart]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.model_words import against_recording, model_functions, model_types, model_words
+from conflict.reporting.model_words import against_recording, is_replayed, model_functions, model_types, model_words
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
 from conflict.shown_text import counted
 
@@ -50,6 +50,7 @@ def simulate_part(document: Figures, source: str) -> Part:
         bytes=_costs(document, found),
         basis=tuple(against_recording(document.get("model") or {})),
         recorded=False,
+        lost_share=median(map(_lost_share, runs)) if is_replayed(document.get("model") or {}) else None,
     )
 
 
@@ -67,9 +68,7 @@ def _asked(document: Figures) -> dict[str, str]:
 def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     sums = [{name: _total(run, name) for name in ("changes", "rejected", "overwritten")} for run in runs]
     lost = [each["rejected"] + each["overwritten"] for each in sums]
-    share = median(
-        _PERCENT * gone / each["changes"] if each["changes"] else 0 for gone, each in zip(lost, sums, strict=True)
-    )
+    share = _PERCENT * median(map(_lost_share, runs))
     yield (
         f"Of {shown(median(each['changes'] for each in sums))} row changes of users, {_spread(lost)} were lost "
         f"({shown(share)} %): {shown(median(each['rejected'] for each in sums))} rejected and "
@@ -89,6 +88,11 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     yield (
         f"The clusters differed for {_PERCENT * share_of_time:.1f} % of the time, in {average} rows on average; {ends}."
     )
+
+
+def _lost_share(run: Figures) -> float:
+    changes = _total(run, "changes")
+    return (_total(run, "rejected") + _total(run, "overwritten")) / changes if changes else 0.0
 
 
 def _costs(document: Figures, found: Figures) -> Bytes | None:

@@ -23,7 +23,7 @@ _CONFIGURATION = ("file_bytes", "total", "frame", "compression", "files")
 
 def sizes_part(document: Mapping[str, Any], source: str) -> Part:
     """Return the part of a report on a document of `sizes`, read from `source`."""
-    formats, totals = document["formats"], document["totals"]
+    formats, totals = _formats(document), document["totals"]
     least, most = ({name: totals["formats"][name][bound]["bytes"] for name in formats} for bound in ("least", "most"))
     logged = totals["logged"]["bytes"]
     rows = [
@@ -47,6 +47,16 @@ def sizes_part(document: Mapping[str, Any], source: str) -> Part:
         {name: document[name] for name in _CONFIGURATION if name in document},
         bytes=_bytes(document, least, most),
     )
+
+
+def _formats(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the formats to show: NDB logs its tables in its own, whatever binlog_row_image is."""
+    every: Mapping[str, str] = document["formats"]
+    return {name: text for name, text in every.items() if name.isdigit() or not _has_epochs(document)}
+
+
+def _has_epochs(document: Mapping[str, Any]) -> bool:
+    return _EPOCHS in document.get("other_events", {})  # only NDB logs these rows, in every transaction
 
 
 def _named(name: str, text: str) -> str:
@@ -153,7 +163,7 @@ def _compressed(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what compression would leave, if it was measured, and the variable that sets it."""
     found = document.get("compression")
     if found and found["plain"]:
-        epochs = _EPOCHS in document.get("other_events", {})  # only NDB logs these rows, in every transaction
+        epochs = _has_epochs(document)
         what = counted(found["transactions"], "epoch transaction" if epochs else "transaction")
         variable = "ndb_log_transaction_compression" if epochs else "binlog_transaction_compression"
         size, share = found["compressed"], 100 * found["compressed"] / found["plain"]
@@ -161,7 +171,7 @@ def _compressed(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tables(document: Mapping[str, Any]) -> Iterator[Table]:
-    names = list(document["formats"])
+    names = list(_formats(document))
     rows = []
     for table in document["tables"]:
         changes = [table["changes"][kind] for kind in _KINDS if kind in table.get("changes", {})]

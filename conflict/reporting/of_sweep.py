@@ -41,6 +41,7 @@ from conflict.reporting.sweep_answer import (
     least_lost,
     least_of,
     rounded,
+    seed_ranges,
     seeds_sentence,
     share_words,
     without_stops,
@@ -100,7 +101,12 @@ class _Sweep:
     @property
     def best(self) -> tuple[Any, ...]:
         """The row of a table in which least is lost."""
-        return least_of(self.grid("lost_share"), self.stopping)
+        return least_of(self.grid("lost_share"), self.stopping, self.ranges)
+
+    @property
+    def ranges(self) -> Mapping[tuple[Any, ...], tuple[float, float]]:
+        """How far the shares that are lost differ between seeds."""
+        return seed_ranges(self.results, self.grid("lost_share"), len(self.document["seeds"]))
 
 
 def sweep_part(folder: Folder) -> Part:
@@ -158,7 +164,7 @@ def _asked(sweep: _Sweep) -> dict[str, str]:
 
 def _headlines(sweep: _Sweep) -> Iterator[Headline]:
     lost, stopping, seeds = sweep.grid("lost_share"), sweep.stopping, len(sweep.document["seeds"])
-    least = least_lost(lost, stopping)
+    least = least_lost(lost, stopping, sweep.ranges)
     if least:
         of_function = lost.axes == ("function",)
         question = "Which function loses least?" if of_function else f"Which {' and '.join(lost.axes)} lose least?"

@@ -5,6 +5,7 @@ What a report answers from a sweep: which function loses least and where, what s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -21,6 +22,7 @@ __all__ = [
     "least_lost",
     "least_of",
     "rounded",
+    "seed_ranges",
     "seeds_sentence",
     "share_words",
     "value_words",
@@ -30,6 +32,7 @@ __all__ = [
 Row = Mapping[str, Any]
 Point = tuple[Any, ...]
 Shares = Mapping[Point, Sequence[float | None]]
+Ranges = Mapping[Point, tuple[float, float]]  # by point and value of the main axis
 # What the values of an axis are; others say it by their name.
 AXES = {
     "latency_ms": "one way, on each of both links, in milliseconds",
@@ -42,7 +45,7 @@ _PERCENT = 100.0
 _MOST_VALUES = 4  # of an axis in a sentence
 
 
-def least_lost(lost: Grid, stopping: set[Point]) -> str:
+def least_lost(lost: Grid, stopping: set[Point], ranges: Ranges = MappingProxyType({})) -> str:
     """
     Return which point of the other axes loses least, at which values of the main one.
 
@@ -51,11 +54,12 @@ def least_lost(lost: Grid, stopping: set[Point]) -> str:
     Args:
         lost: The share of the changes of users that is lost.
         stopping: Points at which an applier stops; what it does not apply does not count as lost.
+        ranges: What `seed_ranges` returned: points whose seeds lose as much as those of the least one lose as little.
     """
     rows = without_stops(lost, stopping).rows
     if len(rows) == 1:
         return ""  # there is nothing to compare it with
-    main, places = least_of(lost, stopping), _least_at(lost, rows)
+    main, places = least_of(lost, stopping, ranges), _least_at(lost, rows, ranges)
     compared = f"{axis_label(main)} loses least of the {len(rows)} that were simulated"
     if lost.over is None:
         alike = [axis_label(key) for key in places if key != main]
@@ -68,10 +72,10 @@ def least_lost(lost: Grid, stopping: set[Point]) -> str:
     return "; ".join([f"{compared}, {_places(lost, places[main])}", *others]) + "."
 
 
-def least_of(lost: Grid, stopping: set[Point]) -> Point:
+def least_of(lost: Grid, stopping: set[Point], ranges: Ranges = MappingProxyType({})) -> Point:
     """Return the point of the other axes that loses least at most values of the main one; of equal ones, the least."""
     rows = without_stops(lost, stopping).rows
-    places = _least_at(lost, rows)
+    places = _least_at(lost, rows, ranges)
     return min(places, key=lambda key: (-len(places[key]), sum(cell or 0.0 for cell in rows[key])))
 
 
@@ -81,13 +85,29 @@ def without_stops(lost: Grid, stopping: set[Point]) -> Grid:
     return attrs.evolve(lost, rows=rows or lost.rows)
 
 
-def _least_at(lost: Grid, rows: Shares) -> dict[Point, list[int]]:
-    """Return at which places of the main axis points lose least, to the digits that are shown, if at any."""
+def seed_ranges(results: pa.Table, lost: Grid, seeds: int) -> Ranges:
+    """Return the least and the most share at each point and value, where runs differ by their seeds alone."""
+    names = [*lost.axes, *([lost.over] if lost.over is not None else []), "lost_share"]
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for row in results.select(names).to_pylist():
+        *point, share = row.values()
+        found.setdefault(tuple(point), []).append(share)
+    if any(len(shares) > seeds for shares in found.values()):
+        return {}
+    return {point: (min(shares), max(shares)) for point, shares in found.items()}
+
+
+def _least_at(lost: Grid, rows: Shares, ranges: Ranges) -> dict[Point, list[int]]:
+    """Return at which places of the main axis points lose least, or no more than seeds differ, if at any."""
     found: dict[Point, list[int]] = {}
-    for place in range(len(lost.values)):
+    for place, value in enumerate(lost.values):
         known = {key: cell for key, cells in rows.items() if (cell := cells[place]) is not None}
+        least = min(known, key=lambda key: known[key], default=())
+        at = () if lost.over is None else (value,)
+        low, high = ranges.get((*least, *at), (0.0, -1.0))
         for key, cell in known.items():
-            if share_words(cell) == share_words(min(known.values())):
+            within = (*key, *at) in ranges and low <= ranges[*key, *at][0] <= high
+            if within or share_words(cell) == share_words(known[least]):
                 found.setdefault(key, []).append(place)
     return found or {next(iter(rows)): []}
 

@@ -18,6 +18,7 @@ from conflict.reporting.sweep_answer import (
     different_sentence,
     least_lost,
     least_of,
+    seed_ranges,
     seeds_sentence,
     without_stops,
 )
@@ -141,6 +142,26 @@ def test_each_function_is_named_where_it_loses_least() -> None:
     assert least_lost(nowhere, set()) == "g loses least of the 2 that were simulated, 20 % of the changes of users."
     tied = Grid(("function",), None, (None,), {("f",): [0.2], ("g",): [0.2]})
     assert least_lost(tied, set()).endswith("20 % of the changes of users; g as little.")
+
+
+def test_what_seeds_do_not_tell_apart_is_alike() -> None:
+    """f is below g in the median of three runs, and above it in some; of runs that differ otherwise nothing is said."""
+    shares = {"f": [0.10, 0.12, 0.14], "g": [0.13, 0.15, 0.16], "h": [0.15, 0.16, 0.17]}
+    results = pa.table(
+        {
+            "function": [name for name in shares for _ in range(3)],
+            "latency_ms": [10] * 9,
+            "lost_share": [share for each in shares.values() for share in each],
+        }
+    )
+    lost = grid(f=[0.12], g=[0.15], h=[0.16])
+    ranges = seed_ranges(results, lost, 3)
+    assert ranges["f", 10] == (0.10, 0.14)
+    assert least_lost(lost, set(), ranges) == (
+        "f loses least of the 3 that were simulated, at every latency_ms; g loses as little at every latency_ms."
+    )
+    assert least_lost(lost, set()) == "f loses least of the 3 that were simulated, at every latency_ms."
+    assert seed_ranges(results, lost, 2) == {}
 
 
 def test_what_is_lost_at_each_value() -> None:

@@ -54,7 +54,7 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
             "functions compared: 34 of 90 changes (37.8 %), 25 of them rejected and 9 overwritten."
         ),
         "With NDB$EPOCH() @A 5 transactions are applied in part.",
-        "cft.plain, which has no function, loses ",
+        "In cft.plain, which has no function, NDB$EPOCH() @A loses ",
         "What does latency cost? In simulations",
         "The functions side by side As configured: NDB$EPOCH() @A. A dash: not simulated.",
         "OVERWRITE, which is no conflict function of NDB, would lose 29 (32.2 %).",
@@ -249,11 +249,14 @@ def test_the_answer_of_a_comparison() -> None:
     assert part.bytes.bounds == {"7": (1000, 1000), "9": (500, 600)}
     assert part.warnings == ("The binlogs contradict the functions.",)
     assert [list(row) for row in part.matrix.rows] == [
-        ["NDB$EPOCH() @A", None, "10 / 1, as configured", None],
+        ["NDB$EPOCH() @A", None, "10 / 1", None],
         ["NDB$MAX(x)", "not tried", "4 / 3", "4 / 3"],
         ["NDB$OLD(x)", None, "stops", None],
     ]
-    assert part.matrix.marked == (0, 2)
+    assert (part.matrix.marked, part.matrix.note) == (
+        (0, 2),
+        "Lost updates / rows that differ. As configured: NDB$EPOCH() @A, type 7.",
+    )
     lost = part.charts[0]
     assert lost.data.to_pydict() == {
         "pair": ["NDB$EPOCH() @A", "NDB$MAX(x)"],
@@ -276,9 +279,9 @@ def test_of_functions_that_lose_as_little_the_one_with_fewest_differing_rows_is_
             "NDB$MAX(f) loses least of the 3 functions compared: 4 of 9 changes (44.4 %), 4 of them rejected and 0 "
             "overwritten."
         ),
+        "NDB$MAX(g) loses as many, and leaves more rows different.",
         "NDB$OLD(h), as configured, loses 9 (100.0 %).",
         "With both, 1 row ends different.",
-        "NDB$MAX(g) loses as many, and leaves more rows different.",
     ]
 
 
@@ -291,7 +294,7 @@ def test_tables_without_a_function_in_the_answer() -> None:
     part = compare_part(document, "a file")
     assert list(part.headlines[0].sentences)[1:] == [
         "With NDB$EPOCH() @A, 1 row of tables with a function ends different.",
-        "d.u, which has no function, loses 4 of these changes, and 2 rows of it end different.",
+        "In d.u, which has no function, NDB$EPOCH() @A loses 4 of these changes and leaves 2 rows different.",
     ]
     assert {column.heading: column.cells["NDB$EPOCH() @A"] for column in part.by_function} == {
         "changes lost": "7 (28.0 %)",
@@ -325,7 +328,11 @@ def test_functions_side_by_side() -> None:
 def test_types_that_differ_have_bars_of_their_own() -> None:
     """Named by function and type."""
     pairs = [pair("f", "7", (4, 4, 0)), pair("f", "9", (5, 4, 1)), pair("g", "7", (6, 6, 0)), pair("g", "9", (6, 6, 0))]
-    chart = compare_part({"prefer": [], "changes": 9, "pairs": pairs}, "a file").charts[0]
+    part = compare_part({"prefer": [], "changes": 9, "pairs": pairs}, "a file")
+    assert part.matrix.headings == ["function", "type 7", "type 9"]
+    alike = compare_part({"prefer": [], "changes": 9, "pairs": pairs[2:]}, "a file").matrix
+    assert (alike.headings, alike.rows) == (["function", "type 7 and type 9"], [["g", "6 / 0"]])
+    chart = part.charts[0]
     assert chart.data["pair"].to_pylist() == ["f, type 7", "f, type 9", "g"]
 
 
