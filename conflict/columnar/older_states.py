@@ -27,7 +27,7 @@ from conflict.grid.columns import GridColumns
 from conflict.rules.decision import stored_precision
 from conflict.rules.roles import Role
 
-__all__ = ["OlderRows", "find_older_rows"]
+__all__ = ["OlderRows", "find_older_rows", "older_applies"]
 
 
 @attrs.frozen(eq=False)
@@ -55,6 +55,11 @@ class OlderRows:
         left_open = self.left_open.copy()
         left_open[keys] = True
         return attrs.evolve(self, left_open=left_open)
+
+
+def older_applies(applies: EpochApplies, starts: Sequence[int]) -> Bool:
+    """Return which epoch applies take epochs from before the log starts; `starts` as in `find_older_rows`."""
+    return np.asarray(applies.foreign_epoch < np.array(starts, np.uint64)[1 - applies.applier])
 
 
 def find_older_rows(

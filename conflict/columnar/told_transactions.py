@@ -15,7 +15,13 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int64, OperationKind
 from conflict.history.effects import Effect
 
-__all__ = ["ToldTransactions", "TouchedTransactions", "told_transactions", "touched_transactions"]
+__all__ = [
+    "ToldTransactions",
+    "TouchedTransactions",
+    "refreshing_applies",
+    "told_transactions",
+    "touched_transactions",
+]
 
 # Epoch apply and group
 Transaction = tuple[int, int]
@@ -57,14 +63,19 @@ def touched_transactions(result: BucketResult) -> TouchedTransactions:
     return TouchedTransactions(passed, np.stack([apply, key, group], axis=1)[refreshed])
 
 
-def _refreshed(result: BucketResult, with_conflicts: Bool) -> Int64:
+def refreshing_applies(result: BucketResult, chosen: Bool) -> Int64:
+    """Return the numbers of those of some epoch applies that refreshed rows of a bucket, as the binlogs show."""
+    return np.unique(_refreshed(result, chosen) // max(len(result.bucket.key_table), 1))
+
+
+def _refreshed(result: BucketResult, chosen: Bool) -> Int64:
     """Return epoch apply and row of the rows that the binlogs show as refreshed, as one number each."""
     applies, keys = result.applies, len(result.bucket.key_table)
     found = [np.zeros(0, np.int64)]
     for side, consequences in enumerate(result.bucket.consequences):
         effect = consequences.array("effect")
         rows = np.flatnonzero((effect == Effect.REFRESHED) | (effect == Effect.REFRESHED_ABSENT))
-        at = _places(applies, side, with_conflicts)
+        at = _places(applies, side, chosen)
         epochs, groups = (consequences.of_rows(name, rows).tolist() for name in ("epoch", "group"))
         number = np.array([at.get(place, -1) for place in zip(epochs, groups, strict=True)], np.int64)
         key = consequences.of_rows("key", rows).astype(np.int64)

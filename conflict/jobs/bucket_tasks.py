@@ -17,14 +17,19 @@ from conflict.columnar.cluster_setup import rules_of
 from conflict.columnar.foreign_keys.states import linked_states
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
-from conflict.columnar.older_states import OlderRows, find_older_rows
+from conflict.columnar.older_states import OlderRows, find_older_rows, older_applies
 from conflict.columnar.output.contested import ContestedRows, contested_rows
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
 from conflict.columnar.rounds.bucket_round import Changed, Findings, conflicting_transactions, fold_again, fold_round
 from conflict.columnar.rounds.kept_rows import keep_logged, keep_rows, load_logged, load_rows
-from conflict.columnar.told_transactions import ToldTransactions, TouchedTransactions, touched_transactions
+from conflict.columnar.told_transactions import (
+    ToldTransactions,
+    TouchedTransactions,
+    refreshing_applies,
+    touched_transactions,
+)
 from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
 from conflict.jobs.resolve_run import ResolveRun
@@ -95,6 +100,7 @@ class ResolvedBucket:
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
         contested: Rows that may have been judged before a change of their own cluster.
         left_out: Epoch applies that the binlogs contradict on rows that are left to the reference engine.
+        refreshing: Epoch applies of epochs that are older than the log, with refreshed rows.
     """
 
     summaries: Sequence[BucketSummary]
@@ -102,6 +108,7 @@ class ResolvedBucket:
     stopping: dict[str, StoppingOperation]
     contested: ContestedRows
     left_out: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    refreshing: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
 
 
 def run_round(task: BucketTask) -> Findings:
@@ -149,7 +156,7 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
     result = _decided(task, bucket, candidates=True)
-    before, differing = result, np.zeros(0, np.int64)
+    before, differing, refreshing = result, np.zeros(0, np.int64), np.zeros(0, np.int64)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     if result.older is not None:
         stopping = {} if run.needs_rounds else stopping_decisions(bucket, run.clusters, result.applies, result.folded)
@@ -158,9 +165,10 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
         if run.needs_rounds and not np.isin(differing_keys, np.flatnonzero(left_open)).all():
             return None
         assumed = _assumed_conflicts(before, left_open)
+        refreshing = refreshing_applies(before, older_applies(result.applies, run.first_epochs))
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
     contested = contested_rows(before, contradicted=summary.contradicted > 0)
-    found = ResolvedBucket([summary], [tracked], stopping, contested, differing)
+    found = ResolvedBucket([summary], [tracked], stopping, contested, differing, refreshing)
     if result.older is None or not result.older.left_open.any():
         return found
     rest = resolve_left_open(run, result, assumed, ToldTransactions() if task.told is None else task.told.load())
@@ -221,9 +229,8 @@ def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketRes
 
 def _older_rows(task: BucketTask, bucket: Bucket, applies: EpochApplies) -> OlderRows | None:
     """Return what the rows of the bucket were before the log starts; None if there were none."""
-    part, names = task.run.part, bucket.clusters
-    if not part.starts_in_the_middle:
+    run = task.run
+    if not run.part.starts_in_the_middle:
         return None
-    first, second = (name in part.shows for name in names)
-    starts = [part.starts[name].epoch for name in names]
-    return find_older_rows(bucket, task.run.clusters, applies, starts, (first, second))
+    first, second = (name in run.part.shows for name in bucket.clusters)
+    return find_older_rows(bucket, run.clusters, applies, run.first_epochs, (first, second))

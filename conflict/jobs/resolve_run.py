@@ -52,6 +52,11 @@ class ResolveRun:
         """Where the driver and the tasks leave what later tasks read; removed at the end."""
         return self.out.below("shared")
 
+    @property
+    def first_epochs(self) -> list[int]:
+        """Per cluster, the first own epoch of its log, if the logs start in the middle."""
+        return [self.part.starts[cluster.name].epoch for cluster in self.clusters]
+
     @cached_property
     def checks_unique_keys(self) -> bool:
         """Whether a table has unique keys besides the primary key."""

@@ -15,8 +15,9 @@ from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.foreign_keys.broken import breaks_a_link
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.columnar.older_states import older_applies
 from conflict.columnar.output.contested import ContestedRows
-from conflict.columnar.output.exceptions_numbering import number_exceptions
+from conflict.columnar.output.exceptions_numbering import OlderEpochs, number_exceptions
 from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
 from conflict.columnar.told_transactions import told_transactions
@@ -137,11 +138,27 @@ class ResolveJob:
         tracked = [each.tracked[0] for each in resolved]
         if in_the_middle:  # what was left to the reference engine stands after all buckets
             tracked += [each.tracked[-1] if len(each.tracked) > 1 else {} for each in resolved]
-        self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
+        self.further_rows = number_exceptions(
+            self.run.out,
+            self.run.clusters,
+            found.applies,
+            found.conflicts,
+            tracked,
+            self._older_epochs(found, resolved),
+        )
         contested = ContestedRows.joined([each.contested for each in resolved])
         left_out = np.unique(np.concatenate([each.left_out for each in resolved]))
         summaries = [summary for each in resolved for summary in each.summaries]
         return Resolved(found, summaries, contested, left_out, self._names)
+
+    def _older_epochs(self, found: FixedPoint, resolved: Sequence[ResolvedBucket]) -> OlderEpochs:
+        """Return what the binlogs show of the epochs that are older than the log."""
+        older = OlderEpochs.none(len(found.applies))
+        if self.run.part.starts_in_the_middle:
+            silent = np.array([name not in self.run.part.shows for name in self._names])
+            older.untold[:] = older_applies(found.applies, self.run.first_epochs) & silent[found.applies.applier]
+            older.refreshed[np.concatenate([each.refreshing for each in resolved])] = True
+        return older
 
     def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
         """Return, per applier, the own positions of epoch applies of which the binlogs show other effects."""

@@ -22,6 +22,7 @@ import attrs
 from conflict.history.model import EpochApply
 from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
 from conflict.reference.commit_checks import check_commit
+from conflict.reference.doubtful_transactions import REFRESHES
 from conflict.reference.epoch_commit import commit_pass
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.reference.not_known import (
@@ -59,6 +60,7 @@ class Applier:
             return
         self.cluster.act_as(apply.role)
         if is_before_start(apply, source):
+            self._track_as_shown(apply)
             take_shown(self.cluster, apply)
             self.cluster.applied(apply, source)
             return
@@ -85,6 +87,12 @@ class Applier:
         self._settled.forget(self.cluster, apply, final)
         take_untold(self.cluster, source, apply)
         take_contradicted(self.cluster, apply, wrong, self._settled)
+
+    def _track_as_shown(self, apply: EpochApply) -> None:
+        """Note whether an epoch that is older than the log had a transaction in conflict; its rows were refreshed."""
+        if self.cluster.shown:
+            shown = self.cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
+            self._tracking = not REFRESHES.isdisjoint(shown.values())
 
     def _begin(self, apply: EpochApply) -> None:
         """Forget pass TRACK if the applier was restarted; note whether it may have been, though nothing says so."""

@@ -46,7 +46,7 @@ def transactions_told(
     doubtful = _doubtful_groups(cluster, entries, passed | given.passed, not_known, given.told)
     if not doubtful <= given.alone:
         raise OtherConflictsError
-    return frozenset(entry.group for mine in entries.values() for entry in mine) - given.in_conflict, doubtful
+    return passed | given.passed, doubtful
 
 
 def _passed_groups(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.cluster_setup import ClusterSetup, steps_before
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.operation_order import ORDER, sorted_by_order
 from conflict.grid.folder import Folder
 from conflict.results.arrow_rows import row_schema
@@ -21,7 +22,7 @@ from conflict.results.layout import OUTCOME_PLACE, STAGED_EXCEPTIONS, exceptions
 from conflict.rules.exceptions_table import ExceptionsTable
 from ndb_formats.schema.tables import Table
 
-__all__ = ["EPOCH_APPLY", "OPERATION_ORDER", "OWN_CAUSE", "TrackedRows", "number_exceptions"]
+__all__ = ["EPOCH_APPLY", "OPERATION_ORDER", "OWN_CAUSE", "OlderEpochs", "TrackedRows", "number_exceptions"]
 
 _COUNT_COLUMN = 3
 # Columns beside rows without numbers: the epoch apply; whether the operation was rejected for a cause of its own, not
@@ -32,12 +33,32 @@ OPERATION_ORDER = pa.field("operation_order", ORDER)
 TrackedRows = Mapping[tuple[str, str], tuple[Int64, Int64]]
 
 
+@attrs.frozen(eq=False)
+class OlderEpochs:
+    """
+    The epoch applies of epochs that are older than the log. Shape (applies,).
+
+    Attributes:
+        refreshed: Those with a refreshed row in the binlog: a transaction was in conflict.
+        untold: Those of appliers whose binlogs show nothing of their work.
+    """
+
+    refreshed: Bool
+    untold: Bool
+
+    @staticmethod
+    def none(applies: int) -> OlderEpochs:
+        """Return none, where there are so many epoch applies."""
+        return OlderEpochs(np.zeros(applies, np.bool_), np.zeros(applies, np.bool_))
+
+
 def number_exceptions(
     out: Folder,
     clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,
     tracked: Sequence[TrackedRows],
+    older: OlderEpochs,
 ) -> dict[str, dict[int, dict[str, int]]]:
     """
     Join the buckets' parts of each exceptions table, number them, and write the tables.
@@ -48,6 +69,7 @@ def number_exceptions(
         applies: All epoch applies in order.
         conflicts: The transactions in conflict.
         tracked: Per bucket, the rows that one pass TRACK made.
+        older: The epoch applies of epochs that are older than the log.
 
     Returns:
         Per cluster, for each epoch apply with conflicts that began in pass TRACK, by its number among those of the
@@ -55,7 +77,7 @@ def number_exceptions(
     """
     numbered: list[dict[str, pa.Table]] = []
     tables: dict[str, ExceptionsTable] = {}
-    passes = _passes_rolled_back(applies, conflicts)
+    passes = _passes_rolled_back(applies, conflicts, older)
     further: dict[str, dict[int, dict[str, int]]] = {}
     for cluster in clusters:
         own = [setup.exceptions for setup in cluster.setups if setup.exceptions is not None]
@@ -89,14 +111,15 @@ def number_exceptions(
     return further
 
 
-def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts) -> Int64:
+def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts, older: OlderEpochs) -> Int64:
     """Return how many passes of each epoch apply were rolled back for transactions in conflict. Shape (applies,)."""
     in_conflict = np.diff(conflicts.offsets) > 0
     passes = np.zeros(len(applies), np.int64)
     for applier in (0, 1):
-        mine = np.flatnonzero(applies.applier == applier)
+        mine = np.flatnonzero((applies.applier == applier) & ~older.untold)
         # After an epoch with conflicts the applier starts the next one in pass TRACK, unless it was restarted.
-        tracking = np.append(False, in_conflict[mine[:-1]])[: len(mine)] & ~applies.restarted[mine]
+        begun = (in_conflict | older.refreshed)[mine[:-1]]
+        tracking = np.append(False, begun)[: len(mine)] & ~applies.restarted[mine]
         passes[mine] = np.where(in_conflict[mine], np.where(tracking, 1, 2), 0)
     return passes
 

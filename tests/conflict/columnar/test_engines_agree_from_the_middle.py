@@ -1,6 +1,6 @@
 """The reference engine and the kernels give the same answer from the middle of any History."""
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from conflict.jobs.resolve_job import LeftToReferenceError
@@ -25,6 +25,13 @@ from tests.examples import examples
     buckets=st.integers(1, 3),
 )
 @examples(40)
+@example(seed=674645, steps=53, setting=30, roles=USUAL_ROLES, binlog_type=7, complete=False, cuts=(1798, 0), buckets=1)
+@example(
+    seed=3501806954, steps=97, setting=30, roles=USUAL_ROLES, binlog_type=6, complete=False, cuts=(27444, 0), buckets=2
+)
+@example(
+    seed=1396889448, steps=115, setting=22, roles=ROLES[2], binlog_type=7, complete=True, cuts=(0, 60562), buckets=3
+)
 def test_kernels_agree_with_the_reference_engine(
     seed: int,
     steps: int,
