@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.columnar.bucket_result import BucketResult
-from conflict.comparing.bucket_figures import distinct
 from conflict.reference.replay import resolve
 from conflict.rules.decision import Verdict
 from conflict.rules.roles import Role
@@ -74,9 +73,3 @@ def test_nothing_is_logged() -> None:
     made, tables = history("A:i1=5@1 B:<1@11"), setups(None, None)
     whole = bucket_by_kernels(made, tables, resolve(made, tables)).folded
     assert whole.applied_alone() is whole
-
-
-@pytest.mark.parametrize(("numbers", "expected"), [([], []), ([3], [3]), ([7, -1, 7, 7, -1, 2**40], [-1, 7, 2**40])])
-def test_different_numbers(numbers: list[int], expected: list[int]) -> None:
-    """Each once, in order."""
-    assert distinct(np.array(numbers, np.int64)).tolist() == expected

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import conflict
 from conflict.columnar.kernels.arrays import BucketRows, Presence
@@ -64,6 +65,19 @@ class TestTransactions:
     def test_without_transactions(self):
         """There is nothing to count."""
         assert transactions().changes_among(rows((3, 1, Operation.WRITE_ROW, Presence.PRESENT))).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("codes", "counted"), [([], {}), ([3], {3: 1}), ([7, 0, 7, 7, 0, 2**40], {0: 2, 7: 3, 2**40: 1})]
+)
+def test_transactions_of_several_buckets(codes: list[int], counted: dict[int, int]) -> None:
+    """Each once, in order, with the changes of all buckets."""
+    one = np.ones(1, np.int64)
+    parts = [Rejected(one[:0], one[:0]), *(Rejected(each * one, one) for each in codes)]
+    found = Rejected.added(parts)
+    assert dict(zip(found.code.tolist(), found.changes.tolist(), strict=True)) == counted
+    assert len(found) == len(counted)
+    assert found.code.tolist() == sorted(counted)
 
 
 def test_rejected_in_part():
