@@ -24,4 +24,4 @@ class NotBuiltError(ConflictError, LookupError):
 
 
 class WorkerError(ConflictError, RuntimeError):
-    """Spark gave up a job: its workers died, or it was stopped. The message says what Spark says."""
+    """A job was given up: workers died, or Spark stopped it. The message says what Spark says."""

@@ -20,19 +20,21 @@ def loses(before: State, event: Event, after: State, scope: Scope) -> bool:
     """
     Whether an epoch apply lost an update.
 
-    An epoch that is applied again loses nothing more, and a delete of a row that is gone loses nothing.
+    A delete of a row that is gone loses nothing. Of an epoch that is applied again, what is rejected had its effect the
+    first time; what is applied can overwrite what users did since.
     """
     return any(
         outcome.ordinal >= 0
-        and outcome.source_epoch > before.sides[event.side].reached
-        and (_is_rejected(outcome) or _overwrites(outcome, before, event.side, after, scope))
+        and (_is_rejected(outcome, before, event.side) or _overwrites(outcome, before, event.side, after, scope))
         for outcome in event.outcomes
     )
 
 
-def _is_rejected(outcome: Outcome) -> bool:
+def _is_rejected(outcome: Outcome, before: State, side: int) -> bool:
+    """Whether an operation was rejected when it came for the first time."""
     gone = outcome.operation is Operation.DELETE_ROW and outcome.cause is Cause.ROW_DOES_NOT_EXIST
-    return outcome.verdict is Verdict.REJECTED and not gone
+    again = outcome.source_epoch <= before.sides[side].reached
+    return outcome.verdict is Verdict.REJECTED and not gone and not again
 
 
 def _overwrites(outcome: Outcome, before: State, side: int, after: State, scope: Scope) -> bool:

@@ -196,4 +196,4 @@ def _run_file(scope: Scope, description: str) -> Iterator[str]:
         yield from ("", "[[ndb_replication]]", f'db = "{row.db}"', f'table_name = "{row.table_name}"')
         yield from (f"server_id = {row.server_id}", f"binlog_type = {row.binlog_type}")
         if row.conflict_fn is not None:
-            yield f"conflict_fn = '{row.conflict_fn}'"
+            yield f"conflict_fn = {json.dumps(row.conflict_fn, ensure_ascii=False)}"

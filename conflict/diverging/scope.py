@@ -97,9 +97,11 @@ class Scope:
     def definition(self) -> str:
         """The statement that creates the table."""
         compared = self.resolve_column
-        key, *_ = (name for name in _KEY_NAMES if name != compared)
-        data = [name for name in _DATA_NAMES if name != compared][: self.columns]
-        columns = [f"{key} INT NOT NULL", *([f"`{compared}` BIGINT UNSIGNED NOT NULL"] if compared else ())]
+        taken = (compared or "").lower()  # letter case is no difference between names of columns
+        key, *_ = (name for name in _KEY_NAMES if name != taken)
+        data = [name for name in _DATA_NAMES if name != taken][: self.columns]
+        quoted = f"`{compared.replace('`', '``')}`" if compared else ""
+        columns = [f"{key} INT NOT NULL", *([f"{quoted} BIGINT UNSIGNED NOT NULL"] if compared else ())]
         columns += [*(f"{name} INT" for name in data), f"PRIMARY KEY ({key})"]
         return f"CREATE TABLE {TABLE} ({', '.join(columns)}) ENGINE=NDB"
 

@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import connection
 from typing import TypeVar
 
+from conflict.errors import WorkerError
 from conflict.jobs.runner import Progress, Runner, in_process
 
 __all__ = ["process_runner"]
@@ -30,6 +32,8 @@ def process_runner(workers: int | None = None, alone: float = _ALONE) -> Runner:
     Args:
         workers: How many, one per core if None; with one, tasks run in this process.
         alone: Seconds for which this process works before it starts others.
+
+    The runner raises `WorkerError` if one of the processes is killed.
     """
     count = (os.cpu_count() or 1) if workers is None else workers
     return in_process if count == 1 else partial(_run_tasks, count, alone)
@@ -60,6 +64,9 @@ def _in_processes(
             for done, each in enumerate(as_completed(waiting), start=1):
                 each.result()
                 progress(done, len(tasks))
+        except BrokenProcessPool as error:
+            message = "a worker was killed, perhaps for want of memory; run the command again, with fewer --workers"
+            raise WorkerError(message) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

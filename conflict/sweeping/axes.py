@@ -40,6 +40,8 @@ def document_at(base: Mapping[str, Any], point: Mapping[str, Any]) -> Document:
 def _set(document: Document, name: str, value: Any) -> None:
     """Set an entry, whose tables have dots between them."""
     *tables, entry = name.split(".")
+    if tables[:1] == ["clusters"]:
+        _clusters(document)  # both, in their order: the first one is the primary
     _table(document, *tables)[entry] = value
 
 

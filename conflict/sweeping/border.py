@@ -16,7 +16,7 @@ import attrs
 from conflict.errors import ConfigurationError
 from conflict.sweeping.sweep_file import Point, Sweep
 
-__all__ = ["Border", "Condition", "check_axis", "find_borders", "parse_condition"]
+__all__ = ["Border", "Condition", "check_axis", "find_borders", "nearest", "parse_condition"]
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
@@ -26,7 +26,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_CONDITION = re.compile(r"\s*(\w+)\s*(==|!=|<=|>=|<|>)\s*([-+.\deE]+)\s*")
+_CONDITION = re.compile(r"\s*(\S.*?)\s*(==|!=|<=|>=|<|>)\s*([-+.\deE]+)\s*")
 # Whether a condition holds at each of some points.
 Judge = Callable[[Sequence[Point]], Sequence[bool]]
 
@@ -41,16 +41,19 @@ class Condition:
 
     def check(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """
-        Make sure that runs have the figure.
+        Make sure that runs have the figure, and that it is no text.
 
         Raises:
-            ConfigurationError: There is no such figure.
+            ConfigurationError: There is no such figure, or it is text.
         """
         for row in rows:
             if self.figure not in row:
                 near = difflib.get_close_matches(self.figure, row, n=5)
                 some = near or [name for name in row if name.count("_") < 2]  # the short names
                 message = f"--find: there is no figure {self.figure}; there are, for example, {', '.join(some)}"
+                raise ConfigurationError(message)
+            if isinstance(row[self.figure], str):
+                message = f"--find: {self.figure} is text, and no figure; give one that is a number"
                 raise ConfigurationError(message)
 
     def holds(self, rows: Iterable[Mapping[str, Any]]) -> bool:
@@ -101,16 +104,25 @@ def parse_condition(text: str) -> Condition:
     raise ConfigurationError(message)
 
 
-def check_axis(sweep: Sweep, over: str) -> None:
+def check_axis(sweep: Sweep, over: str, within: float | None = None) -> None:
     """
     Make sure that a border can be looked for along an axis.
 
     Raises:
-        ConfigurationError: It is no axis of the grid, or does not have two numbers.
+        ConfigurationError: It is no axis of the grid, does not have two amounts, or has none as near as `within`.
     """
     values = sweep.axes.get(over, ())
     if len(values) < 2 or any(isinstance(each, bool) or not isinstance(each, int | float) for each in values):
         message = f"--over {over}: name an axis of [grid] with two numbers or more; axes are {', '.join(sweep.axes)}"
+        raise ConfigurationError(message)
+    if over == "binlog_type":
+        message = "--over binlog_type: its numbers are names, with nothing between them; name another axis"
+        raise ConfigurationError(message)
+    if within is not None and within < 1 and _are_whole(values):
+        message = (
+            f"--within {within:g}: only whole numbers are tried between whole ones; "
+            f"write a value of {over} with a decimal point, as in {values[0]:.1f}, or give 1 or more"
+        )
         raise ConfigurationError(message)
 
 
@@ -125,12 +137,11 @@ def find_borders(sweep: Sweep, over: str, judge: Judge, within: float | None = N
         sweep: The grid.
         over: The axis; see `check_axis`.
         judge: Whether the condition holds at points, which need not be of the grid.
-        within: The distance that is small enough; None for 1 if the values of the axis are whole, else for a
-            thousandth of their range.
+        within: The distance that is small enough; None for that of `nearest`.
     """
     values = sorted(sweep.axes[over])
-    whole = all(isinstance(each, int) for each in values)
-    small = within if within is not None else 1 if whole else (values[-1] - values[0]) / 1000
+    whole = _are_whole(values)
+    small = within if within is not None else nearest(values)
     others = {name: each for name, each in sweep.axes.items() if name != over}
     points = [dict(zip(others, each, strict=True)) for each in itertools.product(*others.values())]
     answers = iter(judge([{**point, over: value} for point in points for value in values]))
@@ -149,6 +160,15 @@ def find_borders(sweep: Sweep, over: str, judge: Judge, within: float | None = N
             low, high, at_low = spans[number]
             spans[number] = (middle, high, at_low) if holds == at_low else (low, middle, at_low)
     return [_border(*each) for each in zip(points, held, spans, strict=True)]
+
+
+def nearest(values: Sequence[float]) -> float:
+    """Return the distance that is small enough by default: 1 between whole numbers, else a thousandth of the range."""
+    return 1 if _are_whole(values) else (max(values) - min(values)) / 1000
+
+
+def _are_whole(values: Iterable[float]) -> bool:
+    return all(isinstance(each, int) for each in values)
 
 
 def _first_change(values: Sequence[float], held: Sequence[bool]) -> tuple[float, float, bool]:

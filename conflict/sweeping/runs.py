@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.model.model_file import parse_model
 from conflict.model.runs import all_figures, run_model
@@ -47,8 +48,17 @@ class Run:
         return f"{RUNS}/{hashlib.sha256(whole.encode()).hexdigest()[:32]}.json"
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of a run that is finished; see `conflict.model.runs.all_figures`."""
-        figures: dict[str, Any] = self.folder.read_json(self.path)["figures"]
+        """
+        Return the figures of a run that is finished; see `conflict.model.runs.all_figures`.
+
+        Raises:
+            HistoryError: Its file is damaged.
+        """
+        try:
+            figures: dict[str, Any] = self.folder.read_json(self.path)["figures"]
+        except (HistoryError, KeyError, TypeError) as error:
+            message = f"{self.folder.uri}/{self.path} is damaged; delete this file, and run the sweep again"
+            raise HistoryError(message) from error
         return figures
 
 

@@ -23,7 +23,7 @@ from conflict.results.catalogue import catalogue_result
 from conflict.results.run_document import versions
 from conflict.results.target import RESULT
 from conflict.sweeping.axes import document_at
-from conflict.sweeping.border import Border, Condition, find_borders
+from conflict.sweeping.border import Border, Condition, find_borders, nearest
 from conflict.sweeping.figures import flat_figures
 from conflict.sweeping.runs import RUNS, Run, finish
 from conflict.sweeping.sweep_file import Point, Sweep
@@ -47,6 +47,10 @@ class Search:
     condition: Condition
     over: str
     within: float | None = None
+
+    def distance(self, sweep: Sweep) -> float:
+        """Return the distance to a border that is small enough."""
+        return nearest(sweep.axes[self.over]) if self.within is None else self.within
 
 
 @attrs.frozen(eq=False)
@@ -133,7 +137,8 @@ class _Work:
         ]
         every = {run.path: run for at in runs for run in at}
         there = self.folder.sizes(every)
-        missing = [run for path, run in every.items() if path not in there]
+        # A file is empty if the machine went down before its content was on the disk.
+        missing = [run for path, run in every.items() if not there.get(path)]
         done = len(every) - len(missing)
         self.progress(stage, done, len(every))
         self.runner(finish, missing, lambda more, _: self.progress(stage, done + more, len(every)))
@@ -143,8 +148,12 @@ class _Work:
 
 
 def _row(point: Point, run: Run) -> dict[str, Any]:
-    axes = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in point.items()}
-    return {**axes, "seed": run.seed, **flat_figures(run.figures()), "model": json.dumps(run.model)}
+    return {**_cells(point), "seed": run.seed, **flat_figures(run.figures()), "model": json.dumps(run.model)}
+
+
+def _cells(point: Point) -> dict[str, Any]:
+    """Return a point as columns; tables and lists become JSON."""
+    return {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in point.items()}
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -159,6 +168,8 @@ def _column(values: Iterable[Any]) -> pa.Array:
         return pa.array([None if each is None else str(each) for each in found])
     if any(isinstance(each, float) for each in found):
         return pa.array(found, pa.float64())
+    if any(isinstance(each, bool) for each in found):
+        return pa.array(found, pa.bool_())
     return (
         pa.array(found, pa.int64()) if any(each is not None for each in found) else pa.nulls(len(found), pa.float64())
     )
@@ -170,7 +181,7 @@ def _borders_table(borders: Sequence[Border], search: Search) -> pa.Table:
             {
                 "condition": str(search.condition),
                 "over": search.over,
-                **border.point,
+                **_cells(border.point),
                 "holds": border.holds,
                 "fails": border.fails,
                 "only": int(border.only),
@@ -188,5 +199,6 @@ def _document(sweep: Sweep, search: Search | None) -> dict[str, Any]:
         "model": sweep.model,
         "find": None if search is None else str(search.condition),
         "over": None if search is None else search.over,
+        "within": None if search is None else search.distance(sweep),
         "versions": versions(),
     }

@@ -51,6 +51,7 @@ def diverge(
     from conflict.diverging.recording import write_recordings
     from conflict.diverging.scope import Scope
     from conflict.diverging.search import search
+    from conflict.grid.beside import refuse_unwritable
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [], force=force)
@@ -58,6 +59,8 @@ def diverge(
     if recording is not None and recording.exists():
         message = f"{recording} exists already; give a new folder"
         raise ConfigurationError(message)
+    if recording is not None:
+        refuse_unwritable(recording)
     number = parse_binlog_type(binlog_type)
     scope = Scope(function, number, transactions, rows, columns, epochs, outages, values)
     scope.check(policy)

@@ -62,12 +62,15 @@ def sweep(
     if (find is None) != (over is None):
         message = "--find and --over go together: a condition, and the axis along which its border is looked for"
         raise ConfigurationError(message)
+    if within is not None and find is None:
+        message = "--within is the distance to a border; give --find and --over too"
+        raise ConfigurationError(message)
     loaded = load_sweep(sweep_file, model)
     search = None
     if find is not None and over is not None:
-        check_axis(loaded, over)
+        check_axis(loaded, over, within)
         search = Search(parse_condition(find), over, within)
-    folder = Folder(str(out.absolute()))
+    folder = Folder(str(out.resolve()))  # its lock is beside the folder itself, not beside a link to it
     check_folder(folder)
     with only_writer(folder), compilation_is_said(), progress_bars(time_left=True) as progress:
         swept = run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)

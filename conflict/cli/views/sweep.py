@@ -40,6 +40,11 @@ def print_sweep(console: Console, sweep: Sweep, swept: Swept, search: Search | N
     console.print(table_of(title, _names(lost), _headings(lost), _percent(lost)))
     if search is not None:
         console.print(_borders(sweep, swept.borders, search))
+        unknown = swept.results[search.condition.figure].null_count
+        if unknown:
+            runs = counted(unknown, "run")
+            told = f"{search.condition.figure} is empty in {runs} of the grid; the condition does not hold there."
+            console.print(f"[red]{escape(told)}[/red]", highlight=False)
     stopped = sum(map(bool, swept.results["stopped_appliers"].to_pylist()))
     if stopped:
         console.print(f"[red]In {counted(stopped, 'run')} an applier stopped: see stopped_appliers.[/red]")

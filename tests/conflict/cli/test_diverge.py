@@ -84,3 +84,24 @@ def test_without_a_schedule_there_is_no_recording(tmp_path: Path) -> None:
     assert output.count("No schedule stops an applier") == 1
     assert f"there is no recording in {tmp_path / 'out'}." in output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("column", ["K", "V", "id", "a'b", 'a"b', "a`b", "größe"])
+def test_any_name_of_a_column(column: str, tmp_path: Path) -> None:
+    """The table has no other column of that name, whatever its letter case; the recording can be resolved."""
+    words = ("--function", f"NDB$MAX({column})", "--find", "difference", "--recording", tmp_path / "out")
+    assert invoke("diverge", *words)[0] == ExitCode.CONTRADICTED
+    code, output = invoke("conformance", tmp_path / "out", "--engine", "reference")
+    assert code == 0, output
+    run = tmp_path / "out" / "difference" / "run.toml"
+    code, output = invoke("resolve", run, "--engine", "reference", "--out", tmp_path / "r")
+    assert code == 0, output
+
+
+def test_a_recording_that_cannot_be_written(tmp_path: Path) -> None:
+    """It is refused before the search."""
+    (tmp_path / "file").write_text("")
+    code, output = invoke("diverge", "--find", "difference", "--recording", tmp_path / "file" / "out")
+    assert code == ExitCode.REFUSED
+    assert "nothing can be written into" in output
+    assert "The clusters end different" not in output

@@ -104,6 +104,19 @@ def test_an_outage_parts_clusters() -> None:
     assert found("NDB$EPOCH()", transactions=1).steps is None
 
 
+@pytest.mark.parametrize("function", [None, "NDB$EPOCH()"])
+def test_an_outage_loses_updates(function: str | None) -> None:
+    """The insert that B applies again overwrites B's update, which it had not seen; alone, that update is not lost."""
+    result = found(function, Goal.LOST, transactions=1, outages=1)
+    assert result.steps == (Load(1), SetBack(1), Commit(1, (UPDATE,)), Apply(1))
+    assert found(function, Goal.LOST, transactions=1).steps is None
+
+
+def test_an_outage_alone_loses_nothing() -> None:
+    """What B rejects when it comes again had its effect the first time."""
+    assert found("NDB$MAX(x)", Goal.LOST, transactions=1, outages=2).steps is None
+
+
 def test_what_stops_an_applier() -> None:
     """Type 6 logs deletes with the key alone, and NDB$MAX compares the value that the row had."""
     result = found("NDB$MAX(x)", Goal.STOP, binlog_type=6)

@@ -1,9 +1,12 @@
 """Tasks in several processes."""
 
 import math
+import os
+import signal
 
 import pytest
 
+from conflict.errors import WorkerError
 from conflict.jobs.process_runner import process_runner
 
 
@@ -37,3 +40,14 @@ def test_one_process_is_this_one() -> None:
     here: list[int] = []
     process_runner(1)(here.append, [1, 2], lambda done, total: None)
     assert here == [1, 2]
+
+
+def killed(_: int) -> None:
+    """End the process of a task as the kernel does when memory runs out."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_is_said() -> None:
+    """With what to do, and without a traceback."""
+    with pytest.raises(WorkerError, match=r"a worker was killed.*run the command again"):
+        process_runner(2, alone=0)(killed, [1, 2], lambda done, total: None)

@@ -102,3 +102,12 @@ def test_entries_of_the_model_are_axes() -> None:
         }
         or parse_model(document_at({}, {"latency_ms": 1})).sites[1].link.latency.middle == 1000
     )
+
+
+def test_clusters_keep_their_order() -> None:
+    """An entry of the second cluster, in a model that names none, leaves the first one the primary."""
+    point = {"clusters.B.epoch_ms": 50, "clusters.A.epoch_ms": 60}
+    model = parse_model(document_at({"function": "NDB$EPOCH()"}, point))
+    assert [(site.name, site.epoch) for site in model.sites] == [("A", 60_000), ("B", 50_000)]
+    assert model.tables[0].functions == {"A": "NDB$EPOCH()"}
+    assert [site.name for site in parse_model(document_at({}, {"clusters.B.epoch_ms": 50})).sites] == ["A", "B"]

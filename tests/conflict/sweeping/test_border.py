@@ -53,11 +53,26 @@ def test_conditions() -> None:
     assert condition.holds([{"n": 3}, {"n": 4.5}])
     assert not condition.holds([{"n": 3}, {"n": 2}])
     assert not condition.holds([{"n": None}])
-    for text in ("lost_updates", "lost_updates = 0", "lost_updates == zero", "a b == 0", "x < --1"):
+    for text in ("lost_updates", "lost_updates = 0", "lost_updates == zero", "== 0", "x < --1"):
         with pytest.raises(ConfigurationError, match="give a figure"):
             parse_condition(text)
     with pytest.raises(ConfigurationError, match="there is no figure losses; there are, for example, n"):
         Condition("losses", "==", 0).check([{"n": 1}])
+
+
+def test_figures_of_clusters_with_any_name() -> None:
+    """A name of a cluster is part of the names of its figures, and may hold more than letters."""
+    for name in ("site-1", "new york", "a<b"):
+        condition = parse_condition(f"{name}_rejected <= 2")
+        assert condition == Condition(f"{name}_rejected", "<=", 2)
+        condition.check([{f"{name}_rejected": 1}])
+
+
+def test_text_is_no_figure() -> None:
+    """No condition could hold for it."""
+    with pytest.raises(ConfigurationError, match="model is text, and no figure"):
+        Condition("model", "!=", 3).check([{"model": "{}"}])
+    Condition("stopped_at", "<", 3).check([{"stopped_at": None}])
 
 
 def test_axes_to_look_along() -> None:
@@ -66,3 +81,13 @@ def test_axes_to_look_along() -> None:
         with pytest.raises(ConfigurationError, match="with two numbers"):
             check_axis(SWEEP, over)
     check_axis(SWEEP, "latency_ms")
+    with pytest.raises(ConfigurationError, match="its numbers are names"):
+        check_axis(Sweep({}, {"binlog_type": (2, 7)}), "binlog_type")
+
+
+def test_a_distance_that_whole_numbers_do_not_have() -> None:
+    """Between whole numbers only whole ones are tried, so no border is nearer than 1."""
+    with pytest.raises(ConfigurationError, match=r"write a value of latency_ms with a decimal point, as in 0\.0"):
+        check_axis(SWEEP, "latency_ms", within=0.5)
+    check_axis(SWEEP, "latency_ms", within=1)
+    check_axis(Sweep({}, {"latency_ms": (0.0, 1000)}), "latency_ms", within=0.5)

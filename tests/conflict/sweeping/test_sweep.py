@@ -1,5 +1,6 @@
 """`ndb-conflict sweep`: a grid that goes on where it was stopped."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
 from conflict.jobs.runner import Progress, Runner, in_process
 from conflict.sweeping.runs import Run
-from conflict.sweeping.sweep import RESULTS, run_sweep
+from conflict.sweeping.sweep import BORDERS, RESULTS, run_sweep
 from conflict.sweeping.sweep_file import load_sweep
 from tests.conflict.cli.commands import invoke
 
@@ -121,3 +123,69 @@ def test_what_cannot_be_swept_is_refused(sweep_file: Path, tmp_path: Path) -> No
     code, output = invoke("sweep", sweep_file, "--out", tmp_path / "other")
     assert code == ExitCode.REFUSED
     assert "is no folder of a sweep" in output
+
+
+def test_axes_that_are_no_numbers(tmp_path: Path) -> None:
+    """Truth values, lists and tables are columns of the results, and of the borders in the same words."""
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        """
+[model]
+seconds = 1
+recordcount = 20
+x = "clock"
+[grid]
+latency_ms = [0, 200]
+"workload.check_reads" = [true, false]
+transactions_per_second = [[20], [40, 80]]
+function = ["NDB$MAX(x)", { A = "NDB$EPOCH()" }]
+"""
+    )
+    code, output = invoke(
+        "sweep", file, "--out", tmp_path / "out", "--find", "lost_updates >= 0", "--over", "latency_ms", "--workers", 1
+    )
+    assert code == 0
+    assert "16 runs; 0 from an earlier sweep, 16 new." in output
+    names = ["workload.check_reads", "transactions_per_second", "function"]
+    results, borders = (pq.read_table(tmp_path / "out" / name).select(names) for name in (RESULTS, BORDERS))
+    points = {tuple(row.values()) for row in results.to_pylist()}
+    rates, functions = ("[20]", "[40, 80]"), ("NDB$MAX(x)", '{"A": "NDB$EPOCH()"}')
+    assert points == set(itertools.product((True, False), rates, functions))
+    assert {tuple(row.values()) for row in borders.to_pylist()} == points
+
+
+def test_a_figure_that_is_empty(sweep_file: Path, tmp_path: Path) -> None:
+    """The condition holds nowhere, and the reason is said; the distance is in the document."""
+    find = ("--find", "A_applier_stopped_at_ms < 9", "--over", "latency_ms", "--within", 20)
+    code, output = invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1, *find)
+    assert code == 0
+    assert "A_applier_stopped_at_ms is empty in 8 runs of the grid; the condition does not hold there." in output
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["within"] == 20
+    assert invoke("sweep", sweep_file, "--out", tmp_path / "out", "--within", 20)[0] == ExitCode.REFUSED
+
+
+def test_files_of_runs_that_are_damaged(sweep_file: Path, tmp_path: Path) -> None:
+    """One without content, as after a power failure, is made again; of others is said which to delete."""
+    out = tmp_path / "out"
+    assert invoke("sweep", sweep_file, "--out", out, "--workers", 1)[0] == 0
+    whole = (out / RESULTS).read_bytes()
+    (file, *_) = sorted((out / "runs").iterdir())
+    file.write_bytes(b"")
+    assert "7 from an earlier sweep, 1 new." in invoke("sweep", sweep_file, "--out", out, "--workers", 1)[1]
+    assert (out / RESULTS).read_bytes() == whole
+    for content in ("{", "{}", "[]"):
+        file.write_text(content)
+        code, output = invoke("sweep", sweep_file, "--out", out, "--workers", 1)
+        assert code == ExitCode.REFUSED
+        assert f"{file} is damaged; delete this file, and run the sweep again" in output
+
+
+def test_a_folder_by_another_name(sweep_file: Path, tmp_path: Path) -> None:
+    """A sweep that writes a folder keeps out another one that has a link to it."""
+    out = tmp_path / "out"
+    assert invoke("sweep", sweep_file, "--out", out, "--workers", 1)[0] == 0
+    (tmp_path / "link").symlink_to(out)
+    with only_writer(Folder(str(out))):
+        code, output = invoke("sweep", sweep_file, "--out", tmp_path / "link", "--workers", 1)
+    assert code == ExitCode.REFUSED
+    assert "is being written by process" in output
