@@ -13,7 +13,7 @@ import pyarrow as pa
 from conflict.reporting.bytes_by_type import listed
 from conflict.reporting.parts import Column, Topic
 from conflict.reporting.sweep_answer import axis_label, rounded, share_words, value_words
-from conflict.sweeping.summary import Grid
+from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [
     "Limit",
@@ -41,56 +41,95 @@ class Limit:
 
     Attributes:
         over: The axis.
-        holds: The value nearest to the limit at which it holds; None if it holds nowhere.
-        fails: The value nearest to the limit at which it does not; None if it holds everywhere.
+        tried: Its least and its greatest value.
+        holds: The value nearest to the limit at which it holds in every run; None if there is none.
+        fails: The value nearest to the limit at which it fails in every run; None if there is none.
     """
 
     over: str
+    tried: tuple[float, float]
     holds: float | None
     fails: float | None
 
     @property
     def words(self) -> str:
-        """From which value on it is too much."""
-        if self.holds is None:
-            return "any that was tried"
-        return "none that was tried" if self.fails is None else value_words(self.over, self.fails)
+        """Between which values the limit lies."""
+        if self.holds is not None and self.fails is not None:
+            low, high = sorted((self.holds, self.fails))
+            return f"{axis_value(low)} to {value_words(self.over, high)}"
+        if self.holds is not None:
+            return "none that was tried" if self.holds_everywhere else f"more than {self._value(self.holds)}"
+        if self.fails is not None:
+            return "all that were tried" if self.fails_everywhere else f"less than {self._value(self.fails)}"
+        return "it depends on the run"
 
     @property
     def rises(self) -> bool:
         """Whether it fails above the limit, and holds below."""
-        return self.holds is not None and self.fails is not None and self.fails > self.holds
+        return self.holds is not None and (self.fails is None or self.fails > self.holds)
+
+    @property
+    def holds_everywhere(self) -> bool:
+        """Whether it holds in every run at all values that were tried."""
+        return self.fails is None and self.holds == self.tried[1]
+
+    @property
+    def fails_everywhere(self) -> bool:
+        """Whether it fails in every run at all values that were tried."""
+        return self.holds is None and self.fails == self.tried[0]
+
+    def told(self, failing: str, seeds: int) -> str:
+        """Return where something happens in every run, and where in none."""
+        every, none = (" in every run", "in none") if seeds > 1 else ("", "not")
+        if self.holds_everywhere:
+            return f"{failing} at no {self.over} that was tried"
+        if self.fails_everywhere:
+            return f"{failing} at every {self.over} that was tried"
+        if self.holds is None and self.fails is None:
+            return f"{failing} in some runs, and not in others, at every {self.over} that was tried"
+        if self.fails is None:
+            return f"{failing} {none} up to {self._value(self.holds)}, and in some above"
+        if self.holds is None:
+            return f"{failing}{every} from {self._value(self.fails)} on, and in some below"
+        if self.rises:
+            return f"{failing}{every} from {self._value(self.fails)} on, and {none} up to {self._value(self.holds)}"
+        return f"{failing}{every} up to {self._value(self.fails)}, and {none} from {self._value(self.holds)} on"
+
+    def _value(self, value: float | None) -> str:
+        return value_words(self.over, value)
 
 
-def limits_of(borders: Sequence[Row]) -> dict[str, Limit]:
-    """Return the limit of each function; its name is empty where functions are no axis."""
+def limits_of(borders: Sequence[Row], axes: Mapping[str, Sequence[Any]]) -> dict[str, Limit]:
+    """
+    Return the limit of each function; its name is empty where functions are no axis.
+
+    Args:
+        borders: Rows of ``borders.parquet``.
+        axes: The axes of the sweep, with their values.
+    """
     found: dict[str, list[Row]] = {}
     for each in borders:
         found.setdefault(str(each.get("function", "")), []).append(each)
-    return {name: _worst(own) for name, own in found.items()}
-
-
-def _worst(borders: Sequence[Row]) -> Limit:
-    """Return where a condition fails first; where it fails below one value and above another, the one above counts."""
     over = borders[0]["over"]
-    failing = [each for each in borders if each["fails"] is not None]
-    nowhere = [each["fails"] for each in failing if each["holds"] is None]
-    if nowhere:
-        return Limit(over, None, min(nowhere))
-    if not failing:
-        return Limit(over, min(each["holds"] for each in borders), None)
-    above = [each for each in failing if each["fails"] > each["holds"]]
-    worst = min(above, key=lambda each: each["fails"]) if above else max(failing, key=lambda each: each["fails"])
-    return Limit(over, worst["holds"], worst["fails"])
+    tried = min(axes[over]), max(axes[over])
+    return {name: Limit(over, tried, *_worst(own)) for name, own in found.items()}
+
+
+def _worst(borders: Sequence[Row]) -> tuple[float | None, float | None]:
+    """Return where a condition holds and fails where it fails first; of borders on both sides, the upper ones count."""
+    sides = [(each["holds"], each["fails"]) for each in borders]
+    falling = [(holds, fails) for holds, fails in sides if None not in (holds, fails) and fails < holds]
+    rising = [each for each in sides if each not in falling]
+    if not rising:
+        return max(falling)
+    holds, fails = [holds for holds, _ in rising], [fails for _, fails in rising if fails is not None]
+    return None if None in holds else min(holds), min(fails, default=None)
 
 
 def limit_question(over: str, condition: str) -> str:
     """Return the question that a search answers."""
-    figure, _, limit = condition.partition(" < ")
-    what = "latency" if over == "latency_ms" else over
-    if figure == "lost_share" and limit:
-        return f"At which {what} are {share_words(float(limit))} lost?"
-    return f"Which {what} is too much for {condition}?"
+    share, what = _share(condition), "latency" if over == "latency_ms" else over
+    return f"At which {what} are {share} lost?" if share else f"At which {what} does {condition} fail?"
 
 
 def limit_sentences(limits: Mapping[str, Limit], best: str, condition: str, seeds: int) -> Iterator[str]:
@@ -101,46 +140,32 @@ def limit_sentences(limits: Mapping[str, Limit], best: str, condition: str, seed
         limits: What `limits_of` returned.
         best: The function; empty if functions are no axis.
         condition: Such as ``lost_share < 0.15``.
-        seeds: How many seeds it must hold with.
+        seeds: How many runs there are at each value.
     """
-    limit = limits[best]
-    fails, holds, still = _condition_words(condition)
-    under = f" with {best}" if best else ""
-    if limit.fails is None:
-        yield _begun(f"{holds}{under} at every {limit.over} that was tried.")
-    elif limit.holds is None:
-        least = value_words(limit.over, limit.fails)
-        yield _begun(f"{fails}{under} at every {limit.over} that was tried, from {least} on.")
-    else:
-        value = value_words(limit.over, limit.holds)
-        some, every = ("", "") if seeds == 1 else (f" in some of {seeds} runs", " in every run")
-        there = f"up to {value}" if limit.rises else f"from {value} on"
-        yield f"At {limit.words}, {fails}{under}{some}; {there}, {still}{every}."
-    first, *others = [f"for {name} {each.words}" for name, each in limits.items() if name != best] or [""]
-    if first:
-        yield f"{', '.join([f'{_begun(first)} is too much', *others])}."
+    yield _begun(f"{f'With {best}, ' if best else ''}{limits[best].told(_failing(condition), seeds)}.")
+    others = [f"for {name} {each.words}" for name, each in limits.items() if name != best]
+    if others:
+        yield f"The limit is {', '.join(others)}."
 
 
-def limit_column(limits: Mapping[str, Limit]) -> Iterator[Column]:
-    """Yield from which value on it is too much, by function; nothing if functions are no axis."""
+def limit_column(limits: Mapping[str, Limit], condition: str) -> Iterator[Column]:
+    """Yield between which values a condition ceases to hold, by function; nothing if functions are no axis."""
     if "" not in limits:
-        over = next(iter(limits.values())).over
-        yield Column(
-            Topic.LIMIT, f"{over} that is too much, simulated", {name: each.words for name, each in limits.items()}
-        )
+        share, over = _share(condition), next(iter(limits.values())).over
+        heading = f"{share} are lost at {over}" if share else f"{condition} fails at {over}"
+        words = {name: each.words for name, each in limits.items()}
+        yield Column(Topic.LIMIT, f"{heading}, simulated", words)
 
 
-def _condition_words(condition: str) -> tuple[str, str, str]:
-    """Return what it means that a condition fails, and that it holds, also in short where the former stands before."""
+def _failing(condition: str) -> str:
+    share = _share(condition)
+    return f"{share} of the changes or more are lost" if share else f"`{condition}` fails"
+
+
+def _share(condition: str) -> str:
+    """Return the share that a condition says is lost where it fails; empty if it is about something else."""
     figure, _, limit = condition.partition(" < ")
-    if figure == "lost_share" and limit:
-        share = share_words(float(limit))
-        return (
-            f"{share} of the changes or more are lost",
-            f"less than {share} of the changes are lost",
-            "less than that",
-        )
-    return f"`{condition}` does not hold", f"`{condition}` holds", "it does"
+    return share_words(float(limit)) if figure == "lost_share" and limit else ""
 
 
 def _begun(text: str) -> str:

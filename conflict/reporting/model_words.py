@@ -15,6 +15,7 @@ from conflict.shown_text import counted
 __all__ = [
     "against_recording",
     "beyond_limit",
+    "is_learnt",
     "is_replayed",
     "model_functions",
     "model_types",
@@ -134,6 +135,11 @@ def _batches(moments: Sequence[float], apart: float) -> int:
     """Return into how many batches moments fall that are so far apart."""
     ordered = sorted(moments)
     return sum(now - before >= apart for before, now in pairwise(ordered)) + bool(ordered)
+
+
+def is_learnt(document: Document) -> bool:
+    """Whether a model was learnt from binlogs, with how long their epochs took."""
+    return bool(_traces(document))
 
 
 def is_replayed(document: Document) -> bool:

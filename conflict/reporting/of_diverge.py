@@ -35,6 +35,9 @@ _VALUES = {
 def diverge_part(document: Mapping[str, Any], source: str) -> Part:
     """Return the part of a report on a document of `diverge`, read from `source`."""
     searches: Sequence[Search] = document["searches"]
+    if not searches:
+        message = "it has no search"
+        raise ValueError(message)
     rows = [
         [
             _function(each),

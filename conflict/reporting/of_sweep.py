@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from conflict.grid.folder import Folder
 from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
 from conflict.reporting.limit_answer import (
+    Limit,
     limit_column,
     limit_question,
     limit_sentences,
@@ -28,6 +29,7 @@ from conflict.reporting.limit_answer import (
 from conflict.reporting.model_words import (
     against_recording,
     beyond_limit,
+    is_learnt,
     model_types,
     model_words,
     without_function,
@@ -92,6 +94,11 @@ class _Sweep:
         return grid_of(self.results, self.axes, figure)
 
     @property
+    def limits(self) -> dict[str, Limit]:
+        """Where the condition of the search ceases to hold, by function; empty without a search."""
+        return limits_of(self.borders, self.axes) if self.borders else {}
+
+    @property
     def stopping(self) -> set[tuple[Any, ...]]:
         """The rows of a table in which an applier stopped in some run."""
         axes = self.grid("lost_share").axes
@@ -130,12 +137,12 @@ def sweep_part(folder: Folder) -> Part:
         _matrix(found),
         tuple(_charts(found)),
         tuple(_tables(found)),
-        {name: document[name] for name in ("axes", "seeds", "model", "find", "over", "versions")},
+        {name: document[name] for name in ("axes", "seeds", "model", "find", "over", "within", "versions")},
         _best(found),
         _bytes(found),
         tuple(_headlines(found)),
-        tuple(limit_column(limits_of(found.borders))) if found.borders else (),
-        () if found.grid("lost_share").over else tuple(_basis(found)),
+        tuple(limit_column(found.limits, found.borders[0]["condition"])) if found.borders else (),
+        () if found.grid("lost_share").over and is_learnt(document["model"]) else tuple(_basis(found)),
         recorded=False,
     )
 
@@ -174,7 +181,7 @@ def _headlines(sweep: _Sweep) -> Iterator[Headline]:
         question = f"What does {'latency' if lost.over == 'latency_ms' else lost.over} cost?"
         if sweep.borders:
             question = limit_question(sweep.borders[0]["over"], sweep.borders[0]["condition"])
-        limit = limits_of(sweep.borders).get(_function(sweep)) if sweep.borders else None
+        limit = sweep.limits.get(_function(sweep))
         answer = "" if limit is None else limit.words
         yield Headline(Topic.LIMIT, question, answer, tuple(_told(sweep)), tuple(_setting(sweep, lost.over)))
 
@@ -184,7 +191,7 @@ def _told(sweep: _Sweep) -> Iterator[str]:
     going, seeds = without_stops(sweep.grid("lost_share"), sweep.stopping), len(sweep.document["seeds"])
     if sweep.borders:
         condition = sweep.borders[0]["condition"]
-        yield from limit_sentences(limits_of(sweep.borders), _function(sweep), condition, seeds)
+        yield from limit_sentences(sweep.limits, _function(sweep), condition, seeds)
         yield from _recorded(sweep)
     yield losses_sentence(going, sweep.best, seeds)
     stale = stale_sentence(going, sweep.grid("stale_ms_p99"), sweep.best)
@@ -207,15 +214,15 @@ def _setting(sweep: _Sweep, over: str) -> Iterator[str]:
     if sweep.borders:
         yield f"The limit, `{sweep.borders[0]['condition']}`, was given with `--find`."
         yield from without_functions(sweep.document["model"], everywhere="function" in sweep.axes)
-    else:
+    elif is_learnt(sweep.document["model"]):
         yield from _basis(sweep)
 
 
 def _recorded(sweep: _Sweep) -> Iterator[str]:
     """Yield how many epochs took longer in the recording than a latency that is too much."""
-    limit = limits_of(sweep.borders)[_function(sweep)]
-    if limit.over == "latency_ms" and limit.rises and limit.fails is not None:
-        yield from beyond_limit(sweep.document["model"], limit.fails)
+    limit = sweep.limits[_function(sweep)]
+    if limit.over == "latency_ms" and limit.rises and limit.holds is not None:
+        yield from beyond_limit(sweep.document["model"], limit.holds)
 
 
 def _basis(sweep: _Sweep) -> Iterator[str]:
@@ -340,7 +347,8 @@ def _tables(sweep: _Sweep) -> Iterator[Table]:
         what, over = sweep.borders[0]["condition"], sweep.borders[0]["over"]
         names = [name for name in sweep.borders[0] if name not in ("only", "condition", "over")]
         rows = [[each[name] for name in names] for each in sweep.borders]
-        headings = [f"{name} at" if name in ("holds", "fails") else name for name in names]
+        runs = " in every run" if len(sweep.document["seeds"]) > 1 else ""
+        headings = [f"{name}{runs} at" if name in ("holds", "fails") else name for name in names]
         yield Table(f"Where {what}, by {over}", headings, rows)
     for figure in ("conflicts", "rows_that_end_different"):
         if sum(map(bool, chain.from_iterable(sweep.grid(figure).rows.values()))) > 1:  # else the chart is a sentence

@@ -20,6 +20,7 @@ from conflict.reporting.of_sizes import sizes_part
 from conflict.reporting.of_sweep import sweep_part
 from conflict.reporting.parts import Part
 from conflict.result import read_result
+from conflict.sweeping.runs import RUNS
 from conflict.sweeping.sweep import RESULTS
 
 __all__ = ["part_of"]
@@ -56,6 +57,9 @@ def part_of(path: Path) -> Part:
         return sweep_part(Folder(str(path)))
     if (path / RUN).is_file():
         return _part_of_document(Folder(str(path)).read_json(RUN), path)
+    if (path / RUNS).is_dir():
+        message = f"{path} holds a sweep that did not come to its end; give its command again, which goes on"
+        raise ConfigurationError(message)
     message = f"{path} holds no result; give {_KNOWN}"
     raise ConfigurationError(message)
 

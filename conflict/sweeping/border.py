@@ -27,13 +27,14 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 _CONDITION = re.compile(r"\s*(\S.*?)\s*(==|!=|<=|>=|<|>)\s*([-+.\deE]+)\s*")
-# Whether a condition holds at each of some points.
-Judge = Callable[[Sequence[Point]], Sequence[bool]]
+# With how many seeds a condition holds at each of some points.
+Judge = Callable[[Sequence[Point]], Sequence[int]]
+Span = tuple[float, float, bool]  # two neighbours between which a border lies, and whether it holds at the lower one
 
 
 @attrs.frozen
 class Condition:
-    """A figure, an operator and a number; it holds at a point if it does for every seed."""
+    """A figure, an operator and a number."""
 
     figure: str
     comparison: str
@@ -56,14 +57,10 @@ class Condition:
                 message = f"--find: {self.figure} is text, and no figure; give one that is a number"
                 raise ConfigurationError(message)
 
-    def holds(self, rows: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether the condition holds for all runs; not for one whose figure is not known."""
-        compare = _OPERATORS[self.comparison]
-        for row in rows:
-            value = row.get(self.figure)
-            if isinstance(value, str) or value is None or not compare(value, self.number):
-                return False
-        return True
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether the condition holds for a run; not if its figure is not known."""
+        value = row.get(self.figure)
+        return value is not None and not isinstance(value, str) and _OPERATORS[self.comparison](value, self.number)
 
     def __str__(self) -> str:
         return f"{self.figure} {self.comparison} {self.number:.15g}"
@@ -72,12 +69,14 @@ class Condition:
 @attrs.frozen
 class Border:
     """
-    Where a condition begins or ceases to hold along an axis.
+    Where a condition begins or ceases to hold along an axis; between its two values that depends on the seed.
 
     Attributes:
         point: The values of the other axes.
-        holds: The value nearest to the border at which it holds; None if it holds nowhere.
-        fails: The value nearest to the border at which it does not; None if it holds everywhere.
+        holds: The value nearest to the border at which it holds with every seed: the last one of the axis if it does at
+            all, None if it does at none.
+        fails: The value nearest to the border at which it fails with every seed: the first one of the axis if it does
+            at all, None if it does at none.
         only: Whether the points of the grid cross the border once; else it is the first of several.
     """
 
@@ -131,35 +130,38 @@ def find_borders(sweep: Sweep, over: str, judge: Judge, within: float | None = N
     Find the border of a condition along an axis, for each point of the other axes.
 
     The values of the grid are judged first; between the first two neighbours that differ, the distance is halved until
-    it is small enough.
+    it is small enough. That is done twice: for where it holds with every seed, and for where it holds with any.
 
     Args:
         sweep: The grid.
         over: The axis; see `check_axis`.
-        judge: Whether the condition holds at points, which need not be of the grid.
+        judge: With how many seeds the condition holds at points, which need not be of the grid.
         within: The distance that is small enough; None for that of `nearest`.
     """
     values = sorted(sweep.axes[over])
-    whole = _are_whole(values)
     small = within if within is not None else nearest(values)
     others = {name: each for name, each in sweep.axes.items() if name != over}
     points = [dict(zip(others, each, strict=True)) for each in itertools.product(*others.values())]
     answers = iter(judge([{**point, over: value} for point in points for value in values]))
-    held = [[next(answers) for _ in values] for _ in points]
-    spans = [_first_change(values, each) for each in held]
-    while True:
-        middles = {
-            number: middle
-            for number, (low, high, _) in enumerate(spans)
-            if high - low > small and (middle := _middle(low, high, whole=whole)) not in (low, high)
-        }
-        if not middles:
-            break
-        found = judge([{**points[number], over: middle} for number, middle in middles.items()])
-        for (number, middle), holds in zip(middles.items(), found, strict=True):
-            low, high, at_low = spans[number]
-            spans[number] = (middle, high, at_low) if holds == at_low else (low, middle, at_low)
-    return [_border(*each) for each in zip(points, held, spans, strict=True)]
+    counts = [[next(answers) for _ in values] for _ in points]
+    enough = (sweep.seeds, 1)  # seeds: with every one, with any
+    held = [[[count >= least for count in own] for least in enough] for own in counts]
+    spans = [[_first_change(values, each) for each in own] for own in held]
+    while middles := _middles(spans, small, whole=_are_whole(values)):
+        asked = list(dict.fromkeys((number, middle) for (number, _), middle in middles.items()))
+        found = dict(zip(asked, judge([{**points[number], over: middle} for number, middle in asked]), strict=True))
+        for (number, rule), middle in middles.items():
+            low, high, at_low = spans[number][rule]
+            holds = found[number, middle] >= enough[rule]
+            spans[number][rule] = (middle, high, at_low) if holds == at_low else (low, middle, at_low)
+    borders = [
+        [_border(*each, values[-1]) for each in zip(own, near, strict=True)]
+        for own, near in zip(held, spans, strict=True)
+    ]
+    return [
+        Border(point, every[0], some[1], every[2] and some[2])
+        for point, (every, some) in zip(points, borders, strict=True)
+    ]
 
 
 def nearest(values: Sequence[float]) -> float:
@@ -171,7 +173,17 @@ def _are_whole(values: Iterable[float]) -> bool:
     return all(isinstance(each, int) for each in values)
 
 
-def _first_change(values: Sequence[float], held: Sequence[bool]) -> tuple[float, float, bool]:
+def _middles(spans: Sequence[Sequence[Span]], small: float, *, whole: bool) -> dict[tuple[int, int], float]:
+    """Return the middles of spans that are not small enough, by point and by what holds."""
+    return {
+        (number, rule): middle
+        for number, own in enumerate(spans)
+        for rule, (low, high, _) in enumerate(own)
+        if high - low > small and (middle := _middle(low, high, whole=whole)) not in (low, high)
+    }
+
+
+def _first_change(values: Sequence[float], held: Sequence[bool]) -> Span:
     """Return the first two neighbours that differ, and whether it holds at the lower; twice the first if none do."""
     for place in range(len(values) - 1):
         if held[place] != held[place + 1]:
@@ -183,9 +195,10 @@ def _middle(low: float, high: float, *, whole: bool) -> float:
     return (int(low) + int(high)) // 2 if whole else (low + high) / 2
 
 
-def _border(point: Point, held: Sequence[bool], span: tuple[float, float, bool]) -> Border:
+def _border(held: Sequence[bool], span: Span, last: float) -> tuple[float | None, float | None, bool]:
+    """Return where it holds and where it does not, None for nowhere, and whether the grid crosses the border once."""
     low, high, at_low = span
     changes = sum(first != second for first, second in itertools.pairwise(held))
     if not changes:
-        return Border(point, None if not held[0] else low, None if held[0] else low, only=True)
-    return Border(point, low if at_low else high, high if at_low else low, changes == 1)
+        return (last, None, True) if held[0] else (None, low, True)
+    return low if at_low else high, high if at_low else low, changes == 1

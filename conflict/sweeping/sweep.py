@@ -103,8 +103,8 @@ def run_sweep(sweep: Sweep, folder: Folder, runner: Runner, search: Search | Non
     borders: tuple[Border, ...] = ()
     if search is not None:
 
-        def judge(points: Sequence[Point]) -> list[bool]:
-            return [search.condition.holds(rows) for rows in work.rows(points, "finding the border")]
+        def judge(points: Sequence[Point]) -> list[int]:
+            return [sum(map(search.condition.holds, rows)) for rows in work.rows(points, "finding the border")]
 
         borders = tuple(find_borders(sweep, search.over, judge, search.within))
     results = _table(rows)

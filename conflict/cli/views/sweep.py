@@ -77,4 +77,6 @@ def _borders(sweep: Sweep, borders: Iterable[Border], search: Search) -> Table:
         ]
         for border in borders
     ]
-    return table_of(f"{search.condition}, by {search.over}", axes or [""], ["holds at", "fails at", ""], rows)
+    runs = "" if sweep.seeds == 1 else "\nin every run"
+    headings = [f"holds at{runs}", f"fails at{runs}", ""]
+    return table_of(f"{search.condition}, by {search.over}", axes or [""], headings, rows)

@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.limit_answer import (
+    Limit,
     limit_column,
     limit_question,
     limit_sentences,
@@ -31,73 +32,89 @@ def border(function: str, skew: int, holds: float | None, fails: float | None) -
     return {**what, "function": function, "clock_skew_ms": skew, "holds": holds, "fails": fails, "only": 1}
 
 
-def said(rows: list[dict[str, Any]], best: str = "f") -> list[str]:
+AXES = {"latency_ms": [0, 10, 1000], "workload.retries": [2, 3]}
+SHARE = "lost_share < 0.15"
+
+
+def said(*rows: dict[str, Any], best: str = "f", seeds: int = 1) -> list[str]:
     """Return what is said of borders."""
-    return list(limit_sentences(limits_of(rows), best, rows[0]["condition"], 1))
+    return list(limit_sentences(limits_of(rows, AXES), best, rows[0]["condition"], seeds))
+
+
+def limit(holds: float | None, fails: float | None) -> Limit:
+    """Return a limit along 0 to 1,000 ms."""
+    return Limit("latency_ms", (0, 1000), holds, fails)
 
 
 def test_the_worst_of_the_other_axes_counts() -> None:
-    """The least latency at which it fails whatever the skew; any if it fails everywhere at one skew."""
-    rows = [border("f", 0, 20, 21), border("f", 50, 12.5, 13), border("g", 0, 7, None), border("h", 0, None, 0)]
+    """The least latency whatever the skew; there is none if it fails everywhere at one skew, or holds at all."""
+    rows = [border("f", 0, 20, 21), border("f", 50, 12.5, 13), border("g", 0, 1000, None), border("h", 0, None, 0)]
     rows.append(border("h", 50, 7, 8))
-    assert {name: limit.words for name, limit in limits_of(rows).items()} == {
-        "f": "13 ms",
+    limits = limits_of(rows, AXES)
+    assert {name: each.words for name, each in limits.items()} == {
+        "f": "12.5 to 13 ms",
         "g": "none that was tried",
-        "h": "any that was tried",
+        "h": "all that were tried",
     }
-    assert said(rows) == [
-        "At 13 ms, `lost_updates == 0` does not hold with f; up to 12.5 ms, it does.",
-        "For g none that was tried is too much, for h any that was tried.",
+    assert said(*rows) == [
+        "With f, `lost_updates == 0` fails from 13 ms on, and not up to 12.5 ms.",
+        "The limit is for g none that was tried, for h all that were tried.",
     ]
-    (column,) = limit_column(limits_of(rows))
-    assert column.heading == "latency_ms that is too much, simulated"
-    assert column.cells["f"] == "13 ms"
+    (column,) = limit_column(limits, "lost_updates == 0")
+    assert (column.heading, column.cells["f"]) == ("lost_updates == 0 fails at latency_ms, simulated", "12.5 to 13 ms")
+    assert next(limit_column(limits, SHARE)).heading == "15 % are lost at latency_ms, simulated"
+
+
+def test_what_is_said_of_a_limit() -> None:
+    """Where it fails in every run and where in none, on either side; or that all runs or values are alike."""
+    what = "It fails"
+    told = {
+        limit(30, 44): "in every run from 44 ms on, and in none up to 30 ms",
+        limit(44, 30): "in every run up to 30 ms, and in none from 44 ms on",
+        limit(30, None): "in none up to 30 ms, and in some above",
+        limit(None, 44): "in every run from 44 ms on, and in some below",
+        limit(1000, None): "at no latency_ms that was tried",
+        limit(None, 0): "at every latency_ms that was tried",
+        limit(None, None): "in some runs, and not in others, at every latency_ms that was tried",
+    }
+    assert {each: each.told(what, 5) for each in told} == {each: f"{what} {words}" for each, words in told.items()}
+    words = {
+        limit(30, 44): "30 to 44 ms",
+        limit(44, 30): "30 to 44 ms",
+        limit(30, None): "more than 30 ms",
+        limit(None, 44): "less than 44 ms",
+        limit(None, None): "it depends on the run",
+    }
+    assert {each: each.words for each in words} == words
+    assert [limit(30, 44).rises, limit(30, None).rises, limit(44, 30).rises, limit(None, 44).rises] == [
+        *(True, True),
+        *(False, False),
+    ]
 
 
 def test_the_limit_of_a_share() -> None:
-    """In percent, above the limit or below it; other figures by the condition as it was given."""
-    share = {**border("f", 0, 30, 31), "condition": "lost_share < 0.15"}
-    assert said([share]) == ["At 31 ms, 15 % of the changes or more are lost with f; up to 30 ms, less than that."]
-    assert said([{**share, "fails": 29}]) == [
-        "At 29 ms, 15 % of the changes or more are lost with f; from 30 ms on, less than that."
-    ]
+    """In percent; other figures by the condition as it was given; other axes by their names."""
+    share = {**border("f", 0, 30, 31), "condition": SHARE}
+    assert said(share) == ["With f, 15 % of the changes or more are lost from 31 ms on, and not up to 30 ms."]
     nameless = {name: each for name, each in border("", 0, 30, 31).items() if name != "function"}
-    assert said([nameless], "") == ["At 31 ms, `lost_updates == 0` does not hold; up to 30 ms, it does."]
-    assert list(limit_column(limits_of([nameless]))) == []
+    assert said(nameless, best="") == ["`lost_updates == 0` fails from 31 ms on, and not up to 30 ms."]
+    assert list(limit_column(limits_of([nameless], AXES), SHARE)) == []
     retries = {**border("f", 0, 2, 3), "over": "workload.retries"}
-    assert said([retries]) == [
-        "At workload.retries 3, `lost_updates == 0` does not hold with f; up to workload.retries 2, it does."
+    assert said(retries) == [
+        "With f, `lost_updates == 0` fails from workload.retries 3 on, and not up to workload.retries 2."
     ]
-
-
-def test_the_limit_holds_with_every_seed() -> None:
-    """Above it, some of the runs fail; the question names the share, or the condition as it was given."""
-    rows = [{**border("f", 0, 30, 31), "condition": "lost_share < 0.15"}]
-    assert list(limit_sentences(limits_of(rows), "f", rows[0]["condition"], 5)) == [
-        (
-            "At 31 ms, 15 % of the changes or more are lost with f in some of 5 runs; up to 30 ms, less than that in "
-            "every run."
-        )
-    ]
-    assert limit_question("latency_ms", "lost_share < 0.15") == "At which latency are 15 % lost?"
-    assert limit_question("clock_skew_ms", "refreshes < 9") == "Which clock_skew_ms is too much for refreshes < 9?"
-
-
-def test_a_condition_without_a_border() -> None:
-    """It holds everywhere, or nowhere."""
-    share = {**border("f", 0, 0, None), "condition": "lost_share < 0.15"}
-    assert said([share]) == ["Less than 15 % of the changes are lost with f at every latency_ms that was tried."]
-    assert said([{**share, "holds": None, "fails": 10}]) == [
-        "15 % of the changes or more are lost with f at every latency_ms that was tried, from 10 ms on."
-    ]
+    assert limit_question("latency_ms", SHARE) == "At which latency are 15 % lost?"
+    assert limit_question("clock_skew_ms", "refreshes < 9") == "At which clock_skew_ms does refreshes < 9 fail?"
 
 
 def test_of_borders_on_both_sides_the_upper_one_counts() -> None:
     """It holds between two values of another axis: what is too much is above."""
-    limit = limits_of([border("f", 0, 30, 20), border("f", 50, 60, 70)])["f"]
-    assert (limit.holds, limit.fails, limit.rises) == (60, 70, True)
-    below = limits_of([border("f", 0, 30, 20), border("f", 50, 40, 35)])["f"]
-    assert (below.holds, below.fails, below.rises) == (40, 35, False)
+    both = limits_of([border("f", 0, 30, 20), border("f", 50, 60, 70)], AXES)["f"]
+    assert (both.holds, both.fails) == (60, 70)
+    below = limits_of([border("f", 0, 30, 20), border("f", 50, 40, 35)], AXES)["f"]
+    assert (below.holds, below.fails) == (40, 35)
+    some = limits_of([border("f", 0, 30, 44), border("f", 50, None, 70)], AXES)["f"]
+    assert (some.holds, some.fails) == (None, 44), "at some skew a run fails everywhere"
 
 
 def test_how_long_epochs_wait_for_appliers() -> None:

@@ -133,6 +133,7 @@ def test_what_is_there_is_kept(report: Path, results: dict[str, Path]) -> None:
         {"intervals": {}, "runs": [], "seeds": []},
         {"formats": [], "totals": {}, "file_bytes": "much"},
         {"searches": [{"goal": 1}]},
+        {"searches": []},
     ],
 )
 def test_damaged_documents_are_refused(document: dict[str, object], tmp_path: Path) -> None:
@@ -348,12 +349,20 @@ def test_a_sweep_that_went_on_is_reported(results: dict[str, Path], tmp_path: Pa
     assert code == 0, output
     page = Page((tmp_path / "r.html").read_text("utf-8"))
     assert "At which latency are 200 % lost? none that was tried " in page.text
-    assert "Less than 200 % of the changes are lost with NDB$EPOCH() at every latency_ms that was tried." in page.text
+    assert "With NDB$EPOCH(), 200 % of the changes or more are lost at no latency_ms that was tried." in page.text
     assert "lost_share The part of users' changes that is lost" in page.text
     (tmp_path / "sweep" / "results.parquet").write_bytes(b"")
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "other.html")
     assert code == ExitCode.REFUSED
     assert "Delete the damaged files, and sweep again" in output
+
+
+def test_a_sweep_that_was_stopped_is_refused(tmp_path: Path) -> None:
+    """With what to do."""
+    (tmp_path / "sweep" / "runs").mkdir(parents=True)
+    code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "r.html")
+    assert code == ExitCode.REFUSED
+    assert "holds a sweep that did not come to its end; give its command again, which goes on" in output
 
 
 def test_what_is_not_known_is_said(results: dict[str, Path]) -> None:
