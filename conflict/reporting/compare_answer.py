@@ -60,9 +60,9 @@ def _column(heading: str, pairs: Mapping[str, Pair], cell: Callable[[Pair], obje
 
 
 def _lost_of(cluster: str, pair: Pair) -> str:
-    """Return how many changes of a cluster's users were lost, and of how many."""
-    made = pair.get("changes_by_cluster", {}).get(cluster)
-    return f"{pair['lost_by_cluster'][cluster][2]:,}{'' if made is None else f' of {made:,}'}"
+    """Return how many changes of a cluster's users were lost, and that in percent of all of its changes."""
+    lost, made = pair["lost_by_cluster"][cluster][2], pair.get("changes_by_cluster", {}).get(cluster)
+    return f"{lost:,} ({100 * lost / made:.1f} %)" if made else f"{lost:,}"
 
 
 def _setting(changes: int, tried: Sequence[Pair]) -> str:

@@ -169,7 +169,9 @@ def _rivals(cost: _Cost) -> Iterator[str]:
             if cost.is_timed:
                 size = f"{cost.daily(cost.whole(name, 0))} to {cost.daily(cost.whole(name))}"
             rival = format_name(name).capitalize()
-            yield f"{rival} takes {size}, so it may be smaller than type {cost.small}: the log does not show which."
+            under = f" under {cost.functions[0]}" if cost.is_timed and cost.scale is not None else ""
+            smaller = f"so it may be smaller than type {cost.small}: the log does not show which"
+            yield f"{rival} takes {size}{under}, {smaller}."
 
 
 def _compressed(cost: _Cost) -> Iterator[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from conflict.model.model_file import with_preset
@@ -21,7 +22,6 @@ __all__ = [
     "model_types",
     "model_words",
     "without_function",
-    "without_functions",
 ]
 
 Document = Mapping[str, Any]
@@ -60,30 +60,26 @@ def without_function(document: Document) -> list[str]:
     return [name for name, function in tables.items() if not function] if any(tables.values()) else []
 
 
-def against_recording(
-    document: Document, latencies: Sequence[float] = (), *, everywhere: bool = False
-) -> Iterator[str]:
+def against_recording(document: Document, latencies: Sequence[float] = ()) -> Iterator[str]:
     """
     Yield how simulations differ from the binlogs that their model was learnt from.
 
     Args:
         document: The model.
         latencies: Those that were simulated in place of the model's, in milliseconds.
-        everywhere: Whether the function was set on every table.
     """
     traces = _traces(document)
     if not traces:
         yield "The simulated epochs do not take as long as those of the recording, but as long as the model says."
         return
     yield from _recorded_travel(document)
-    medians = [_middle(each) for each in traces.values()]
+    medians = [median(each) for each in traces.values()]
     if not latencies:
         yield "The simulated epochs take as long."
     elif max(latencies) < min(medians):
         yield "The simulated latencies are shorter."
     elif min(latencies) > max(medians):
         yield "The simulated latencies are longer."
-    yield from without_functions(document, everywhere=everywhere)
 
 
 def _recorded_travel(document: Document) -> Iterator[str]:
@@ -91,7 +87,7 @@ def _recorded_travel(document: Document) -> Iterator[str]:
     traces = _traces(document)
     if traces:
         took = " and ".join(
-            f"{_middle(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
+            f"{median(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
         )
         yield f"In the recording, the median epoch took {took} until it was applied."
 
@@ -113,13 +109,11 @@ def beyond_limit(document: Document, limit: float) -> Iterator[str]:
     }
     if not traces:
         return
-    soon = {name: sorted(took for _, took in trace if took < limit) for name, trace in traces.items()}
-    in_time = [
-        f"{len(soon[name]):,} of {len(trace):,} epochs from {name}"
-        f"{f' ({_middle(soon[name]):,.0f} ms in the median)' if soon[name] else ''}"
-        for name, trace in traces.items()
-    ]
-    yield f"In the recording {listed(in_time)} took less than {limit:,.10g} ms until they were applied."
+    soon = {name: [took for _, took in trace if took < limit] for name, trace in traces.items()}
+    in_time = [f"{len(soon[name]):,} of {len(trace):,} epochs from {name}" for name, trace in traces.items()]
+    medians = [f"{median(each):,.0f} ms from {name}" for name, each in soon.items() if each]
+    of_these = f"; of these the median took {listed(medians)}" if medians else ""
+    yield f"In the recording {listed(in_time)} took less than {limit:,.10g} ms until they were applied{of_these}."
     others = sum(map(len, late.values()))
     if others:
         longest = max(took for each in late.values() for _, took in each)
@@ -147,13 +141,6 @@ def is_replayed(document: Document) -> bool:
     return bool(_traces(document)) and len(_traces(document)) == len(with_preset(document).get("clusters", {}))
 
 
-def without_functions(document: Document, *, everywhere: bool) -> Iterator[str]:
-    """Yield which tables have a function in the simulations, and none in the recording."""
-    without = without_function(document) if everywhere else []
-    if without:
-        yield f"In the simulations {listed(without)} has the function too, in the recording none."
-
-
 def _traces(document: Document) -> dict[str, list[float]]:
     """Return, by cluster, how long its recorded epochs took, in milliseconds, ascending."""
     links = {name: site.get("link", {}) for name, site in with_preset(document).get("clusters", {}).items()}
@@ -162,10 +149,6 @@ def _traces(document: Document) -> dict[str, list[float]]:
 
 def _sorted_trace(link: Document) -> list[float]:
     return sorted(took for _, took in link["trace_ms"])
-
-
-def _middle(trace: Sequence[float]) -> float:
-    return trace[len(trace) // 2]
 
 
 def _values(model: Document, name: str) -> list[str]:
@@ -186,7 +169,7 @@ def _latencies(model: Document) -> Iterator[str]:
     for name, site in model.get("clusters", {}).items():
         link = site.get("link", {})
         if link.get("trace_ms"):
-            yield f"{_middle(_sorted_trace(link)):,.0f} ms from {name} in the median, as in the binlogs"
+            yield f"{median(_sorted_trace(link)):,.0f} ms from {name} in the median, as in the binlogs"
         elif "latency_ms" in link:
             shape = link.get("latency", "constant")
             yield f"from {name} {link['latency_ms']:g} ms{'' if shape == 'constant' else f', {shape}'}"

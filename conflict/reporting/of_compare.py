@@ -164,7 +164,7 @@ def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], document: Mapping[str,
     columns = {
         "conflicts": "conflicts",
         "transactions with a rejected row": "rejected_transactions",
-        "of these, rejected in part": "partly_rejected_transactions",
+        "of these, applied in part": "partly_rejected_transactions",
         "lost updates": "lost_updates",
         "rows that differ": "differing_rows",
         "refreshed": "refreshes",

@@ -69,8 +69,9 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     sums = [{name: _total(run, name) for name in ("changes", "rejected", "overwritten")} for run in runs]
     lost = [each["rejected"] + each["overwritten"] for each in sums]
     share = _PERCENT * median(map(_lost_share, runs))
+    begun = "In the median of all runs, of" if len(runs) > 1 else "Of"
     yield (
-        f"Of {shown(median(each['changes'] for each in sums))} row changes of users, {_spread(lost)} were lost "
+        f"{begun} {shown(median(each['changes'] for each in sums))} row changes of users, {_spread(lost)} were lost "
         f"({shown(share)} %): {shown(median(each['rejected'] for each in sums))} rejected and "
         f"{shown(median(each['overwritten'] for each in sums))} overwritten."
     )

@@ -33,7 +33,6 @@ from conflict.reporting.model_words import (
     model_types,
     model_words,
     without_function,
-    without_functions,
 )
 from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
 from conflict.reporting.sweep_answer import (
@@ -163,7 +162,7 @@ def _asked(sweep: _Sweep) -> dict[str, str]:
     }
     without = without_function(sweep.document["model"]) if "function" in axes else []
     if without:
-        axes["function"] += f"; on every table, also on {listed(without)}, which the model gives none"
+        axes["function"] += f"; not on {listed(without)}, which the model gives none"
     each = f"{seeds:,} with different seeds, of which the figures are the medians," if seeds > 1 else "one"
     runs = f"{sweep.results.num_rows:,}: {each} for each combination"
     return {"question": question, **axes, **words, "runs": runs}
@@ -213,7 +212,6 @@ def _setting(sweep: _Sweep, over: str) -> Iterator[str]:
         yield waits_sentence(sweep.results)
     if sweep.borders:
         yield f"The limit, `{sweep.borders[0]['condition']}`, was given with `--find`."
-        yield from without_functions(sweep.document["model"], everywhere="function" in sweep.axes)
     elif is_learnt(sweep.document["model"]):
         yield from _basis(sweep)
 
@@ -226,9 +224,7 @@ def _recorded(sweep: _Sweep) -> Iterator[str]:
 
 
 def _basis(sweep: _Sweep) -> Iterator[str]:
-    return against_recording(
-        sweep.document["model"], sweep.axes.get("latency_ms", ()), everywhere="function" in sweep.axes
-    )
+    return against_recording(sweep.document["model"], sweep.axes.get("latency_ms", ()))
 
 
 def _answer(sweep: _Sweep) -> Iterator[str]:

@@ -72,17 +72,27 @@ def _forget(cluster: Document, *names: str) -> None:
             work.pop(name, None)
 
 
-def _of_all_tables(name: str) -> Callable[[Document, Any], None]:
-    """Return what sets an entry for all tables of a model, also for those that have one of their own."""
+def _tables(document: Document) -> list[Document]:
+    """Return the tables of a model that are described one by one."""
+    tables = document.get("tables")
+    return [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
 
-    def lay(document: Document, value: Any) -> None:
-        document[name] = value
-        tables = document.get("tables")
-        for table in tables if isinstance(tables, list) else []:
-            if isinstance(table, dict):
-                table.pop(name, None)
 
-    return lay
+def _binlog_type(document: Document, value: Any) -> None:
+    document["binlog_type"] = value
+    for table in _tables(document):
+        table.pop("binlog_type", None)
+
+
+def _function(document: Document, value: Any) -> None:
+    """Give a function to the tables that have one, as `compare` does; to all of them if none has."""
+    tables, common = _tables(document), document.get("function")
+    without = [table for table in tables if not table.get("function", common)]
+    document["function"] = value
+    for table in tables:
+        table.pop("function", None)
+    for table in without if len(without) < len(tables) else []:
+        table["function"] = {}
 
 
 def _latency(document: Document, value: Any) -> None:
@@ -123,8 +133,8 @@ def _skew(document: Document, value: Any) -> None:
 
 
 AXES: dict[str, Callable[[Document, Any], None]] = {
-    "function": _of_all_tables("function"),
-    "binlog_type": _of_all_tables("binlog_type"),
+    "function": _function,
+    "binlog_type": _binlog_type,
     "latency_ms": _latency,
     "clock_skew_ms": _clock_skew,
     "zipfianconstant": _skew,

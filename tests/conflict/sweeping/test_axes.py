@@ -70,6 +70,28 @@ def test_axes() -> None:
         assert document_at(BASE, {name: value}) == {**BASE, **changed}
 
 
+@pytest.mark.parametrize(
+    ("common", "own", "expected"),
+    [
+        (None, [None, None], [None, None]),
+        (None, ["f", {}], [None, {}]),
+        (None, ["f", None], [None, {}]),
+        ("f", [None, {}], [None, {}]),
+        ("f", [{}, {}], [None, None]),
+        ({"A": "f"}, [None, {"B": "g"}], [None, None]),
+    ],
+)
+def test_tables_without_a_function_stay_so(common: object, own: list[object], expected: list[object]) -> None:
+    """A function is set on the tables that have one, as a comparison tries it; on all of them if none has."""
+
+    def named(functions: list[object]) -> list[dict[str, object]]:
+        tables = zip(("t", "u"), functions, strict=True)
+        return [{"name": name} | ({} if each is None else {"function": each}) for name, each in tables]
+
+    base = {"tables": named(own)} | ({} if common is None else {"function": common})
+    assert document_at(base, {"function": "new"}) == {"function": "new", "tables": named(expected)}
+
+
 def test_an_outage_is_in_the_middle_of_the_seconds_of_its_point() -> None:
     """Also if the grid names the outage first."""
     document = document_at({"seconds": 10}, {"outage_seconds": 2, "seconds": 20})
