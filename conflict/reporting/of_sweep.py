@@ -211,7 +211,7 @@ def _setting(sweep: _Sweep, over: str) -> Iterator[str]:
     if over == "latency_ms":
         yield waits_sentence(sweep.results)
     if sweep.borders:
-        yield f"The limit, `{sweep.borders[0]['condition']}`, was given with `--find`."
+        yield f"The limit, `{sweep.borders[0]['condition']}`, was given with `--find`, and found with more simulations."
     elif is_learnt(sweep.document["model"]):
         yield from _basis(sweep)
 
