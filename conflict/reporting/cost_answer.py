@@ -127,8 +127,9 @@ def _of_row_events(cost: _Cost) -> str:
         if cost.is_usable
         else f"Of the binlog types, {small} (for {usable_with(int(small))})"
     )
-    change = change_of_bytes(bounds, base)
-    against = f" ({change} against the {sizes.base_bytes:,} of {sizes.base})" if sizes.base and bounds != base else ""
+    against = ""
+    if sizes.base and bounds != base:
+        against = f" ({change_of_bytes(bounds, base)} against the {sizes.base_bytes:,} of {sizes.base})"
     least = "" if any(_rivals(cost)) else "least, "
     return f"{whose} takes {least}{bytes_between(*bounds)} bytes of row events{against}."
 

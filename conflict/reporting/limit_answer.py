@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from conflict.reporting.bytes_by_type import listed
 from conflict.reporting.parts import Column, Topic
-from conflict.reporting.sweep_answer import axis_label, rounded, share_words, value_words
+from conflict.reporting.sweep_answer import point_label, rounded, share_words, value_words
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [
@@ -204,7 +204,7 @@ def losses_sentence(lost: Grid, best: tuple[object, ...], seeds: int) -> str:
     ]
     simulated = f"In simulations with {seeds:,} seed{'' if seeds == 1 else 's'}"
     median = "" if seeds == 1 else " in the median"
-    return f"{simulated}, {axis_label(best)} loses{median} {listed(shares)}."
+    return f"{simulated}, {point_label(lost, best)} loses{median} {listed(shares)}."
 
 
 def stale_sentence(lost: Grid, stale: Grid, best: tuple[object, ...]) -> str:
@@ -244,6 +244,6 @@ def search_sentence(lost: Grid, best: tuple[object, ...]) -> Iterator[str]:
     )
     if middle is not None:
         yield (
-            f"To find where {axis_label(best)} begins to lose {_PERCENT * middle:g} %, for example, give "
+            f"To find where {point_label(lost, best)} begins to lose {_PERCENT * middle:g} %, for example, give "
             f"`ndb-conflict sweep` the options `--find 'lost_share < {middle:g}'` and `--over {lost.over}`."
         )

@@ -37,10 +37,10 @@ from conflict.reporting.model_words import (
 from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
 from conflict.reporting.sweep_answer import (
     AXES,
-    axis_label,
     different_sentence,
     least_lost,
     least_of,
+    point_label,
     rounded,
     seed_ranges,
     seeds_sentence,
@@ -175,7 +175,7 @@ def _headlines(sweep: _Sweep) -> Iterator[Headline]:
         of_function = lost.axes == ("function",)
         question = "Which function loses least?" if of_function else f"Which {' and '.join(lost.axes)} lose least?"
         sentences = (least, seeds_sentence(sweep.results, sweep.axes, seeds))
-        yield Headline(Topic.FUNCTION, question, axis_label(sweep.best), sentences)
+        yield Headline(Topic.FUNCTION, question, point_label(lost, sweep.best), sentences)
     if lost.over is not None:
         question = f"What does {'latency' if lost.over == 'latency_ms' else lost.over} cost?"
         if sweep.borders:
@@ -335,7 +335,7 @@ def _charts(sweep: _Sweep) -> Iterator[Chart]:
 
 def _lines(grid: Grid, scale: float) -> Iterator[tuple[str, list[float | None]]]:
     for key, cells in grid.rows.items():
-        yield axis_label(key), [None if cell is None else scale * cell for cell in cells]
+        yield point_label(grid, key), [None if cell is None else scale * cell for cell in cells]
 
 
 def _tables(sweep: _Sweep) -> Iterator[Table]:

@@ -17,10 +17,10 @@ from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [
     "AXES",
-    "axis_label",
     "different_sentence",
     "least_lost",
     "least_of",
+    "point_label",
     "rounded",
     "seed_ranges",
     "seeds_sentence",
@@ -60,15 +60,15 @@ def least_lost(lost: Grid, stopping: set[Point], ranges: Ranges = MappingProxyTy
     if len(rows) == 1:
         return ""  # there is nothing to compare it with
     main, places = least_of(lost, stopping, ranges), _least_at(lost, rows, ranges)
-    compared = f"{axis_label(main)} loses least of the {len(rows)} that were simulated"
+    compared = f"{point_label(lost, main)} loses least of the {len(rows)} that were simulated"
     if lost.over is None:
-        alike = [axis_label(key) for key in places if key != main]
+        alike = [point_label(lost, key) for key in places if key != main]
         also = f"; {listed(alike)} as little" if alike else ""
         return f"{compared}, {share_words(rows[main][0])} of the changes of users{also}."
     tied = {key: [each for each in own if each in places[main]] for key, own in places.items() if key != main}
     alone = {key: [each for each in own if each not in places[main]] for key, own in places.items() if key != main}
-    others = [f"{axis_label(key)} {_places(lost, own)}" for key, own in alone.items() if own]
-    others += [f"{axis_label(key)} loses as little {_places(lost, own)}" for key, own in tied.items() if own]
+    others = [f"{point_label(lost, key)} {_places(lost, own)}" for key, own in alone.items() if own]
+    others += [f"{point_label(lost, key)} loses as little {_places(lost, own)}" for key, own in tied.items() if own]
     return "; ".join([f"{compared}, {_places(lost, places[main])}", *others]) + "."
 
 
@@ -159,6 +159,12 @@ def rounded(number: float | None) -> str:
     return shown(None if number is None else float(f"{number:.3g}"))
 
 
-def axis_label(key: Sequence[Any]) -> str:
-    """Return a point of the axes that are not the main one, as text."""
-    return ", ".join(map(axis_value, key)) or "this model"
+def point_label(grid: Grid, key: Sequence[Any]) -> str:
+    """Return a point of the axes that the rows of a grid stand for, as text."""
+    return ", ".join(map(_named_value, grid.axes, key)) or "this model"
+
+
+def _named_value(axis: str, value: object) -> str:
+    if axis == "function":
+        return str(value)
+    return f"{'type' if axis == 'binlog_type' else axis} {axis_value(value)}"

@@ -137,6 +137,9 @@ def test_the_cost_where_no_function_is_best() -> None:
     assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"3": (90, 90), "9": (110, 110)}, base="")) == (
         "Of the binlog types, 3 (for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS) takes least, 90 bytes of row events."
     )
+    assert least(["NDB$EPOCH()"], attrs.evolve(SIZES, base="", base_bytes=0)) == (
+        "Binlog type 9, which NDB$EPOCH() can use, takes 110 bytes of row events."
+    )
     assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"7": (200, 200)})) == (
         "Only type 7 was tried: 200 bytes of row events; `ndb-conflict sizes` measures all types."
     )

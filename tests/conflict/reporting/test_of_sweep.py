@@ -19,6 +19,7 @@ from conflict.reporting.sweep_answer import (
     different_sentence,
     least_lost,
     least_of,
+    point_label,
     seed_ranges,
     seeds_sentence,
     without_stops,
@@ -191,6 +192,13 @@ def test_what_is_lost_at_each_value() -> None:
         "Rows are then stale for up to 192, 603 and 5,490 ms (99th percentile)."
     )
     assert stale_sentence(lost, grid(g=[1.0, 2.0, 3.0]), ("f",)) == ""
+
+
+def test_points_of_several_axes() -> None:
+    """A function by its name, a binlog type as such, and any other value with its axis."""
+    lost = Grid(("function", "binlog_type", "x"), None, (None,), {})
+    assert point_label(lost, ("f", 7, True)) == "f, type 7, x True"
+    assert point_label(Grid((), None, (None,), {}), ()) == "this model"
 
 
 def test_four_values_of_many_are_told() -> None:
