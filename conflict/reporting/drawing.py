@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote her
 
 import numpy as np
 
-from conflict.reporting.html import Html
+from conflict.reporting.html.elements import Html
 from conflict.reporting.parts import Chart, Form, shown
 from conflict.shown_text import one_line
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from conflict.reporting.bytes_by_type import BYTES_CHART
-from conflict.reporting.cost_answer import cost_column, cost_findings, cost_headline
+from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
+from conflict.reporting.wording.bytes_by_type import BYTES_CHART
 
 __all__ = ["joined"]
 

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 from conflict.decoding.staging import staged_file
 from conflict.grid.folder import Folder
 from conflict.reporting.drawing import draw
-from conflict.reporting.page import page_of
+from conflict.reporting.html.page import page_of
 from conflict.reporting.parts import Chart, Part
 from conflict.results.target import RESULT
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import attrs
 
-from conflict.reporting.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
-from conflict.reporting.cost_answer import cost_column, cost_findings, cost_headline
+from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
 from conflict.reporting.joining import joined
-from conflict.reporting.model_words import against_recording, beyond_limit, without_function
-from conflict.reporting.of_sizes import sizes_part
+from conflict.reporting.kinds.sizes import sizes_part
 from conflict.reporting.parts import Bytes, Headline, LoggedRows, Measured, Part, Table, Topic
+from conflict.reporting.wording.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
+from conflict.reporting.wording.model_words import against_recording, beyond_limit, without_function
 
 BOUNDS = {"2": (70, 120), "3": (90, 90), "7": (200, 200), "8": (95, 130), "9": (110, 110)}
 SIZES = Bytes(Measured.MEASURED, BOUNDS, "type 7", 200, "the log", rows=10)

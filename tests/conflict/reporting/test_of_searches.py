@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from conflict.reporting.model_words import model_types, model_words
-from conflict.reporting.of_diverge import diverge_part
+from conflict.reporting.kinds.diverge import diverge_part
+from conflict.reporting.wording.model_words import model_types, model_words
 
 NONE: dict[str, Any] = {
     "goal": "stop",

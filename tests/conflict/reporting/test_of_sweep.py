@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.limit_answer import (
+from conflict.reporting.answers.limit import (
     Limit,
     limit_column,
     limit_question,
@@ -15,7 +15,7 @@ from conflict.reporting.limit_answer import (
     stale_sentence,
     waits_sentence,
 )
-from conflict.reporting.sweep_answer import (
+from conflict.reporting.answers.simulated import (
     different_sentence,
     least_lost,
     least_of,

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from conflict.cli.exit_codes import ExitCode
+from conflict.reporting.html.overview import overview
+from conflict.reporting.html.page import page_of
 from conflict.reporting.joining import joined
-from conflict.reporting.of_compare import compare_part
-from conflict.reporting.of_resolve import resolve_part
-from conflict.reporting.overview import overview
-from conflict.reporting.page import page_of
+from conflict.reporting.kinds.compare import compare_part
+from conflict.reporting.kinds.resolve import resolve_part
 from conflict.reporting.parts import Chart, Column, Form, Part, Table, Topic, shown
 from conflict.reporting.reading import part_of
 from conflict.result import read_result

@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from conflict.reporting.document_text import document_text
 from conflict.reporting.drawing import FAINT, INK, NARROW, PAPER, SERIES, THEME, WIDE, inline_svg
-from conflict.reporting.glossary import words_explained
-from conflict.reporting.html import Html, element, escaped, joined
-from conflict.reporting.overview import overview
+from conflict.reporting.html.document_text import document_text
+from conflict.reporting.html.elements import Html, element, escaped, joined
+from conflict.reporting.html.glossary import words_explained
+from conflict.reporting.html.overview import overview
 from conflict.reporting.parts import Chart, Headline, Part, Table, shown
 
 __all__ = ["page_of"]

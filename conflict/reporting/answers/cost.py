@@ -8,9 +8,15 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from conflict.reporting.bytes_by_type import amount_of_bytes, bytes_between, change_of_bytes, format_name, listed
 from conflict.reporting.parts import Bytes, Column, Headline, Topic
-from conflict.reporting.usable_types import NO_FUNCTION, types_usable_with, usable_with
+from conflict.reporting.wording.bytes_by_type import (
+    amount_of_bytes,
+    bytes_between,
+    change_of_bytes,
+    format_name,
+    listed,
+)
+from conflict.reporting.wording.usable_types import NO_FUNCTION, types_usable_with, usable_with
 
 __all__ = ["cost_column", "cost_findings", "cost_headline"]
 

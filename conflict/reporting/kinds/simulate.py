@@ -10,9 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.model_words import against_recording, is_replayed, model_functions, model_types, model_words
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
+from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.model_words import (
+    against_recording,
+    is_replayed,
+    model_functions,
+    model_types,
+    model_words,
+)
 from conflict.shown_text import counted
 
 __all__ = ["simulate_part"]

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import listed
 from conflict.reporting.parts import shown
+from conflict.reporting.wording.bytes_by_type import listed
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from conflict.reporting.bytes_by_type import bytes_chart, change_of_bytes, format_name, listed
 from conflict.reporting.parts import Bytes, Measured, Part, Table
-from conflict.reporting.usable_types import usable_with
+from conflict.reporting.wording.bytes_by_type import bytes_chart, change_of_bytes, format_name, listed
+from conflict.reporting.wording.usable_types import usable_with
 from conflict.shown_text import counted
 
 __all__ = ["sizes_part"]

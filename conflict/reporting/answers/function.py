@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from conflict.reporting.bytes_by_type import listed
 from conflict.reporting.parts import Column, Headline, Topic
+from conflict.reporting.wording.bytes_by_type import listed
 from conflict.shown_text import counted
 
 __all__ = ["best_functions", "compare_columns", "compare_findings", "compare_headline"]

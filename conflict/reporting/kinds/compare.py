@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.compare_answer import best_functions, compare_columns, compare_findings, compare_headline
+from conflict.reporting.answers.function import best_functions, compare_columns, compare_findings, compare_headline
 from conflict.reporting.parts import Bytes, Chart, Form, LoggedRows, Measured, Part, Table, shown
-from conflict.reporting.usable_types import usable_types_table
+from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.usable_types import usable_types_table
 from conflict.rules.functions import FUNCTIONS
 
 __all__ = ["compare_part"]

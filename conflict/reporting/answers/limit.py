@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import listed
+from conflict.reporting.answers.simulated import point_label, rounded, share_words, value_words
 from conflict.reporting.parts import Column, Topic
-from conflict.reporting.sweep_answer import point_label, rounded, share_words, value_words
+from conflict.reporting.wording.bytes_by_type import listed
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [

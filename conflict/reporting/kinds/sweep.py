@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict.grid.folder import Folder
-from conflict.reporting.bytes_by_type import bytes_chart, format_name, listed
-from conflict.reporting.limit_answer import (
+from conflict.reporting.answers.limit import (
     Limit,
     limit_column,
     limit_question,
@@ -26,16 +25,7 @@ from conflict.reporting.limit_answer import (
     stale_sentence,
     waits_sentence,
 )
-from conflict.reporting.model_words import (
-    against_recording,
-    beyond_limit,
-    is_learnt,
-    model_types,
-    model_words,
-    without_function,
-)
-from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
-from conflict.reporting.sweep_answer import (
+from conflict.reporting.answers.simulated import (
     AXES,
     different_sentence,
     least_lost,
@@ -46,6 +36,16 @@ from conflict.reporting.sweep_answer import (
     seeds_sentence,
     share_words,
     without_stops,
+)
+from conflict.reporting.parts import Bytes, Chart, Form, Headline, Measured, Part, Table, Topic
+from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.model_words import (
+    against_recording,
+    beyond_limit,
+    is_learnt,
+    model_types,
+    model_words,
+    without_function,
 )
 from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.target import RESULT

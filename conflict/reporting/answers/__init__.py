@@ -1,0 +1,1 @@
+"""What the top of a report answers: which function, which limit, which cost."""

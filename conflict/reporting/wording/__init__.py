@@ -1,0 +1,1 @@
+"""Words and tables that several kinds of results share."""
