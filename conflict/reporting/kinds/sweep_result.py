@@ -1,0 +1,88 @@
+"""
+A sweep as a report reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from conflict.grid.folder import Folder
+from conflict.reporting.answers.limit import Limit, limits_of
+from conflict.reporting.answers.simulated import least_of, seed_ranges
+from conflict.results.catalogue import refuse_damaged_result
+from conflict.results.target import RESULT
+from conflict.sweeping.summary import Grid, grid_of
+from conflict.sweeping.sweep import BORDERS, RESULTS
+
+__all__ = ["SweepResult", "read_sweep"]
+
+Row = Mapping[str, Any]
+
+
+@attrs.frozen(eq=False)
+class SweepResult:
+    """A sweep as it was read: document, rows, rows of borders."""
+
+    document: Row
+    results: pa.Table
+    borders: Sequence[Row]
+
+    @property
+    def axes(self) -> Mapping[str, Sequence[Any]]:
+        """By name, the values that were tried."""
+        axes: Mapping[str, Sequence[Any]] = self.document["axes"]
+        return axes
+
+    def grid(self, figure: str) -> Grid:
+        """Return medians of a figure."""
+        return grid_of(self.results, self.axes, figure)
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """Where the condition of the search ceases to hold, by function; empty without a search."""
+        return limits_of(self.borders, self.axes) if self.borders else {}
+
+    @property
+    def stopping(self) -> set[tuple[Any, ...]]:
+        """The rows of a table in which an applier stopped in some run."""
+        axes = self.grid("lost_share").axes
+        rows = self.results.select([*axes, "stopped_appliers"]).to_pylist()
+        return {tuple(row[name] for name in axes) for row in rows if row["stopped_appliers"]}
+
+    @property
+    def best(self) -> tuple[Any, ...]:
+        """The row of a table in which least is lost."""
+        return least_of(self.grid("lost_share"), self.stopping, self.ranges)
+
+    @property
+    def ranges(self) -> Mapping[tuple[Any, ...], tuple[float, float]]:
+        """How far the shares that are lost differ between seeds."""
+        return seed_ranges(self.results, self.grid("lost_share"), len(self.document["seeds"]))
+
+    @property
+    def function(self) -> str:
+        """The function that loses least at most values of the main axis; nothing if functions are no axis."""
+        axes = self.grid("lost_share").axes
+        return str(self.best[axes.index("function")]) if "function" in axes else ""
+
+
+def read_sweep(folder: Folder) -> SweepResult:
+    """
+    Read the folder of a sweep.
+
+    Raises:
+        HistoryError: It is not as it was written.
+    """
+    document = folder.read_json(RESULT)
+    refuse_damaged_result(folder, document, "Delete the damaged files, and sweep again")
+    borders = _read(folder, BORDERS).to_pylist() if folder.exists(BORDERS) else []
+    return SweepResult(document, _read(folder, RESULTS), borders)
+
+
+def _read(folder: Folder, name: str) -> pa.Table:
+    return pq.read_table(f"{folder.uri}/{name}")
