@@ -40,6 +40,7 @@ from conflict.jobs.resolve_stages import LeftToReferenceError
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.pipeline import spark_workers
 from conflict.results.doubts import Doubt, doubts_of
+from conflict.results.likely_causes import CauseKind
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.small_tables import html_table, text_lines
@@ -253,6 +254,8 @@ def _compared(
         scratch.delete()
         if given is None:
             history.delete()
+    if any(cause.kind is CauseKind.TRANSACTION_IDS for cause in run.likely_causes):
+        found = [each if isinstance(each, str) else each.without_transactions() for each in found]
     sizes, cut = _sizes(configuration, progress)
     rows = [
         Row(

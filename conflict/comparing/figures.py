@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import pyarrow as pa
@@ -54,8 +54,9 @@ class Figures:
     Attributes:
         counters: Per cluster, its status counters.
         tables: Per applying cluster and table, operations by verdict and cause, and refreshed rows.
-        rejected_transactions: Users' transactions of which a change was rejected.
-        partly_rejected_transactions: Of these, those of which another change was not rejected.
+        rejected_transactions: Users' transactions of which a change was rejected; None if the log does not say which
+            changes are of one transaction.
+        partly_rejected_transactions: Of these, those of which another change was not rejected; None if not known.
         lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
         lost_by_table: Per table, users' changes that were lost.
         made: Per cluster, the changes of its users.
@@ -69,8 +70,8 @@ class Figures:
 
     counters: Mapping[str, Mapping[str, int]]
     tables: Mapping[str, Mapping[str, Mapping[str, int]]]
-    rejected_transactions: int
-    partly_rejected_transactions: int
+    rejected_transactions: int | None
+    partly_rejected_transactions: int | None
     lost: Mapping[str, tuple[int, int, int]]
     lost_by_table: Mapping[str, int]
     made: Mapping[str, int]
@@ -80,6 +81,10 @@ class Figures:
     logged: Mapping[str, int]
     rowless: Mapping[str, int]
     stops: Mapping[str, Stop]
+
+    def without_transactions(self) -> Self:
+        """Return the figures of a log that does not say which changes are of one transaction."""
+        return attrs.evolve(self, rejected_transactions=None, partly_rejected_transactions=None)
 
     @property
     def causes(self) -> dict[str, int]:

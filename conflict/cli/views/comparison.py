@@ -61,8 +61,8 @@ def _megabytes(row: Row) -> str:
 
 
 def _causes(figures: Figures) -> list[object]:
-    causes = figures.causes
-    transactions = f"{figures.rejected_transactions:,} ({figures.partly_rejected_transactions:,})"
+    causes, rejected = figures.causes, figures.rejected_transactions
+    transactions = "?" if rejected is None else f"{rejected:,} ({figures.partly_rejected_transactions:,})"
     return [*(causes[cause.name.lower()] for cause in _CAUSES), transactions]
 
 

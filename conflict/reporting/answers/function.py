@@ -50,7 +50,7 @@ def compare_columns(changes: int, tried: Sequence[Pair], without_function: Seque
     for name in next(iter(pairs.values()), {}).get("lost_by_cluster", {}):
         lost = {function: _lost_of(name, pair) for function, pair in pairs.items()}
         yield Column(Topic.FUNCTION, f"of the changes of {name}", lost)
-    yield _column("transactions applied in part", pairs, lambda pair: pair.get(_PARTLY))
+    yield _column("transactions applied in part", pairs, lambda pair: pair[_PARTLY])
     where = ", in tables with a function" if without_function else ""
     yield _column(f"rows that differ{where}", pairs, lambda pair: _judged(pair, without_function))
 
@@ -101,7 +101,7 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
 def _partly(best: Pair, other: Pair | None) -> Iterator[str]:
     """Yield how many transactions are applied in part under the best function, and under the configured one."""
     pairs = [pair for pair in (best, other) if pair is not None]
-    if any(pair.get(_PARTLY) for pair in pairs) and all(_PARTLY in pair for pair in pairs):
+    if any(pair[_PARTLY] for pair in pairs):  # not known of any, if the log does not say which are transactions
         beside = "" if other is None else f"; with {other['function']} {_count(other[_PARTLY])}"
         verb = "is" if best[_PARTLY] == 1 else "are"
         yield f"With {best['function']} {_counted(best[_PARTLY], 'transaction')} {verb} applied in part{beside}."

@@ -88,6 +88,14 @@ def test_every_recording_whose_definitions_change(tmp_path: Path) -> None:
         test_definitions_that_change(case, tmp_path)
 
 
+def test_a_log_without_transaction_ids() -> None:
+    """It does not say which changes are of one transaction, so none is counted; the changes themselves are."""
+    (case,) = RECORDINGS.glob("everyday/epoch2/option_no_transaction_ids*")
+    figures = used(compared(ConflictCase.load(case), "OVERWRITE").rows)
+    assert (figures.rejected_transactions, figures.partly_rejected_transactions) == (None, None)
+    assert figures.lost_updates > 0
+
+
 def test_formats_where_definitions_change() -> None:
     """They are not tried, and it is said what to do."""
     found = compared(ConflictCase.load(CHANGING[0]), "OVERWRITE", (3,))
