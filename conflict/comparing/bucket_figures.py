@@ -15,10 +15,10 @@ from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
-from conflict.columnar.kernels.logged_rows import logged_rows
-from conflict.columnar.kernels.lost_changes import LAST_OPERATION, Written, lost_changes, written_by
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
+from conflict.comparing.kernels.logged_rows import logged_rows
+from conflict.comparing.kernels.lost_changes import LAST_OPERATION, Written, lost_changes, written_by
 from conflict.comparing.transactions import Rejected, rejected_in
 
 __all__ = ["BucketFigures", "bucket_figures", "written_in"]

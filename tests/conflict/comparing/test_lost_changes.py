@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.columnar.kernels.lost_changes import lost_changes, written_by
+from conflict.comparing.kernels.lost_changes import lost_changes, written_by
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.reference.replay import resolve
 from conflict.rules.decision import Verdict
