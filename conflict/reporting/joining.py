@@ -41,13 +41,13 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 def _with_model_check(parts: Sequence[Part]) -> list[Part]:
     """Return parts with how well simulations lose what the recording did, beside the limit that they gave."""
-    recorded = next((part.lost_share for part in parts if part.recorded and part.lost_share is not None), None)
-    simulated = next((part for part in parts if not part.recorded and part.lost_share is not None), None)
-    if recorded is None or simulated is None or simulated.lost_share is None:
+    name, recorded = next((part.lost_share for part in parts if part.recorded and part.lost_share), ("", 0.0))
+    simulated = next((part for part in parts if not part.recorded and part.lost_share), None)
+    if simulated is None or simulated.lost_share is None or simulated.lost_share[0] != name:
         return list(parts)
     said = (
-        f"Simulated with epochs that take as long as the recorded ones, the configured functions lose "
-        f"{100 * simulated.lost_share:.1f} %; in the recording they lost {100 * recorded:.1f} %."
+        f"Simulated with epochs that take as long as the recorded ones, {name} loses "
+        f"{100 * simulated.lost_share[1]:.1f} %; in the recording it lost {100 * recorded:.1f} %."
     )
     if not any(line.topic is Topic.LIMIT for part in parts for line in part.headlines):
         return [_with_answer(part, said) if part is simulated else part for part in parts]

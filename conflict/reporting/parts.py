@@ -222,8 +222,8 @@ class Part:
         by_function: Columns for the table at the top of the page.
         basis: How simulated losses differ from recorded ones, in sentences.
         recorded: Whether it decides recorded changes, and not simulated ones.
-        lost_share: The share of users' changes that the configured functions lose: as recorded, or simulated with
-            epochs that take as long as the recorded ones; None if that is not known.
+        lost_share: The configured function without its arguments, and the share of users' changes that it loses: as
+            recorded, or simulated with epochs that take as long as the recorded ones; None if that is not known.
     """
 
     title: str
@@ -241,7 +241,7 @@ class Part:
     by_function: Sequence[Column] = ()
     basis: Sequence[str] = ()
     recorded: bool = True
-    lost_share: float | None = None
+    lost_share: tuple[str, float] | None = None
 
 
 def shown(value: object) -> str:

@@ -48,12 +48,12 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         _bytes(whole, changes),
         (compare_headline(changes, tried, without),),
         tuple(compare_columns(changes, tried, without)),
-        lost_share=next((_share(pair, changes) for pair in whole if pair.get("used")), None),
+        lost_share=next((_lost_share(pair, changes) for pair in whole if pair.get("used") and changes), None),
     )
 
 
-def _share(pair: Pair, changes: int) -> float | None:
-    return pair["lost_updates"] / changes if changes else None
+def _lost_share(pair: Pair, changes: int) -> tuple[str, float]:
+    return pair["function"].partition("(")[0], pair["lost_updates"] / changes
 
 
 def _asked(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, str]:

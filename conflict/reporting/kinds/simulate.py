@@ -56,7 +56,7 @@ def simulate_part(document: Figures, source: str) -> Part:
         bytes=_costs(document, found),
         basis=tuple(against_recording(document.get("model") or {})),
         recorded=False,
-        lost_share=median(map(_lost_share, runs)) if is_replayed(document.get("model") or {}) else None,
+        lost_share=_replayed(document.get("model") or {}, runs),
     )
 
 
@@ -95,6 +95,14 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     yield (
         f"The clusters differed for {_PERCENT * share_of_time:.1f} % of the time, in {average} rows on average; {ends}."
     )
+
+
+def _replayed(model: Figures, runs: Sequence[Figures]) -> tuple[str, float] | None:
+    """Return the function and what it loses, if there is one function, and epochs take as long as recorded ones."""
+    names = {each.partition("(")[0] for each in model_functions(model)}
+    if len(names) != 1 or not is_replayed(model):
+        return None
+    return names.pop(), median(map(_lost_share, runs))
 
 
 def _lost_share(run: Figures) -> float:

@@ -284,16 +284,18 @@ def test_epochs_that_took_longer_than_a_limit() -> None:
 
 def test_how_well_the_model_fits_the_recording() -> None:
     """What the configured functions lose in both, beside the limit; else it is a finding of the simulation."""
-    recorded = part("compare", lost_share=0.2561)
-    replayed = part("simulate", lost_share=0.258, recorded=False)
+    recorded = part("compare", lost_share=("NDB$EPOCH", 0.2561))
+    replayed = part("simulate", lost_share=("NDB$EPOCH", 0.258), recorded=False)
     sweep = part("sweep", headlines=(line(Topic.LIMIT, "88 ms."),), recorded=False)
     said = (
-        "Simulated with epochs that take as long as the recorded ones, the configured functions lose 25.8 %; in the "
-        "recording they lost 25.6 %."
+        "Simulated with epochs that take as long as the recorded ones, NDB$EPOCH loses 25.8 %; in the recording it "
+        "lost 25.6 %."
     )
     assert joined([recorded, replayed, sweep])[2].headlines[0].sentences == ("88 ms.", said)
     assert joined([recorded, replayed])[1].answer == ("It is.", said)
     assert joined([replayed, sweep])[1].headlines[0].sentences == ("88 ms.",)
+    other = attrs.evolve(replayed, lost_share=("NDB$MAX", 0.258))
+    assert joined([recorded, other])[1].answer == ("It is.",), "it says nothing of the function of the recording"
 
 
 def test_tables_without_a_function() -> None:
