@@ -64,12 +64,14 @@ class Event:
         position: Its position in that file.
         header: Its header.
         body: The bytes after the header, without the checksum (but see `decode_format_description`).
+        server: Version text of the server that wrote it; empty if it is not known.
     """
 
     file: str
     position: int
     header: EventHeader
     body: bytes = attrs.field(repr=False)
+    server: str = attrs.field(default="", repr=False)
 
     @property
     def type(self) -> EventType | None:
@@ -94,7 +96,7 @@ def unpacked(event: Event) -> Iterator[Event]:
         yield event
         return
     for header, body in decode_transaction_payload(event.body).events():
-        yield Event(event.file, event.position, header, body)
+        yield Event(event.file, event.position, header, body, event.server)
 
 
 @contextmanager
@@ -298,7 +300,8 @@ def _read_event(
         return event
     if verify and description is not None and description.checksum == CHECKSUM_ALG_CRC32:
         _check_crc(head + body, header, name, position)
-    return Event(name, position, header, body[: len(body) - trailer])
+    server = "" if description is None else description.server_version
+    return Event(name, position, header, body[: len(body) - trailer], server)
 
 
 def _check_crc(data: bytes, header: EventHeader, name: str, position: int) -> None:

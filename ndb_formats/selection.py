@@ -90,14 +90,14 @@ class DecodedEvent:
         epoch: NDB epoch that it belongs to; None outside of epochs, and before the epoch is known.
         table_map: The Table_map event, decoded; for a rows event, the one it refers to.
         rows: The rows event, decoded.
-        statement: The text of a Query event.
+        statement: The text of a Query event, as logged.
     """
 
     event: Event
     epoch: int | None = None
     table_map: TableMap | None = None
     rows: RowsEvent | None = None
-    statement: str | None = None
+    statement: bytes | None = None
 
 
 @attrs.define
@@ -181,7 +181,7 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
         raise UnsupportedError(message)
     decoded = DecodedEvent(event, state.epoch)
     if kind is EventType.QUERY_EVENT:
-        decoded = attrs.evolve(decoded, statement=decode_query(event.body).statement)
+        decoded = attrs.evolve(decoded, statement=decode_query(event.body, event.server).logged_text)
     if kind in (EventType.QUERY_EVENT, EventType.XID_EVENT):
         state.epoch = None
     return decoded

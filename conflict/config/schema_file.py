@@ -10,7 +10,7 @@ from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_CHARSET
-from ndb_formats.schema.column_definition import charset_name
+from ndb_formats.schema.column_type import charset_name
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.charsets import is_charset

@@ -92,8 +92,7 @@ def _read(
     event = event_at(index.file, int(index.positions[number]), description, verify=verify)
     if event.type is EventType.TABLE_MAP_EVENT:
         return LoggedTable(index.file, event.position, decode_table_map(event.body))
-    statement = statement_of(decode_query(event.body))
+    statement = statement_of(decode_query(event.body, event.server))
     if statement is None:
         return None
-    statement = attrs.evolve(statement, inline_references=description.references_in_columns)
     return LoggedStatement(index.file, event.position, event.header.server_id, statement)

@@ -81,12 +81,6 @@ class FormatDescription:
         """Bytes of the checksum at the end of each event."""
         return 4 if self.checksum == CHECKSUM_ALG_CRC32 else 0
 
-    @property
-    def references_in_columns(self) -> bool:
-        """Whether the server honours REFERENCES in the definition of a column, as MySQL does since 9.0."""
-        major = self.server_version.partition(".")[0]
-        return not major.isdecimal() or int(major) >= 9
-
 
 def decode_header(data: bytes) -> EventHeader:
     """Decode the 19 bytes of a header; `data` must be that long."""

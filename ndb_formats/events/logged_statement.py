@@ -7,23 +7,19 @@ from __future__ import annotations
 import attrs
 
 from ndb_formats.errors import FormatError
-from ndb_formats.events.query_event import QueryEvent, has_ansi_quotes, session_collation
+from ndb_formats.events.query_event import QueryEvent, session_of
 from ndb_formats.schema.definitions import Definitions, Statement, defines_tables
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
-from ndb_formats.types.collation_names import collation_of
 
 __all__ = ["definitions_following", "definitions_without_faults", "schema_after", "statement_of"]
 
 
 def statement_of(query: QueryEvent) -> Statement | None:
-    """Return the statement of an event, with its character set; None for one that changes no definition."""
+    """Return the statement of an event with its session; None for one that changes no definition."""
     if query.error or not defines_tables(query.statement):
         return None
-    number = session_collation(query)
-    collation = None if number is None else collation_of(number)
-    statement = Statement(query.statement, query.database, ansi_quotes=has_ansi_quotes(query))
-    return statement if collation is None else attrs.evolve(statement, charset=(collation.charset, collation.name))
+    return Statement(query.statement, query.database, session_of(query))
 
 
 def definitions_following(known: Definitions, statement: Statement) -> Definitions:

@@ -1,7 +1,8 @@
 """
-The definition of one column in a statement, to a `Column`.
+The definition of one column in a statement, to a `Column` in the form that the server gives it.
 
-Attributes that do not matter here are skipped.
+Attributes that do not matter here are skipped. Source: MySQL manual, "Data Types", "CREATE TABLE Statement" and "Silent
+Column Specification Changes".
 """
 
 from __future__ import annotations
@@ -9,182 +10,195 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
-from ndb_formats.errors import SchemaError
+from ndb_formats.schema.column_type import DeclaredType, take_type
+from ndb_formats.schema.foreign_keys import split_reference
+from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.sql_words import Words
-from ndb_formats.schema.tables import TEXT_TYPES, Column
-from ndb_formats.types.charsets import charset_of_collation, default_collation
-from ndb_formats.types.digits import whole_number
-from ndb_formats.types.values import Value
+from ndb_formats.schema.tables import Column, ForeignKey
+from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
-__all__ = ["CANONICAL_TYPES", "charset_name", "take_column", "take_default"]
+__all__ = ["ROW_END", "ROW_START", "ColumnItem", "take_column", "take_default", "with_implicit_timestamps"]
 
-# Synonyms of MySQL's types (manual, "Data Types") to the spelling that information_schema uses.
-CANONICAL_TYPES = {
-    "integer": "int", "int1": "tinyint", "int2": "smallint", "int3": "mediumint", "middleint": "mediumint",
-    "int4": "int", "int8": "bigint", "bool": "tinyint", "boolean": "tinyint", "serial": "bigint",
-    "dec": "decimal", "numeric": "decimal", "fixed": "decimal", "float4": "float", "float8": "double",
-    "real": "double", "character": "char", "nchar": "char", "nvarchar": "varchar", "geomcollection": "geometry",
-    "point": "geometry", "linestring": "geometry", "polygon": "geometry", "multipoint": "geometry",
-    "multilinestring": "geometry", "multipolygon": "geometry", "geometrycollection": "geometry",
-}  # fmt: skip
-_DEFAULT_LENGTHS = {"decimal": 10, "bit": 1, "char": 1, "binary": 1}
-# Display widths are no part of the type; information_schema leaves them out too.
-_WIDTHLESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+# The expressions of the columns that say from when to when MariaDB's row version holds.
+ROW_START, ROW_END = "row start", "row end"
+_NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
+_ZERO_TIME = "0000-00-00 00:00:00"
 
 
-def _type(words: Words) -> str:
-    words.accept("NATIONAL")
-    if words.accept("LONG"):
-        # LONG and LONG VARCHAR are old names of MEDIUMTEXT, LONG VARBINARY of MEDIUMBLOB.
-        binary = words.accept("VARBINARY")
-        words.accept("VARCHAR")
-        return "mediumblob" if binary else "mediumtext"
-    base = words.step().lower()
-    words.accept("PRECISION")
-    if base in ("char", "character", "nchar") and words.accept("VARYING"):
-        return "varchar"
-    return CANONICAL_TYPES.get(base, base)
+@attrs.frozen
+class ColumnItem:
+    """
+    A column in a definition, and what its definition says of the table.
+
+    Attributes:
+        column: The column.
+        primary: Whether it is the primary key.
+        unique: Whether it is a unique key.
+        reference: The foreign key that it is; None without one.
+        plain: Whether it declares neither NULL nor NOT NULL.
+        versioned: Whether it asks for row versions (MariaDB).
+    """
+
+    column: Column
+    primary: bool = False
+    unique: bool = False
+    reference: ForeignKey | None = None
+    plain: bool = False
+    versioned: bool = False
 
 
-def take_column(words: Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
+@attrs.define
+class _Draft:
+    """What was read of a column."""
+
+    declared: DeclaredType
+    nullable: bool | None = None
+    default: MaybeValue = ABSENT
+    generated: str | None = None
+    depends_on: tuple[str, ...] = ()
+    auto_increment: bool = False
+    computed_default: bool = False
+    on_update: bool = False
+    expression: str | None = None
+    invisible: bool = False
+    primary: bool = False
+    unique: bool = False
+    versioned: bool = False
+
+
+def take_column(words: Words, text: Text, session: Session) -> ColumnItem:
     """
     Read the definition of a column.
 
     Args:
         words: Its name, its type and its attributes.
         text: Character set and collation of text that declares none.
-
-    Returns:
-        The column, and which keys it is by itself: ``primary``, ``unique``.
+        session: The session that defines it.
 
     Raises:
         SchemaError: It cannot be read.
     """
+    words, reference = split_reference(words)
     name = words.step()
-    declared = words.upper
-    base = _type(words)
-    facts: dict[str, object] = {}
-    if words.kind is TokenType.L_PAREN:
-        arguments = [part.step() for part in words.group().items()]
-        facts.update(_arguments(base, arguments))
-    elif base in _DEFAULT_LENGTHS:
-        facts["length"] = _DEFAULT_LENGTHS[base]
-    if base == "decimal":
-        facts.setdefault("scale", 0)
-    if base == "geometry":
-        facts["geometry"] = declared.lower()
-    if declared in ("NATIONAL", "NCHAR", "NVARCHAR"):
-        facts["charset"] = "utf8mb3"
-    keys: set[str] = set()
-    if declared == "SERIAL":
-        facts.update(unsigned=True, nullable=False, auto_increment=True)
-        keys.add("unique")
+    draft = _Draft(take_type(words, session))
+    if draft.declared.serial:
+        _serial(draft, words)
     while words.word:
         for phrase, action in _ATTRIBUTES:
             if words.accept(*phrase):
-                action(words, facts, keys)
+                action(draft, words)
                 break
         else:
-            words.group() if words.kind is TokenType.L_PAREN else words.step()
-    charset, collation = _charset_and_collation(base, facts, text)
-    if charset == "binary":
-        base, charset, collation = _binary_twin(base), None, None
-    facts.update(charset=charset, collation=collation)
-    return Column(name=name, type=base, **facts), keys  # type: ignore[arg-type]  # facts are filled by field name below
+            words.group() if words.kind is WordKind.L_PAREN else words.step()
+    column = Column(
+        name=name,
+        nullable=draft.nullable is not False,
+        default=draft.default,
+        generated=draft.generated,
+        depends_on=draft.depends_on,
+        auto_increment=draft.auto_increment,
+        computed_default=draft.computed_default,
+        on_update=draft.on_update,
+        expression=draft.expression,
+        invisible=draft.invisible,
+        **draft.declared.facts(text, session),
+    )
+    column = attrs.evolve(column, default=_as_declared(column, draft.default))
+    return ColumnItem(column, draft.primary, draft.unique, reference, draft.nullable is None, draft.versioned)
 
 
-def _charset_and_collation(base: str, facts: dict[str, object], text: tuple[str, str]) -> tuple[str | None, str | None]:
-    """Return character set and collation of a text column: as declared, else those of its table."""
-    if base not in TEXT_TYPES and base not in ("enum", "set"):
-        return None, None
-    charset, collation = facts.get("charset"), facts.get("collation")
-    if charset is None and collation is None:
-        return text
-    if charset is None:
-        return charset_of_collation(str(collation)), str(collation)
-    return str(charset), str(collation or default_collation(str(charset)))
+def _as_declared(column: Column, default: MaybeValue) -> MaybeValue:
+    """Return a default; hexadecimal digits are a number for a column that holds numbers."""
+    numeric = column.charset is None and "binary" not in column.type and "blob" not in column.type
+    return str(int.from_bytes(default, "big")) if numeric and isinstance(default, bytes) else default
 
 
-def _binary_twin(base: str) -> str:
-    """Return the binary type that a text type becomes under CHARACTER SET binary."""
-    twins = {"char": "binary", "varchar": "varbinary"}
-    return twins.get(base, base.replace("text", "blob"))
+def with_implicit_timestamps(items: list[ColumnItem], session: Session) -> list[ColumnItem]:
+    """
+    Return columns of which each TIMESTAMP is as the server completes it without explicit_defaults_for_timestamp.
 
-
-def _arguments(base: str, arguments: list[str]) -> dict[str, object]:
-    if base in ("enum", "set"):
-        return {"members": tuple(arguments)}
-    if base in _WIDTHLESS:
-        return {}
-    numbers = [number for number in map(whole_number, arguments) if number is not None]
-    if len(numbers) < len(arguments):
-        message = f"{base}({','.join(arguments)[:40]}) is not a type"
-        raise SchemaError(message)
-    if base == "float" and len(numbers) == 1:
-        return {}  # FLOAT(p) only chooses between FLOAT and DOUBLE
-    return {"length": numbers[0], **({"scale": numbers[1]} if len(numbers) > 1 else {})}
-
-
-def charset_name(word: str) -> str:
-    """Return the name of a character set as servers of today spell it."""
-    return {"utf8": "utf8mb3"}.get(word.lower(), word.lower())
-
-
-def _set_charset(words: Words, facts: dict[str, object], _: set[str]) -> None:
-    facts["charset"] = charset_name(words.step())
-
-
-def _set_collation(words: Words, facts: dict[str, object], _: set[str]) -> None:
-    facts["collation"] = words.step().lower()
+    Source: MySQL manual, "Server System Variables", explicit_defaults_for_timestamp.
+    """
+    if session.explicit_timestamps:
+        return items
+    found, first = list[ColumnItem](), True
+    for item in items:
+        column = item.column
+        if column.type == "timestamp" and item.plain and not column.generated:
+            column = attrs.evolve(column, nullable=False)
+            bare = column.default is ABSENT and not column.computed_default and not column.on_update
+            if bare and first:
+                column = attrs.evolve(column, computed_default=True, on_update=True, expression="current_timestamp")
+            elif bare:
+                column = attrs.evolve(column, default=_ZERO_TIME)
+        first = first and not (column.type == "timestamp" and (column.computed_default or column.on_update))
+        found.append(attrs.evolve(item, column=column))
+    return found
 
 
 def take_default(column: Column, words: Words) -> Column:
     """Read what follows DEFAULT, and return the column with it."""
-    facts: dict[str, object] = {}
-    _set_default(words, facts, set())
-    return attrs.evolve(column, **facts)  # type: ignore[arg-type]  # facts are named like fields
+    draft = _Draft(DeclaredType(column.type))
+    _set_default(draft, words)
+    return attrs.evolve(
+        column,
+        default=_as_declared(column, draft.default),
+        computed_default=draft.computed_default,
+        expression=draft.expression,
+    )
 
 
-def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:
-    if words.kind is TokenType.L_PAREN:
-        facts.update(computed_default=True, expression=_text_of(words.group()))
+def _set_default(draft: _Draft, words: Words) -> None:
+    if words.kind is WordKind.L_PAREN:
+        draft.computed_default, draft.expression = True, _text_of(words.group())
         return
     negative = words.accept("-")
     words.accept("+")
-    if words.kind is TokenType.INTRODUCER:
+    if words.kind is WordKind.INTRODUCER or words.upper in ("DATE", "TIME", "TIMESTAMP"):
         words.step()
-    kind, null = words.kind, words.upper == "NULL"
+    kind, keyword = words.kind, words.upper
     text = words.step()
     value: Value = text
-    if kind is TokenType.HEX_STRING:
+    if kind is WordKind.HEX_STRING:
         value = bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
-    elif kind is TokenType.BIT_STRING:
-        value = str(int(text, 2))
-    elif kind in (TokenType.TRUE, TokenType.FALSE):
-        value = "1" if kind is TokenType.TRUE else "0"
-    elif kind in (TokenType.NUMBER, TokenType.STRING):
+    elif kind is WordKind.BIT_STRING:
+        value = str(int(text or "0", 2))
+    elif keyword in ("TRUE", "FALSE"):
+        value = "1" if keyword == "TRUE" else "0"
+    elif kind in (WordKind.NUMBER, WordKind.STRING):
         value = "-" + text if negative else text
-    elif null:
+        while words.kind is WordKind.STRING:  # texts beside each other are one
+            value += words.step()
+    elif keyword == "NULL":
         value = None
     else:
-        facts.update(computed_default=True, expression="current_timestamp")  # by any of its names
+        draft.computed_default = True
+        draft.expression = "current_timestamp" if keyword in _NOW else text.lower()  # by any of its names
+        if words.word == "(":
+            words.group()
         return
-    facts["default"] = value
+    draft.default = value
 
 
-def _set_generated(words: Words, facts: dict[str, object], _: set[str]) -> None:
+def _set_generated(draft: _Draft, words: Words) -> None:
+    if words.accept("ROW"):
+        bound = ROW_START if words.accept("START") else ROW_END
+        words.accept("END")
+        draft.generated, draft.expression, draft.nullable = "stored", bound, False
+        return
     expression = words.group()
     expression.step()  # an empty expression is an error
-    facts.update(generated="virtual", depends_on=_identifiers(expression), expression=_text_of(expression))
+    draft.generated, draft.depends_on = "virtual", _identifiers(expression)
+    draft.expression = _text_of(expression)
 
 
 def _text_of(words: Words) -> str:
     """Return an expression as text, with names in small letters and quotes where it has them."""
-    quotes = {TokenType.STRING: "'{}'", TokenType.IDENTIFIER: "`{}`"}
+    quotes = {WordKind.STRING: "'{}'", WordKind.IDENTIFIER: "`{}`"}
     return " ".join(
-        quotes[kind].format(word.replace("'", "''") if kind is TokenType.STRING else word.lower())
+        quotes[kind].format(word.replace("'", "''") if kind is WordKind.STRING else word.lower())
         if kind in quotes
         else word.lower()
         for word, kind in words.words
@@ -197,33 +211,94 @@ def _identifiers(words: Words) -> tuple[str, ...]:
     return tuple(
         word.lower()
         for (word, kind), following in zip(words.words, after, strict=True)
-        if kind not in (TokenType.STRING, TokenType.NUMBER) and following not in (TokenType.L_PAREN, TokenType.DOT)
+        if kind in (WordKind.WORD, WordKind.IDENTIFIER) and following not in (WordKind.L_PAREN, WordKind.DOT)
     )
 
 
-_Action = Callable[[Words, dict[str, object], set[str]], object]
+def _serial(draft: _Draft, _: Words) -> None:
+    draft.nullable, draft.auto_increment, draft.unique = False, True, True
+
+
+def _set(**values: object) -> Callable[[_Draft, Words], None]:
+    """Return an action that sets fields of a draft."""
+
+    def action(draft: _Draft, _: Words) -> None:
+        for name, value in values.items():
+            setattr(draft, name, value)
+
+    return action
+
+
+def _set_type(**values: object) -> Callable[[_Draft, Words], None]:
+    """Return an action that sets fields of the type."""
+
+    def action(draft: _Draft, _: Words) -> None:
+        for name, value in values.items():
+            setattr(draft.declared, name, value)
+
+    return action
+
+
+def _set_charset(draft: _Draft, words: Words) -> None:
+    words.accept("=")
+    draft.declared.set_charset(words.step())
+
+
+def _set_collation(draft: _Draft, words: Words) -> None:
+    words.accept("=")
+    draft.declared.set_collation(words.step())
+
+
+def _set_on_update(draft: _Draft, words: Words) -> None:
+    draft.on_update = words.step().upper() in _NOW
+
+
+def _skip_word(_: _Draft, words: Words) -> None:
+    words.accept("=")
+    words.step()
+
+
+def _skip_check(_: _Draft, words: Words) -> None:
+    if words.upper != "CHECK":
+        words.step()
+
+
+_Action = Callable[[_Draft, Words], object]
 _ATTRIBUTES: tuple[tuple[tuple[str, ...], _Action], ...] = (
-    (("UNSIGNED",), lambda words, facts, keys: facts.update(unsigned=True)),
-    (("ZEROFILL",), lambda words, facts, keys: facts.update(unsigned=True)),
-    (("NOT", "NULL"), lambda words, facts, keys: facts.update(nullable=False)),
-    (("NULL",), lambda words, facts, keys: facts.update(nullable=True)),
+    (("UNSIGNED",), _set_type(unsigned=True)),
+    (("ZEROFILL",), _set_type(unsigned=True)),
+    (("NOT", "NULL"), _set(nullable=False)),
+    (("NULL",), _set(nullable=True)),
     (("CHARACTER", "SET"), _set_charset),
+    (("CHAR", "SET"), _set_charset),
     (("CHARSET",), _set_charset),
     (("COLLATE",), _set_collation),
+    (("ASCII",), _set_type(charset="latin1")),
+    (("UNICODE",), _set_type(charset="ucs2")),
+    (("BYTE",), _set_type(charset="binary")),
+    (("BINARY",), _set_type(by_code=True)),
+    (("SERIAL", "DEFAULT", "VALUE"), _serial),
     (("DEFAULT",), _set_default),
     (("GENERATED", "ALWAYS", "AS"), _set_generated),
     (("AS",), _set_generated),
-    *(
-        (("ON", "UPDATE", now), lambda words, facts, keys: facts.update(on_update=True))
-        for now in ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
-    ),
-    (("AUTO_INCREMENT",), lambda words, facts, keys: facts.update(auto_increment=True)),
-    (("INVISIBLE",), lambda words, facts, keys: facts.update(invisible=True)),
-    (("VIRTUAL",), lambda words, facts, keys: facts.update(generated="virtual")),
-    (("STORED",), lambda words, facts, keys: facts.update(generated="stored")),
-    (("PRIMARY", "KEY"), lambda words, facts, keys: keys.add("primary")),
-    (("UNIQUE", "KEY"), lambda words, facts, keys: keys.add("unique")),
-    (("UNIQUE",), lambda words, facts, keys: keys.add("unique")),
-    (("KEY",), lambda words, facts, keys: keys.add("primary")),
-    (("COMMENT",), lambda words, facts, keys: words.step()),
+    (("ON", "UPDATE"), _set_on_update),
+    (("AUTO_INCREMENT",), _set(auto_increment=True, nullable=False)),
+    (("INVISIBLE",), _set(invisible=True)),
+    (("VIRTUAL",), _set(generated="virtual")),
+    (("STORED",), _set(generated="stored")),
+    (("PERSISTENT",), _set(generated="stored")),
+    (("PRIMARY", "KEY"), _set(primary=True)),
+    (("UNIQUE", "KEY"), _set(unique=True)),
+    (("UNIQUE",), _set(unique=True)),
+    (("KEY",), _set(primary=True)),
+    (("WITH", "SYSTEM", "VERSIONING"), _set(versioned=True)),
+    (("COMPRESSED",), _set_type(compressed=True)),
+    # Words that stand before a value of their own.
+    (("COMMENT",), _skip_word),
+    (("COLUMN_FORMAT",), _skip_word),
+    (("STORAGE",), _skip_word),
+    (("SRID",), _skip_word),
+    (("ENGINE_ATTRIBUTE",), _skip_word),
+    (("SECONDARY_ENGINE_ATTRIBUTE",), _skip_word),
+    (("CONSTRAINT",), _skip_check),
 )

@@ -7,72 +7,28 @@ Source: MySQL manual, "Data Definition Statements".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
-from ndb_formats.errors import FormatError, SchemaError
-from ndb_formats.schema.alter_table import alter_table, without_index
-from ndb_formats.schema.create_table import complete, key_columns, options_charset, take_name, take_table
+from ndb_formats.errors import SchemaError
+from ndb_formats.schema.alter_clauses import take_clauses
+from ndb_formats.schema.alter_table import alter_table
 from ndb_formats.schema.exact_keys import with_inexact_columns
 from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.serving_key import without_serving_key
-from ndb_formats.schema.sql_words import Words, statements
-from ndb_formats.schema.tables import ForeignKey, Schema, Table
+from ndb_formats.schema.session import Text
+from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.statement import Statement, TableStep, defines_tables, with_references
+from ndb_formats.schema.table_body import create_table, sequence_table, take_name
+from ndb_formats.schema.table_keys import complete, key_columns, with_key, without_key
+from ndb_formats.schema.table_options import take_charset
+from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.types.charsets import charset_of_collation
 
 __all__ = ["Definitions", "Statement", "TableStep", "defines_tables"]
 
-Text = tuple[str, str]  # character set and collation
 Name = tuple[str, str]  # database and table
-_MOST_SHOWN = 200  # characters of a statement in a message
-
-
-@attrs.frozen
-class Statement:
-    """
-    A statement in a log.
-
-    Attributes:
-        text: The statement.
-        database: The database that it ran in.
-        charset: Character set and collation of tables and databases that declare none.
-        ansi_quotes: Whether double quotes stand around names, not around text.
-        inline_references: Whether REFERENCES in the definition of a column is a foreign key, as since MySQL 9.0.
-    """
-
-    text: str
-    database: str
-    charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
-    ansi_quotes: bool = False
-    inline_references: bool = True
-
-    def shown_in(self, error: FormatError) -> FormatError:
-        """Add the statement to the message of an error, and return the error."""
-        error.message = f"{error.message}. The statement: {self.text[:_MOST_SHOWN]}"
-        return error
-
-
-@attrs.frozen
-class TableStep:
-    """
-    What a statement did to one table.
-
-    Attributes:
-        before: The table before; None for a new one.
-        after: The table afterwards; None for one that is gone.
-        sources: Per column of `after`, the ordinal of the column of `before` that it was, None for a new one; empty for
-            a new table.
-        emptied: Whether none of its rows is left.
-        copied: Whether the rows were copied into a new table, so that data nodes forgot author and epoch.
-        added_only: Whether only columns and keys were added.
-    """
-
-    before: Table | None
-    after: Table | None
-    sources: tuple[int | None, ...] = ()
-    emptied: bool = False
-    copied: bool = False
-    added_only: bool = False
 
 
 @attrs.frozen
@@ -84,11 +40,16 @@ class Definitions:
         tables: By database and name. A table without a database stands for those of its name in every database.
         charsets: Character set and collation of each database, as far as the log tells them.
         inexact_keys: See `Schema`; it holds for the tables that statements make, too.
+        unnamed_everywhere: Whether a table without a database stands for those of its name in every database; while a
+            file of definitions is read it does not.
+        temporary: Connection, database and name of each temporary table: statements of that connection mean it.
     """
 
-    tables: Mapping[tuple[str, str], Table] = attrs.field(factory=dict)
+    tables: Mapping[Name, Table] = attrs.field(factory=dict)
     charsets: Mapping[str, Text] = attrs.field(factory=dict)
     inexact_keys: bool = False
+    unnamed_everywhere: bool = True
+    temporary: frozenset[tuple[int, str, str]] = frozenset()
 
     @classmethod
     def of(cls, tables: Iterable[Table], *, inexact_keys: bool = False) -> Definitions:
@@ -103,7 +64,7 @@ class Definitions:
     def find(self, database: str, name: str) -> Table | None:
         """Return a table, or None; see `Schema.find`."""
         found = self.tables.get((database, name))
-        if found is None and ("", name) in self.tables:
+        if found is None and self.unnamed_everywhere and ("", name) in self.tables:
             return attrs.evolve(self.tables["", name], database=database)
         return found
 
@@ -113,30 +74,34 @@ class Definitions:
 
     def taken(self, table: Table, statement: Statement) -> Table:
         """Return a table as the server takes it that carries out a statement."""
-        kept = tuple(key for key in table.foreign_keys if statement.inline_references or not key.inline)
+        kept = tuple(key for key in table.foreign_keys if statement.session.inline_references or not key.inline)
         return self.allowed(attrs.evolve(table, foreign_keys=kept))
+
+    def text_in(self, database: str, statement: Statement) -> Text:
+        """Return character set and collation of tables of a database that declare none."""
+        session = statement.session
+        default = session.charset if database == statement.database else session.server_charset
+        return self.charsets.get(database, default)
 
     def after(self, statement: Statement) -> tuple[Definitions, tuple[TableStep, ...]]:
         """
         Return the definitions after a statement, and what it did to tables.
 
-        A statement on a table that is not known does nothing to it.
+        A statement on a table that is not known does nothing to it, and one that creates a stored program carries
+        nothing out.
 
         Raises:
             SchemaError: The statement cannot be followed.
         """
-        current, steps = self, list[TableStep]()
-        for words in statements(statement.text, ansi_quotes=statement.ansi_quotes):
-            for phrase, follow in _STATEMENTS:
-                if words.accept(*phrase):
-                    made = [
-                        step if step.after is None else attrs.evolve(step, after=current.taken(step.after, statement))
-                        for step in follow(current, words, statement)
-                    ]
-                    current, steps = current.with_steps(made), steps + made
-                    current = _with_database(current, phrase, words, statement)
-                    break
-        return current, tuple(steps)
+        words = statement.words()
+        for phrase, follow in _STATEMENTS:
+            if words.accept(*phrase):
+                return follow(self, words, statement)
+        return self, ()
+
+    def is_temporary(self, name: Name, statement: Statement) -> bool:
+        """Whether a statement means a temporary table of its connection."""
+        return (statement.session.thread, *name) in self.temporary
 
     def with_steps(self, steps: Sequence[TableStep]) -> Definitions:
         """Return the definitions after steps that are made together."""
@@ -147,147 +112,129 @@ class Definitions:
         for step in steps:
             if step.after is not None:
                 tables[step.after.database, step.after.name] = step.after
-        return attrs.evolve(self, tables=_with_references(tables, steps))
+        return attrs.evolve(self, tables=with_references(tables, steps))
 
 
-def _with_references(tables: dict[Name, Table], steps: Sequence[TableStep]) -> dict[Name, Table]:
-    """Return tables whose foreign keys follow what steps renamed: tables and columns."""
-    changed = [(step.before, step.after, step.sources) for step in steps if step.before and step.after]
-    parents, homes = dict[Name, tuple[Table, dict[str, str]]](), dict[Name, Table]()
-    for before, after, sources in changed:
-        columns = {
-            before.columns[source].name.lower(): column.name
-            for column, source in zip(after.columns, sources, strict=False)
-            if source is not None
-        }
-        parents[before.database, before.name] = after, columns
-        homes[after.database, after.name] = before
-    for name, table in tables.items():
-        if table.foreign_keys:
-            home = homes.get(name, table)
-            keys = tuple(_following(key, home, table, parents) for key in table.foreign_keys)
-            tables[name] = attrs.evolve(table, foreign_keys=keys)
-    return tables
+_Followed = tuple[Definitions, tuple[TableStep, ...]]
+_Follow = Callable[[Definitions, Words, Statement], _Followed]
 
 
-def _following(
-    key: ForeignKey, home: Table, table: Table, parents: Mapping[Name, tuple[Table, Mapping[str, str]]]
-) -> ForeignKey:
-    """Return a foreign key after steps; its table was `home` before and is `table` now."""
-    generated = f"{home.name}_fk_"
-    if home.name != table.name and key.name.startswith(generated):
-        key = attrs.evolve(key, name=f"{table.name}_fk_{key.name.removeprefix(generated)}")
-    if home.parent_of(key) in parents:
-        parent, columns = parents[home.parent_of(key)]
-        references = tuple(columns.get(column.lower(), column) for column in key.references)
-        database = "" if parent.database == table.database else parent.database
-        return attrs.evolve(key, parent_database=database, parent=parent.name, references=references)
-    return attrs.evolve(key, parent_database=home.database) if home.parent_of(key) != table.parent_of(key) else key
+def _carried_out(known: Definitions, statement: Statement, steps: Sequence[TableStep]) -> _Followed:
+    """Return definitions after steps that a statement makes, and the steps."""
+    taken = tuple(
+        step if step.after is None else attrs.evolve(step, after=known.taken(step.after, statement)) for step in steps
+    )
+    return known.with_steps(taken), taken
 
 
-def defines_tables(text: str) -> bool:
-    """Whether a statement may change definitions, by its first word: quick, for statements that mostly do not."""
-    head = text.lstrip(" \t\r\n(")
-    if head.startswith(("/", "-", "#")):
-        return True
-    return head[:8].upper().startswith(("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE"))
+def _skip_waiting(words: Words) -> None:
+    """Step over how long a statement waits for its table (MariaDB)."""
+    if words.accept("WAIT"):
+        words.step()
+    words.accept("NOWAIT")
 
 
-def _with_database(known: Definitions, phrase: tuple[str, ...], words: Words, statement: Statement) -> Definitions:
-    if phrase[-1] not in ("DATABASE", "SCHEMA"):
-        return known
-    charsets = dict(known.charsets)
-    name = words.words[words.position - 1][0] if words.position else statement.database
-    if phrase[0] == "DROP":
-        charsets.pop(name, None)
-        return attrs.evolve(known, charsets=charsets)
-    given = None
-    while words.word:
-        found = options_charset(words, given)
-        given = found or given
-        if found is None:
-            words.step()
-    if given is not None or phrase[0] == "CREATE":
-        charsets[name] = given or statement.charset
-    return attrs.evolve(known, charsets=charsets)
-
-
-def _create(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
-    name = take_name(Words(_without_condition(words).words), statement.database)
+def _create(known: Definitions, words: Words, statement: Statement, *, replaces: bool = False) -> _Followed:
+    optional = words.accept("IF", "NOT", "EXISTS")
+    name = take_name(words, statement.database)
     before = known.find(*name)
-    if before is not None and words.upper == "IF":
-        return []
-    text = known.charsets.get(name[0], statement.charset)
+    if before is not None and optional:
+        return known, ()
     try:
-        like = _model(known, words, statement)
-        after = take_table(words, statement.database, text) if like is None else like
+        model = _model(known, words, statement)
+        if model is None:
+            after = create_table(words, name, known.text_in(name[0], statement), statement.session)
+        else:
+            after = attrs.evolve(model, database=name[0], name=name[1], foreign_keys=())
     except SchemaError as error:
         raise error.located(table=full_name(*name)) from None
-    if like is not None:
-        after = attrs.evolve(like, database=name[0], name=name[1], foreign_keys=())
     after = known.allowed(after)
     # A schema file may hold what the log creates; then both say the same.
-    if before is not None and attrs.evolve(before, engine=after.engine) != after:
+    if before is not None and not replaces and attrs.evolve(before, engine=after.engine) != after:
         message = (
             "the statement creates a table that is there already, with another definition; is the one in the schema "
             'file that of a later time? Leave it out, or set schema_at = "end"'
         )
         raise SchemaError(message, table=before.full_name)
-    return [TableStep(before, after, tuple(range(len(after.columns))) if before else (), emptied=True)]
+    sources = tuple(range(len(after.columns))) if before and not replaces else ()
+    return _carried_out(known, statement, [TableStep(before, after, sources, emptied=True)])
 
 
-def _without_condition(words: Words) -> Words:
-    rest = words.rest()
-    rest.accept("IF", "NOT", "EXISTS")
-    return rest.rest()
+def _create_temporary(known: Definitions, words: Words, statement: Statement) -> _Followed:
+    words.accept("IF", "NOT", "EXISTS")
+    name = take_name(words, statement.database)
+    return attrs.evolve(known, temporary=known.temporary | {(statement.session.thread, *name)}), ()
+
+
+def _create_sequence(known: Definitions, words: Words, statement: Statement) -> _Followed:
+    optional = words.accept("IF", "NOT", "EXISTS")
+    name = take_name(words, statement.database)
+    before = known.find(*name)
+    if before is not None and optional:
+        return known, ()
+    return _carried_out(known, statement, [TableStep(before, sequence_table(name), emptied=True)])
 
 
 def _model(known: Definitions, words: Words, statement: Statement) -> Table | None:
     """Return the table of CREATE TABLE ... LIKE; None if that is not said."""
-    rest = _without_condition(words)
-    take_name(rest, statement.database)
-    rest = rest.group() if rest.kind is TokenType.L_PAREN else rest
+    rest = words.rest()
+    rest.accept("(")
     if not rest.accept("LIKE"):
         return None
     name = take_name(rest, statement.database)
     found = known.find(*name)
     if found is None:
-        message = f"the statement makes a table like {'.'.join(name)}, whose definition is not known"
+        message = f"the statement makes a table like {'.'.join(filter(None, name))}, whose definition is not known"
         raise SchemaError(message)
     return found
 
 
-def _drop(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
+def _drop(known: Definitions, words: Words, statement: Statement) -> _Followed:
     words.accept("IF", "EXISTS")
-    steps = []
+    steps, temporary = list[TableStep](), set(known.temporary)
     for item in words.rest().items():
-        found = known.find(*take_name(item, statement.database))
-        if found is not None:
+        name = take_name(item, statement.database)
+        found = known.find(*name)
+        if known.is_temporary(name, statement):
+            temporary.discard((statement.session.thread, *name))
+        elif found is not None:
             steps.append(TableStep(found, None, emptied=True))
-    return steps
+    return _carried_out(attrs.evolve(known, temporary=frozenset(temporary)), statement, steps)
 
 
-def _truncate(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
+def _drop_temporary(known: Definitions, words: Words, statement: Statement) -> _Followed:
+    words.accept("TABLE") or words.accept("TABLES")
+    words.accept("IF", "EXISTS")
+    gone = {(statement.session.thread, *take_name(item, statement.database)) for item in words.rest().items()}
+    return attrs.evolve(known, temporary=known.temporary - gone), ()
+
+
+def _truncate(known: Definitions, words: Words, statement: Statement) -> _Followed:
     words.accept("TABLE")
-    found = known.find(*take_name(words, statement.database))
-    return [] if found is None else [TableStep(found, found, tuple(range(len(found.columns))), emptied=True)]
+    name = take_name(words, statement.database)
+    found = known.find(*name)
+    if found is None or known.is_temporary(name, statement):
+        return known, ()
+    return _carried_out(known, statement, [TableStep(found, found, tuple(range(len(found.columns))), emptied=True)])
 
 
-def _rename(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
+def _rename(known: Definitions, words: Words, statement: Statement) -> _Followed:
     """Rename tables one after the other; ``a TO x, b TO a, x TO b`` swaps two."""
-    current, first = known, dict[tuple[str, str], Table]()
+    current, first = known, dict[Name, Table]()
+    words.accept("IF", "EXISTS")
     for item in words.rest().items():
         old = take_name(item, statement.database)
+        _skip_waiting(item)
         item.accept("TO")
         new = take_name(item, statement.database)
         found = current.find(*old)
-        if found is None:
+        if found is None or known.is_temporary(old, statement):
             continue
         origin = first.pop(old, None) or known.find(*old) or found
         renamed = attrs.evolve(found, database=new[0], name=new[1])
         first[new] = origin
         current = current.with_steps([TableStep(found, renamed)])
-    return [
+    steps = [
         TableStep(
             origin,
             attrs.evolve(current.tables[new], foreign_keys=origin.foreign_keys),
@@ -295,78 +242,145 @@ def _rename(known: Definitions, words: Words, statement: Statement) -> list[Tabl
         )
         for new, origin in first.items()
     ]
+    return _carried_out(known, statement, steps)
 
 
-def _alter(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
+def _alter(known: Definitions, words: Words, statement: Statement) -> _Followed:
     words.accept("IF", "EXISTS")
-    found = known.find(*take_name(words, statement.database))
-    if found is None:
-        return []
-    made = alter_table(found, words.rest(), statement.database)
-    return [TableStep(found, made.table, made.sources, copied=made.copied, added_only=made.added_only)]
+    name = take_name(words, statement.database)
+    found = known.find(*name)
+    if found is None or known.is_temporary(name, statement):
+        return known, ()
+    _skip_waiting(words)
+    session = statement.session
+    default = known.text_in(name[0], statement)
+    collation = found.collation or default[1]
+    text = charset_of_collation(collation), collation
+    try:
+        clauses = take_clauses(words.rest(), statement.database, session, table=text, default=default)
+        made = alter_table(found, clauses, session)
+    except SchemaError as error:
+        raise error.located(table=found.full_name) from None
+    steps = [TableStep(found, made.table, made.sources, copied=made.copied, added_only=made.added_only)]
+    if clauses.detached is not None:
+        detached = attrs.evolve(made.table, database=clauses.detached[0], name=clauses.detached[1], foreign_keys=())
+        steps.append(TableStep(None, detached))
+    attached = None if clauses.attached is None else known.find(*clauses.attached)
+    if attached is not None:
+        steps.append(TableStep(attached, None))
+    return _carried_out(known, statement, steps)
 
 
-def _create_unique_index(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
+def _new_index(
+    known: Definitions, words: Words, statement: Statement, *, kind: str, replaces: bool = False
+) -> _Followed:
+    optional = words.accept("IF", "NOT", "EXISTS")
     name = words.step()
     while not words.accept("ON"):
         words.step()
-    found = known.find(*take_name(words, statement.database))
+    found = _table_named(known, words, statement)
     if found is None:
-        return []
-    after = complete(without_serving_key(found).with_unique_key(name, key_columns(words)[0]))
-    same_key = bool(found.serving) == bool(after.serving)
-    return [TableStep(found, after, tuple(range(len(found.columns))), copied=not same_key, added_only=same_key)]
+        return known, ()
+    before = without_serving_key(found)
+    index = attrs.evolve(key_columns(words), kind=kind, name=name, optional=optional)
+    after = with_key(without_key(before, name) if replaces else before, index)
+    return _with_changed_key(known, statement, found, complete(after))
 
 
-def _drop_index(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
-    name = words.step()
-    words.accept("ON")
-    found = known.find(*take_name(words, statement.database))
-    if found is None:
-        return []
-    if name.upper() == "PRIMARY":
-        after = attrs.evolve(found, primary_key=(), primary_key_prefixes=())
-        return [TableStep(found, after, tuple(range(len(found.columns))), copied=True)]
-    after = complete(without_index(without_serving_key(found), name))
-    same_key = bool(found.serving) == bool(after.serving)
-    return [TableStep(found, after, tuple(range(len(found.columns))), copied=not same_key)]
-
-
-def _name_database(_: Definitions, words: Words, __: Statement) -> list[TableStep]:
-    words.accept("IF", "NOT", "EXISTS")
-    if words.upper not in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"):
-        words.step()
-    return []
-
-
-def _drop_database(known: Definitions, words: Words, _: Statement) -> list[TableStep]:
+def _drop_index(known: Definitions, words: Words, statement: Statement) -> _Followed:
     words.accept("IF", "EXISTS")
     name = words.step()
-    return [TableStep(table, None, emptied=True) for table in known.tables.values() if table.database == name]
+    words.accept("ON")
+    found = _table_named(known, words, statement)
+    if found is None:
+        return known, ()
+    after = complete(without_key(without_serving_key(found), name))
+    return _with_changed_key(known, statement, found, after, dropped=True)
 
 
-_Follow = Callable[[Definitions, Words, Statement], list[TableStep]]
-_STATEMENTS: tuple[tuple[tuple[str, ...], _Follow], ...] = (
-    (("CREATE", "TABLE"), _create),
-    (("DROP", "TABLE"), _drop),
-    (("DROP", "TABLES"), _drop),
-    (("RENAME", "TABLE"), _rename),
-    (("RENAME", "TABLES"), _rename),
-    (("TRUNCATE",), _truncate),
-    (("ALTER", "TABLE"), _alter),
-    (("ALTER", "IGNORE", "TABLE"), _alter),
-    (("ALTER", "ONLINE", "TABLE"), _alter),
-    (("ALTER", "OFFLINE", "TABLE"), _alter),
-    (("CREATE", "UNIQUE", "INDEX"), _create_unique_index),
-    (("CREATE", "ONLINE", "UNIQUE", "INDEX"), _create_unique_index),
-    (("CREATE", "OFFLINE", "UNIQUE", "INDEX"), _create_unique_index),
-    (("DROP", "INDEX"), _drop_index),
-    (("DROP", "ONLINE", "INDEX"), _drop_index),
-    (("DROP", "OFFLINE", "INDEX"), _drop_index),
-    (("CREATE", "DATABASE"), _name_database),
-    (("CREATE", "SCHEMA"), _name_database),
-    (("ALTER", "DATABASE"), _name_database),
-    (("ALTER", "SCHEMA"), _name_database),
-    (("DROP", "DATABASE"), _drop_database),
-    (("DROP", "SCHEMA"), _drop_database),
+def _table_named(known: Definitions, words: Words, statement: Statement) -> Table | None:
+    name = take_name(words, statement.database)
+    return None if known.is_temporary(name, statement) else known.find(*name)
+
+
+def _with_changed_key(
+    known: Definitions, statement: Statement, before: Table, after: Table, *, dropped: bool = False
+) -> _Followed:
+    """Carry out a change of keys; that of the primary key or of the one that serves makes a new table."""
+    same_key = before.primary_key == after.primary_key and bool(before.serving) == bool(after.serving)
+    if before == after and before.unique_names == after.unique_names:
+        return attrs.evolve(known, tables={**known.tables, (after.database, after.name): after}), ()
+    ordinals = tuple(range(len(before.columns)))
+    step = TableStep(before, after, ordinals, copied=not same_key, added_only=same_key and not dropped)
+    return _carried_out(known, statement, [step])
+
+
+_DATABASE_OPTIONS = frozenset({"CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ", "COMMENT"})
+
+
+def _name_database(known: Definitions, words: Words, statement: Statement, *, creates: bool) -> _Followed:
+    """Follow CREATE and ALTER DATABASE; ALTER without a name means the database that it runs in."""
+    words.accept("IF", "NOT", "EXISTS")
+    named = creates or (bool(words.word) and words.upper not in _DATABASE_OPTIONS)
+    name = words.step() if named else statement.database
+    server, given = statement.session.server_charset, None
+    while words.word:
+        charset = take_charset(words, given, statement.session, server)
+        given = charset or given
+        if charset is None:
+            words.step()
+    if given is None and not creates:
+        return known, ()
+    return attrs.evolve(known, charsets={**known.charsets, name: given or server}), ()
+
+
+def _drop_database(known: Definitions, words: Words, statement: Statement) -> _Followed:
+    words.accept("IF", "EXISTS")
+    name = words.step()
+    charsets = {database: text for database, text in known.charsets.items() if database != name}
+    steps = [TableStep(table, None, emptied=True) for table in known.tables.values() if table.database == name]
+    return _carried_out(attrs.evolve(known, charsets=charsets), statement, steps)
+
+
+def _replace_database(known: Definitions, words: Words, statement: Statement) -> _Followed:
+    dropped, steps = _drop_database(known, words.rest(), statement)
+    return _name_database(dropped, words, statement, creates=True)[0], steps
+
+
+_TABLES: tuple[tuple[str, _Follow], ...] = (
+    ("CREATE TABLE", _create),
+    ("CREATE OR REPLACE TABLE", partial(_create, replaces=True)),
+    ("CREATE TEMPORARY TABLE", _create_temporary),
+    ("CREATE OR REPLACE TEMPORARY TABLE", _create_temporary),
+    ("CREATE SEQUENCE", _create_sequence),
+    ("CREATE OR REPLACE SEQUENCE", _create_sequence),
+    ("DROP TABLE", _drop),
+    ("DROP TABLES", _drop),
+    ("DROP SEQUENCE", _drop),
+    ("DROP TEMPORARY", _drop_temporary),
+    ("RENAME TABLE", _rename),
+    ("RENAME TABLES", _rename),
+    ("TRUNCATE", _truncate),
+    *((f"ALTER {how}TABLE", _alter) for how in ("", "IGNORE ", "ONLINE ", "OFFLINE ", "ONLINE IGNORE ")),
 )
+_INDEXES: tuple[tuple[str, _Follow], ...] = (
+    *(
+        (f"CREATE {how}{kind}INDEX", partial(_new_index, kind=kind.strip() if kind == "UNIQUE " else "INDEX"))
+        for how in ("", "ONLINE ", "OFFLINE ")
+        for kind in ("UNIQUE ", "", "FULLTEXT ", "SPATIAL ", "VECTOR ")
+    ),
+    *((f"DROP {how}INDEX", _drop_index) for how in ("", "ONLINE ", "OFFLINE ")),
+    ("CREATE OR REPLACE UNIQUE INDEX", partial(_new_index, kind="UNIQUE", replaces=True)),
+    ("CREATE OR REPLACE INDEX", partial(_new_index, kind="INDEX", replaces=True)),
+)
+_DATABASES: tuple[tuple[str, _Follow], ...] = tuple(
+    (f"{verb} {noun}", follow)
+    for noun in ("DATABASE", "SCHEMA")
+    for verb, follow in (
+        ("CREATE", partial(_name_database, creates=True)),
+        ("CREATE OR REPLACE", _replace_database),
+        ("ALTER", partial(_name_database, creates=False)),
+        ("DROP", _drop_database),
+    )
+)
+_STATEMENTS = tuple((tuple(phrase.split()), follow) for phrase, follow in (*_TABLES, *_INDEXES, *_DATABASES))

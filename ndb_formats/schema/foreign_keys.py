@@ -7,8 +7,8 @@ Source: MySQL manual, "FOREIGN KEY Constraints".
 from __future__ import annotations
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import ForeignKey, ReferenceAction, Table
 from ndb_formats.types.digits import whole_number
@@ -31,7 +31,7 @@ def take_foreign_key(item: Words, symbol: str) -> ForeignKey:
         item: The rest of the clause. A name of its index is skipped: it does not name the constraint.
         symbol: What CONSTRAINT names; empty if it names nothing.
     """
-    while item.kind is not TokenType.L_PAREN:
+    while item.kind is not WordKind.L_PAREN:
         item.step()
     columns = tuple(part.step() for part in item.group().items())
     while item.word and not item.accept("REFERENCES"):
@@ -43,8 +43,8 @@ def split_reference(definition: Words) -> tuple[Words, ForeignKey | None]:
     """Split the definition of a column from the REFERENCES after it, which is a foreign key of that column."""
     depth = 0
     for place, (word, kind) in enumerate(definition.words):
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        name = kind in (TokenType.IDENTIFIER, TokenType.STRING)
+        depth += (kind is WordKind.L_PAREN) - (kind is WordKind.R_PAREN)
+        name = kind in (WordKind.IDENTIFIER, WordKind.STRING)
         if place and depth == 0 and not name and word.upper() == "REFERENCES":
             reference = Words(definition.words[place + 1 :])
             key = _reference(reference, "", (definition.words[0][0],))
@@ -55,10 +55,10 @@ def split_reference(definition: Words) -> tuple[Words, ForeignKey | None]:
 def _reference(words: Words, symbol: str, columns: tuple[str, ...]) -> ForeignKey:
     """Read a parent and what happens with it; without columns, its primary key is meant."""
     database, parent = "", words.step()
-    if words.kind is TokenType.DOT:
+    if words.kind is WordKind.DOT:
         words.step()
         database, parent = parent, words.step()
-    listed = words.group().items() if words.kind is TokenType.L_PAREN else ()
+    listed = words.group().items() if words.kind is WordKind.L_PAREN else ()
     found = ForeignKey(symbol, columns, database, parent, tuple(part.step() for part in listed))
     while words.word and words.upper != "MATCH":  # with MATCH the server ignores ON DELETE and ON UPDATE
         if words.accept("ON", "DELETE"):

@@ -175,6 +175,8 @@ class Table:
         unique_names: Name of each of the other unique keys.
         foreign_keys: Its foreign keys.
         serving: Name of the unique key that serves as the primary key; empty if the primary key is declared, or none.
+        indexes: Name and columns of each index that identifies no row: statements name them, and new keys have to have
+            other names.
     """
 
     database: str
@@ -188,16 +190,28 @@ class Table:
     unique_names: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
     foreign_keys: tuple[ForeignKey, ...] = attrs.field(default=(), eq=False, repr=False)
     serving: str = attrs.field(default="", eq=False, repr=False)
+    indexes: tuple[tuple[str, tuple[str, ...]], ...] = attrs.field(default=(), eq=False, repr=False)
 
     def with_unique_key(self, name: str, columns: tuple[str, ...]) -> Table:
         """Return the table with one more unique key; without a name, the server names it after its first column."""
-        taken, number = {each.lower() for each in self.unique_names}, 1
-        given = name or columns[0]
-        while not name and given.lower() in taken:
-            number += 1
-            given = f"{columns[0]}_{number}"
-        names = (*self.unique_names, given)
+        names = (*self.unique_names, name or self.free_name(columns[0]))
         return attrs.evolve(self, unique_keys=(*self.unique_keys, columns), unique_names=names)
+
+    def with_index(self, name: str, columns: tuple[str, ...]) -> Table:
+        """Return the table with one more index that identifies no row."""
+        return attrs.evolve(self, indexes=(*self.indexes, (name, columns)))
+
+    def has_key(self, name: str) -> bool:
+        """Whether there is a key or index of a name, which may be in any letter case."""
+        return name.lower() in {each.lower() for each in (*self.unique_names, *(name for name, _ in self.indexes))}
+
+    def free_name(self, column: str) -> str:
+        """Return the name that the server gives a key whose first column is `column`."""
+        given, number = column, 1
+        while given.lower() == "primary" or self.has_key(given):
+            number += 1
+            given = f"{column}_{number}"
+        return given
 
     def parent_of(self, key: ForeignKey) -> tuple[str, str]:
         """Return database and name of the table that a foreign key refers to."""

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.create_table import TABLE_ITEMS, take_index, take_name
 from ndb_formats.schema.definitions import Definitions, Statement, TableStep
-from ndb_formats.schema.sql_words import Words, statements
+from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.table_body import take_name
+from ndb_formats.schema.table_keys import is_key_item, take_index
 from ndb_formats.schema.tables import ForeignKey, Table
 
 __all__ = ["definitions_before"]
@@ -31,8 +32,7 @@ def definitions_before(end: Definitions, made: Sequence[Statement]) -> Definitio
     """
     tables = dict(end.tables)
     for statement in reversed(made):
-        for words in statements(statement.text, ansi_quotes=statement.ansi_quotes):
-            _undo(tables, words, statement)
+        _undo(tables, statement.words(), statement)
     return attrs.evolve(end, tables=tables)
 
 
@@ -65,7 +65,7 @@ def _unaltered(table: Table, clauses: Words, statement: Statement) -> Table:
     for clause in clauses.items():
         if clause.accept("ADD"):
             clause.accept("COLUMN")
-            if clause.upper in TABLE_ITEMS - {"PRIMARY"}:
+            if is_key_item(clause) and clause.upper != "PRIMARY":
                 added_key = take_index(clause).foreign
                 foreign = [key for key in foreign if added_key is None or not _is(key, added_key)]
                 continue

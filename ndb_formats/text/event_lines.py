@@ -31,7 +31,7 @@ def event_lines(decoded: DecodedEvent, *, table_metadata: bool) -> Iterator[byte
     """
     yield _event_line(decoded)
     if decoded.statement is not None:
-        yield decoded.statement.encode("utf-8", "surrogateescape")
+        yield decoded.statement
     if table_metadata and decoded.table_map is not None and decoded.rows is None:
         yield from table_metadata_lines(decoded.table_map)
 

@@ -148,7 +148,7 @@ class Rewriter:
             if not plan.is_logged:
                 return
         elif kind is EventType.QUERY_EVENT:
-            self.plans.note_statement(decode_query(event.body))
+            self.plans.note_statement(decode_query(event.body, event.server))
         self._emit(event.header, event.body)
 
     def _rows(self, event: Event, rows: RowsEvent) -> None:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.rules.statement_logging.routine_bodies import BodyStatement, body_statements
 from ndb_formats.rules.statement_logging.sql_names import LOGGED_VARIABLES, UNSAFE_FUNCTIONS
 from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_parts
 from ndb_formats.rules.statement_logging.table_references import called_functions, unsafe_variables
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["Catalog", "ForeignKey", "Routine", "TableFacts", "TriggerFacts", "View", "engine_name", "is_unsafe_default"]
@@ -238,7 +238,7 @@ class Catalog:
     def _table(self, words: Words, database: str, engine: str) -> TableFacts:
         if words.accept("LIKE"):
             return self.tables.get(name_parts(words, database), TableFacts(engine))
-        columns = words.group() if words.kind is TokenType.L_PAREN else Words([])
+        columns = words.group() if words.kind is WordKind.L_PAREN else Words([])
         if columns.accept("LIKE"):
             return self.tables.get(name_parts(columns, database), TableFacts(engine))
         return _table_facts(columns, database, _option(words, "ENGINE") or engine)
@@ -274,7 +274,7 @@ class Catalog:
                 part.accept("=")
                 table = attrs.evolve(table, engine=engine_name(part.step()))
             elif part.accept("ADD"):
-                added = part.group().items() if part.kind is TokenType.L_PAREN else [part]
+                added = part.group().items() if part.kind is WordKind.L_PAREN else [part]
                 for item in added:
                     table = _with_item(table, item, database)
         tables[name] = table
@@ -292,7 +292,7 @@ def _body(words: Words) -> Words:
     """Step over RETURNS and the characteristics of a routine, and return its body."""
     if words.accept("RETURNS"):
         words.step()
-        if words.kind is TokenType.L_PAREN:
+        if words.kind is WordKind.L_PAREN:
             words.group()
         while words.upper in ("UNSIGNED", "CHARSET", "CHARACTER", "COLLATE"):
             named = words.step().upper() != "UNSIGNED"
@@ -333,7 +333,7 @@ def _table_facts(columns: Words, database: str, engine: str) -> TableFacts:
 
 def _with_item(table: TableFacts, item: Words, database: str) -> TableFacts:
     """Return a table with one more item of its definition: a column, a key or a foreign key."""
-    words = [text.upper() for text, kind in item.words[item.position :] if kind is not TokenType.STRING]
+    words = [text.upper() for text, kind in item.words[item.position :] if kind is not WordKind.STRING]
     if "REFERENCES" in words:
         key = _foreign_key(item.rest(), database)
         table = attrs.evolve(table, foreign_keys=(*table.foreign_keys, key))
@@ -360,7 +360,7 @@ def _with_item(table: TableFacts, item: Words, database: str) -> TableFacts:
 
 
 def _first_key_column(item: Words) -> str | None:
-    while item.kind is not None and item.kind is not TokenType.L_PAREN:
+    while item.kind is not None and item.kind is not WordKind.L_PAREN:
         item.step()
     return item.group().word if item.kind is not None else None
 
@@ -388,7 +388,7 @@ def _action(item: Words) -> str:
 def is_unsafe_default(words: Words) -> bool:
     """Return whether the definition of a column has a DEFAULT that is an unsafe expression."""
     while words.kind is not None:
-        if words.accept("DEFAULT") and words.kind is TokenType.L_PAREN:
+        if words.accept("DEFAULT") and words.kind is WordKind.L_PAREN:
             return is_unsafe_expression(words.group())
         if words.kind is not None:
             words.step()

@@ -4,11 +4,10 @@ INSERT, REPLACE, UPDATE, DELETE and LOAD DATA: the tables that they write and re
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
 from ndb_formats.rules.statement_logging.clauses import clause, has_phrase, is_query, modifiers, table_name, until
 from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
 from ndb_formats.rules.statement_logging.table_references import Reference, table_references
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["read_delete", "read_insert", "read_load", "read_replace", "read_update"]
@@ -33,11 +32,11 @@ def _insertion(words: Words, action: Action) -> StatementFacts:
     if words.accept("PARTITION"):
         words.group()
     columns = None
-    if words.kind is TokenType.L_PAREN and not is_query(words):
+    if words.kind is WordKind.L_PAREN and not is_query(words):
         columns = tuple(part.step() for part in words.group().items() if part.word)
     if words.upper == "SET":
         columns = tuple(_assignments(Words(words.words[words.position + 1 :])))
-    source = words.upper in ("SELECT", "WITH", "TABLE") or words.kind is TokenType.L_PAREN
+    source = words.upper in ("SELECT", "WITH", "TABLE") or words.kind is WordKind.L_PAREN
     rows = None
     # REPLACE by an equal row is not logged.
     if action is Action.INSERT and not source and "IGNORE" not in marks and not has_phrase(words, "ON", "DUPLICATE"):
@@ -60,8 +59,8 @@ def _assignments(words: Words) -> list[str]:
 def _assigned(words: Words) -> list[tuple[str, str]]:
     found = []
     for part in words.items():
-        names = [text for text, kind in part.words[:5] if kind is not TokenType.DOT]
-        dots = sum(kind is TokenType.DOT for _, kind in part.words[:4])
+        names = [text for text, kind in part.words[:5] if kind is not WordKind.DOT]
+        dots = sum(kind is WordKind.DOT for _, kind in part.words[:4])
         if names:
             found.append(((names[dots - 1] if dots else ""), names[dots]))
     return found
@@ -100,7 +99,7 @@ def read_delete(words: Words) -> StatementFacts:
             ahead.step()
             listed = tuple(table_references(Words(ahead.words[ahead.position :]), in_list=True))
             return _deletion(first, listed, marks, rows)
-        references = tuple(table_references(Words([("DELETE", TokenType.DELETE), *words.words[start:]])))
+        references = tuple(table_references(Words([("DELETE", WordKind.WORD), *words.words[start:]])))
         return StatementFacts(Action.DELETE, references[:1], references[1:], marks=marks, rows=rows)
     first = _named_targets(ahead, ("FROM",))
     ahead.step()
@@ -115,7 +114,7 @@ def _named_targets(words: Words, ends: tuple[str, ...]) -> list[str]:
     return [
         names[-1]
         for part in Words(words.words[start : words.position]).items()
-        if (names := [text for text, kind in part.words if text != "*" and kind is not TokenType.DOT])
+        if (names := [text for text, kind in part.words if text != "*" and kind is not WordKind.DOT])
     ]
 
 
@@ -135,7 +134,7 @@ def _rows_of_change(words: Words) -> bool | None:
     limit = clause(Words(words.words, position), ("LIMIT",), ()).words
     never = [[text.upper() for text, _ in part] for part in (where, limit)]
     false = len(never[0]) == 1 and never[0][0] in _NEVER
-    compared = len(never[0]) == 3 and never[0][1] == "=" and where[0][1] is where[2][1] is TokenType.NUMBER
+    compared = len(never[0]) == 3 and never[0][1] == "=" and where[0][1] is where[2][1] is WordKind.NUMBER
     different = compared and never[0][0] != never[0][2]
     return False if false or different or never[1] == ["0"] else None
 

@@ -4,9 +4,8 @@ Steps over the words of a statement: names, modifiers and clauses.
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
 from ndb_formats.rules.statement_logging.table_references import Reference
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["clause", "has_phrase", "is_query", "modifiers", "table_name", "until"]
@@ -17,7 +16,7 @@ _MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "CONCURRENT",
 def table_name(words: Words) -> Reference:
     """Step over the name of a table."""
     database, name = "", words.step()
-    if words.kind is TokenType.DOT:
+    if words.kind is WordKind.DOT:
         words.step()
         database, name = name, words.step()
     return Reference(database, name, name)
@@ -35,7 +34,7 @@ def modifiers(words: Words) -> frozenset[str]:
 def is_query(words: Words) -> bool:
     """Return whether a parenthesis holds a query."""
     ahead = Words(words.words, words.position)
-    while ahead.kind is TokenType.L_PAREN:
+    while ahead.kind is WordKind.L_PAREN:
         ahead.step()
     return ahead.upper in ("SELECT", "WITH", "TABLE", "VALUES")
 
@@ -64,7 +63,7 @@ def clause(words: Words, starts: tuple[str, ...], ends: tuple[str, ...]) -> Word
 def until(words: Words, ends: tuple[str, ...]) -> None:
     """Step to the first of `ends` outside parentheses, or to the end."""
     while words.kind is not None and words.upper not in ends:
-        if words.kind is TokenType.L_PAREN:
+        if words.kind is WordKind.L_PAREN:
             words.group()
         else:
             words.step()

@@ -4,11 +4,10 @@ Statements that define something, maintain tables, or set something.
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
 from ndb_formats.rules.statement_logging.clauses import has_phrase, is_query, table_name, until
 from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
 from ndb_formats.rules.statement_logging.table_references import table_references
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["read_alter", "read_create", "read_drop", "read_flush", "read_maintain", "read_set", "read_truncate"]
@@ -22,7 +21,7 @@ def read_create(words: Words) -> StatementFacts:
         words.accept("IF", "NOT", "EXISTS")
         target = table_name(words)
         marks = frozenset({"TEMPORARY"}) if temporary else frozenset[str]()
-        if words.kind is TokenType.L_PAREN and not is_query(words):
+        if words.kind is WordKind.L_PAREN and not is_query(words):
             words.group()
         before = words.position
         until(words, ("SELECT", "WITH", "TABLE"))
@@ -43,7 +42,7 @@ def read_create(words: Words) -> StatementFacts:
 def _has_group_query(words: Words, start: int) -> bool:
     ahead = Words(words.words, start)
     while ahead.kind is not None:
-        if ahead.kind is TokenType.L_PAREN and is_query(ahead):
+        if ahead.kind is WordKind.L_PAREN and is_query(ahead):
             return True
         ahead.step()
     return False

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.rules.statement_logging.sql_text import SqlStatement
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["BodyStatement", "body_statements"]
@@ -41,7 +41,7 @@ def body_statements(words: Words) -> Iterator[BodyStatement]:
     depth = 0  # of IF, CASE, loops and handlers
     while words.kind is not None:
         upper = words.upper
-        if words.kind is TokenType.SEMICOLON or (upper == "BEGIN" and not _starts_transaction(words)):
+        if words.kind is WordKind.SEMICOLON or (upper == "BEGIN" and not _starts_transaction(words)):
             words.step()
         elif upper == "END":
             words.step()
@@ -72,7 +72,7 @@ def _starts_transaction(words: Words) -> bool:
 
 def _is_label(words: Words) -> bool:
     following = words.words[words.position + 1 : words.position + 2]
-    return bool(following) and following[0][1] is TokenType.COLON
+    return bool(following) and following[0][0] == ":"
 
 
 def _declares_handler(words: Words) -> bool:
@@ -80,18 +80,18 @@ def _declares_handler(words: Words) -> bool:
     return "HANDLER" in ahead
 
 
-def _statement(words: Words) -> list[tuple[str, TokenType]]:
+def _statement(words: Words) -> list[tuple[str, WordKind]]:
     """Step to the next semicolon and return the words before it."""
     start = words.position
-    while words.kind not in (None, TokenType.SEMICOLON):
+    while words.kind not in (None, WordKind.SEMICOLON):
         words.step()
     return words.words[start : words.position]
 
 
-def _condition(words: Words) -> list[tuple[str, TokenType]]:
+def _condition(words: Words) -> list[tuple[str, WordKind]]:
     """Step to the THEN, DO or WHEN after a condition, or to the semicolon, and return the words before it."""
     start, cases = words.position, 0
-    while words.kind not in (None, TokenType.SEMICOLON):
+    while words.kind not in (None, WordKind.SEMICOLON):
         if words.upper in _CONDITION_ENDS and cases == 0:
             break
         cases += (words.upper == "CASE") - (words.upper == "END")
@@ -99,9 +99,9 @@ def _condition(words: Words) -> list[tuple[str, TokenType]]:
     return words.words[start : words.position]
 
 
-def _as_expression(content: list[tuple[str, TokenType]]) -> SqlStatement:
-    return _sql([("DO", TokenType.VAR), *content])
+def _as_expression(content: list[tuple[str, WordKind]]) -> SqlStatement:
+    return _sql([("DO", WordKind.WORD), *content])
 
 
-def _sql(content: list[tuple[str, TokenType]]) -> SqlStatement:
+def _sql(content: list[tuple[str, WordKind]]) -> SqlStatement:
     return SqlStatement(" ".join(text for text, _ in content), tuple(content))

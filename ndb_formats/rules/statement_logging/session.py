@@ -5,7 +5,6 @@ A session: follows statements one after the other and says how each is logged.
 from __future__ import annotations
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.rules.statement_logging.catalog import Catalog, Routine, is_unsafe_default
@@ -28,6 +27,7 @@ from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_part
 from ndb_formats.rules.statement_logging.statement_facts import statement_facts
 from ndb_formats.rules.statement_logging.table_use import Use, use_of
 from ndb_formats.rules.statement_logging.transaction import Entry, TransactionLog
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["ROWS_CHANGE", "Session", "UndecidedError"]
@@ -275,9 +275,9 @@ class Session:
 
     def _text(self, words: Words) -> str | None:
         """Return the value of a string or of a user variable, if it is known."""
-        if words.kind is TokenType.STRING:
+        if words.kind is WordKind.STRING:
             return words.step()
-        if words.kind is TokenType.PARAMETER:
+        if words.kind is WordKind.PARAMETER:
             words.step()
             return self.settings.texts.get(words.step().lower())
         return None
@@ -321,7 +321,7 @@ def _adds_unsafe_default(words: Words) -> bool:
     for part in words.items():
         while part.kind is not None and not part.accept("ADD"):
             part.step()
-        if is_unsafe_default(part.group() if part.kind is TokenType.L_PAREN else part):
+        if is_unsafe_default(part.group() if part.kind is WordKind.L_PAREN else part):
             return True
     return False
 

@@ -5,10 +5,10 @@ The variables of a session that decide how its statements are logged, and SET, w
 from __future__ import annotations
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.rules.statement_logging.decision import BinlogFormat
 from ndb_formats.rules.statement_logging.engines import Isolation
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["Settings"]
@@ -56,7 +56,7 @@ class Settings:
                 self._set_isolation(level.split("LEVEL-")[1].split(",")[0].strip("-"), once=not scoped)
             return
         for part in words.rest().items():
-            if part.kind is TokenType.PARAMETER:
+            if part.kind is WordKind.PARAMETER:
                 self._set_text(part)
             else:
                 self._set_one(part)
@@ -65,7 +65,7 @@ class Settings:
         words.step()
         name = words.step().lower()
         words.step()
-        if words.kind is TokenType.STRING:
+        if words.kind is WordKind.STRING:
             self.texts[name] = words.word
         else:
             self.texts.pop(name, None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
-from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.rules.statement_logging.change_facts import (
@@ -38,6 +37,7 @@ from ndb_formats.rules.statement_logging.table_references import (
     unsafe_variables,
     with_names,
 )
+from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
 
 __all__ = ["statement_facts"]
@@ -101,7 +101,7 @@ def _read(words: Words) -> StatementFacts:
         words.step()
         facts = reader(words)
         return facts if facts.targets or facts.action not in _WITH_TARGETS else StatementFacts(Action.UNKNOWN)
-    if words.upper in ("SELECT", "TABLE", "VALUES", "DO") or words.kind is TokenType.L_PAREN:
+    if words.upper in ("SELECT", "TABLE", "VALUES", "DO") or words.kind is WordKind.L_PAREN:
         return StatementFacts(Action.QUERY, reads=tuple(table_references(words)))
     return StatementFacts(Action.OTHER if words.upper in _NEVER_LOGGED else Action.UNKNOWN)
 
@@ -111,11 +111,11 @@ def _skip_with(words: Words) -> None:
     words.accept("RECURSIVE")
     while True:
         words.step()
-        if words.kind is TokenType.L_PAREN:
+        if words.kind is WordKind.L_PAREN:
             words.group()
         words.accept("AS")
         words.group()
-        if words.kind is not TokenType.COMMA:
+        if words.kind is not WordKind.COMMA:
             return
         words.step()
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import CorruptError, FormatError, TruncatedError, UnsupportedError
-from ndb_formats.events.header import EventHeader, FormatDescription, decode_format_description, decode_header
+from ndb_formats.events.header import EventHeader, decode_format_description, decode_header
 from tests.ndb_formats.building import description_body
 
 CHECKSUM = b"\x01\x02\x03\x04"
@@ -101,11 +101,3 @@ def test_any_bytes_are_a_description_or_our_error(data: bytes):
 def test_an_event_type_that_is_not_known_is_named_by_its_number():
     """Later versions have more types."""
     assert EventHeader(0, 199, 1, 19, 0, 0).type_name == "event type 199"
-
-
-@pytest.mark.parametrize(
-    ("version", "expected"), [("8.4.3-cluster", False), ("5.7.44-log", False), ("9.0.0", True), ("9.7.4-cluster", True)]
-)
-def test_references_in_columns(version: str, expected: bool):
-    """Servers from MySQL 9.0 on take them for foreign keys."""
-    assert FormatDescription(version, 1, b"").references_in_columns is expected

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import TruncatedError
-from ndb_formats.events.query_event import QueryEvent, decode_query, encode_query, has_ansi_quotes
+from ndb_formats.events.query_event import QueryEvent, decode_query, encode_query, session_of
+from ndb_formats.schema.session import Session, SqlMode
 from tests.ndb_formats.building import query_body
 
 
@@ -50,9 +51,92 @@ def test_only_the_statement_may_be_cut(database: bytes, statement: bytes, status
             assert cut == statement[: length - start]
 
 
-@pytest.mark.parametrize(("sql_mode", "expected"), [(0x45A00020, False), (0x45A00024, True)])
-def test_ansi_quotes(sql_mode: int, expected: bool):
-    """One bit of the sql_mode, which follows the flags."""
-    status = b"\x00" + bytes(4) + b"\x01" + sql_mode.to_bytes(8, "little") + b"\x06\x03std"
-    assert has_ansi_quotes(QueryEvent("d", "BEGIN", status=status)) is expected
-    assert not has_ansi_quotes(QueryEvent("d", "BEGIN"))
+def session(status: str, server: str = "9.7.4") -> Session:
+    """Return the session that variables tell, given as hexadecimal digits."""
+    return session_of(QueryEvent("d", "BEGIN", status=bytes.fromhex(status), server=server))
+
+
+@pytest.mark.parametrize(
+    ("sql_mode", "expected"),
+    [
+        (0x45A00020, SqlMode(0)),
+        (0x45A00024, SqlMode.ANSI_QUOTES),
+        (0x45B00021, SqlMode.NO_BACKSLASH_ESCAPES | SqlMode.REAL_AS_FLOAT),
+    ],
+)
+def test_sql_mode(sql_mode: int, expected: SqlMode):
+    """Bits of the variable of 8 bytes that follows the flags."""
+    assert session("00 00000000 01" + sql_mode.to_bytes(8, "little").hex() + "0603737464").sql_mode == expected
+    assert session("").sql_mode == SqlMode(0)
+
+
+def test_character_sets_of_a_session():
+    """The client's, the connection's and the server's follow type 4; type 8 is the default database's."""
+    found = session("04 1c00 1c00 0800 08 2100")
+    assert (found.charset, found.server_charset) == (
+        ("utf8mb3", "utf8mb3_general_ci"),
+        ("latin1", "latin1_swedish_ci"),
+    )
+
+
+def test_default_collations():
+    """Of MySQL type 18, for utf8mb4; of MariaDB type 131, which names any number of character sets."""
+    assert session("12 2d00").default_collation("utf8mb4") == "utf8mb4_general_ci"
+    assert session("83 02 2d00 e000 0800 0f00", "11.6.2-MariaDB").collations == {
+        "utf8mb4": "utf8mb4_unicode_ci",
+        "latin1": "latin1_danish_ci",
+    }
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ("5.7.44-ndb-7.6.28", "utf8mb4_general_ci"),
+        ("8.0.34-ndb-8.0.34", "utf8mb4_0900_ai_ci"),
+        ("10.11.6-MariaDB-log", "utf8mb4_general_ci"),
+    ],
+)
+def test_the_servers_default_collation(server: str, expected: str):
+    """Without a variable, the version of the server tells it."""
+    assert session("", server).default_collation("utf8mb4") == expected
+
+
+ALL = (  # one variable of each type, with the bytes that the servers' sources give it
+    "00 00000000 01 0000000000000000 02 03737464 00 03 01000100 04 2d002d002d00 05 06 53595354454d 06 03737464 07 0000"
+    "08 2d00 09 0000000000000000 0a 00000000 0b 01 61 01 62 0c 02 6100 6200 0d 000000 10 00 11 0000000000000000"
+    "13 01 14 00 80 000000 81 0000000000000000 82 00 82 04 0000000000000000 83 01 08000f00"
+)
+
+
+def test_every_variable_is_stepped_over():
+    """Type 18 behind all others is found; behind one that is not known it is not."""
+    assert session(ALL + "12 2e00").collations["utf8mb4"] == "utf8mb4_bin"
+    assert session(ALL + "7f 12 2e00").collations == {"latin1": "latin1_danish_ci"}
+
+
+def test_timestamps_as_declared():
+    """A variable of MySQL, a flag of MariaDB; before them, servers completed definitions."""
+    assert not session("10 00").explicit_timestamps
+    assert session("10 01").explicit_timestamps
+    assert not session("", "5.7.44").explicit_timestamps
+    assert not session("00 00000000", "10.11.6-MariaDB").explicit_timestamps
+    assert session("00 00000001", "10.11.6-MariaDB").explicit_timestamps
+
+
+@pytest.mark.parametrize(
+    ("collation", "logged", "statement"),
+    [
+        (28, "CREATE TABLE t (`碶` INT)", "gbk"),  # its second byte is a backtick
+        (13, "CREATE TABLE t (a ENUM('表'))", "shift_jis"),  # its second byte is a backslash
+        (51, "CREATE TABLE `Ж` (a INT)", "cp1251"),
+        (8, "CREATE TABLE `tä` (a INT)", "cp1252"),
+    ],
+)
+def test_a_statement_in_the_clients_character_set(collation: int, logged: str, statement: str):
+    """It is read in that, and written back as it was."""
+    status = b"\x04" + 3 * collation.to_bytes(2, "little")
+    body = query_body(b"d", logged.encode(statement), status)
+    event = decode_query(body)
+    assert event.statement == logged
+    assert event.logged_text == logged.encode(statement)
+    assert encode_query(event) == body

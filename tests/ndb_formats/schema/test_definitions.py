@@ -9,9 +9,11 @@ from ndb_formats.errors import SchemaError, UnsupportedError
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.definitions import Definitions, Statement, TableStep, defines_tables
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
+from ndb_formats.schema.session import Session, SqlMode
 from ndb_formats.schema.undo import definitions_before
 from ndb_formats.types.values import ABSENT
 
+ANSI = Session(sql_mode=SqlMode.ANSI_QUOTES)
 TABLE = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(3), c INT UNIQUE) DEFAULT CHARSET latin1 ENGINE=NDB"
 
 
@@ -51,13 +53,29 @@ PLAIN = ["a int", "b varchar(3)", "c int"]
         ("RENAME COLUMN b TO `order`", ["a int", "order varchar(3)", "c int"]),
         ("ADD x INT, DROP c, ALGORITHM=COPY, LOCK=SHARED", ["a int", "b varchar(3)", "x int"]),
         ("ADD x INT COLUMN_FORMAT DYNAMIC DEFAULT NULL, ALGORITHM=INPLACE", [*PLAIN, "x int"]),
+        ("CRUMBLE, ADD x INT", [*PLAIN, "x int"]),
+        ("ORDER BY a, b, ADD x INT", [*PLAIN, "x int"]),
+        ("RENAME COLUMN a TO b, RENAME COLUMN b TO a", ["b int", "a varchar(3)", "c int"]),
+        ("CHANGE a b INT, CHANGE b a VARCHAR(3)", ["b int", "a varchar(3)", "c int"]),
+        ("ADD COLUMN b BIGINT, DROP COLUMN b", ["a int", "c int", "b bigint"]),
+        ("ADD x INT AFTER y, ADD y INT FIRST", None),
+        ("ADD y INT FIRST, ADD x INT AFTER y", ["y int", "x int", *PLAIN]),
+        ("ADD x INT AFTER y, RENAME COLUMN b TO y", ["a int", "y varchar(3)", "x int", "c int"]),
+        ("ADD d TEXT CHARACTER SET latin1, CONVERT TO CHARACTER SET utf8mb4", [*PLAIN, "d text"]),
+        ("CONVERT TO CHARACTER SET binary", ["a int", "b varbinary(3)", "c int"]),
+        ("ADD COLUMN x INT PARTITION BY KEY (a) PARTITIONS 4", [*PLAIN, "x int"]),
+        ("DROP PARTITION p0, p1", PLAIN),
         ("COMMENT 'x, DROP b', ADD KEY (b), MAX_ROWS 5 AUTO_INCREMENT=7", PLAIN),
         ("PARTITION BY KEY (a) PARTITIONS 4", PLAIN),
         ("ADD CONSTRAINT f FOREIGN KEY (c) REFERENCES u (a) ON DELETE CASCADE", PLAIN),
     ],
 )
-def test_columns_after_alter_table(clauses: str, expected: list[str]):
-    """Of every kind of clause."""
+def test_columns_after_alter_table(clauses: str, expected: list[str] | None):
+    """Of every kind of clause; all act at once, on the old columns. None where the server refuses it."""
+    if expected is None:
+        with pytest.raises(SchemaError, match="names column y"):
+            columns(f"ALTER TABLE t {clauses}")
+        return
     assert columns(f"ALTER TABLE t {clauses}") == expected
 
 
@@ -90,9 +108,11 @@ def test_what_ndb_does_online(text: str, copied: bool):  # a column of the table
 
 def test_keys_follow_their_columns():
     """Through renames, drops and names that the server chose."""
-    after = step("ALTER TABLE t ADD UNIQUE (b), ADD UNIQUE KEY both (c, b), RENAME COLUMN b TO bb, DROP INDEX c").after
+    after = step(
+        "ALTER TABLE t ADD UNIQUE (bb), ADD UNIQUE KEY both (c, bb), RENAME COLUMN b TO bb, DROP INDEX c"
+    ).after
     assert after is not None
-    assert dict(zip(after.unique_names, after.unique_keys, strict=True)) == {"b": ("bb",), "both": ("c", "bb")}
+    assert dict(zip(after.unique_names, after.unique_keys, strict=True)) == {"bb": ("bb",), "both": ("c", "bb")}
 
 
 def test_character_sets():
@@ -139,7 +159,6 @@ def test_what_changes_no_definition(text: str):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("ALTER TABLE t CRUMBLE", "ALTER TABLE ... CRUMBLE cannot be followed"),
         ("ALTER TABLE t DROP x", "the statement names column x, but the table has a, b, c"),
         ("ALTER TABLE t ADD b INT", "the statement makes column b, which the table has already"),
         ("CREATE TABLE t (a INT)", "the statement creates a table that is there already"),
@@ -255,10 +274,10 @@ def test_inexact_keys_are_allowed_in_what_statements_make(text: str):
 def test_names_in_double_quotes():
     """Under ANSI_QUOTES they are names, whatever they say; without it they are text."""
     text = """CREATE TABLE "d"."from" ("primary" INT PRIMARY KEY, "x y" CHAR(1) DEFAULT 'z', g INT AS ("x y" + 1))"""
-    known, _ = Definitions().after(Statement(text, "d", ansi_quotes=True))
+    known, _ = Definitions().after(Statement(text, "d", ANSI))
     table = known.tables["d", "from"]
     assert [(column.name, column.default) for column in table.columns[:2]] == [("primary", ABSENT), ("x y", "z")]
     assert (table.primary_key, table.columns[2].depends_on) == (("primary",), ("x y",))
-    known, _ = known.after(Statement('RENAME TABLE "from" TO "to"', "d", ansi_quotes=True))
+    known, _ = known.after(Statement('RENAME TABLE "from" TO "to"', "d", ANSI))
     assert list(known.tables) == [("d", "to")]
     assert step('ALTER TABLE t ADD x CHAR(1) NOT NULL DEFAULT "z"').after.columns[-1].default == "z"  # type: ignore[union-attr]

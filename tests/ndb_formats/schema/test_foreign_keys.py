@@ -4,6 +4,7 @@ import pytest
 
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.definitions import Definitions, Statement
+from ndb_formats.schema.session import ServerVersion, Session
 from ndb_formats.schema.tables import ForeignKey, ReferenceAction, Table
 from ndb_formats.schema.undo import definitions_before
 
@@ -21,7 +22,7 @@ def after(*statements: str, inline: bool = True) -> Definitions:
     """Return the definitions after statements in database d."""
     known = Definitions()
     for text in statements:
-        known, _ = known.after(Statement(text, "d", inline_references=inline))
+        known, _ = known.after(Statement(text, "d", Session(ServerVersion(90_000 if inline else 80_000))))
     return known
 
 

@@ -1,0 +1,116 @@
+"""
+CREATE TABLE statements, as typed or as SHOW CREATE TABLE prints them, to a `Table`.
+
+Parts of a definition that do not matter here are skipped, so that options of other servers do no harm.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ndb_formats.errors import SchemaError
+from ndb_formats.schema.column_definition import (
+    ROW_END,
+    ROW_START,
+    ColumnItem,
+    take_column,
+    with_implicit_timestamps,
+)
+from ndb_formats.schema.foreign_keys import with_foreign_key
+from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.session import Session, Text
+from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.table_keys import IndexItem, complete, is_key_item, take_index, with_key
+from ndb_formats.schema.table_options import take_options
+from ndb_formats.schema.tables import Column, Table
+
+__all__ = ["create_table", "keys_of", "sequence_table", "take_name", "with_row_versions"]
+
+# What MariaDB logs of a sequence.
+_SEQUENCE = (
+    "next_not_cached_value", "minimum_value", "maximum_value", "start_value", "increment", "cache_size",
+    "cycle_option", "cycle_count",
+)  # fmt: skip
+
+
+def take_name(words: Words, database: str) -> tuple[str, str]:
+    """Read the name of a table and return its database, `database` if it names none, and its name."""
+    name = words.step()
+    if words.kind is WordKind.DOT:
+        words.step()
+        return name, words.step()
+    return database, name
+
+
+def create_table(words: Words, name: tuple[str, str], text: Text, session: Session) -> Table:
+    """
+    Return the table that a list of columns and the options after it define.
+
+    Args:
+        words: What follows the table's name.
+        name: Database and name.
+        text: Character set and collation of a table that declares none.
+        session: The session that makes it.
+
+    Raises:
+        SchemaError: It cannot be read.
+    """
+    if words.kind is not WordKind.L_PAREN:
+        message = "only CREATE TABLE with a column list can be read"
+        raise SchemaError(message)
+    body, options = words.group(), take_options(words, session, text)
+    text = options.charset or text
+    items, keys = list[ColumnItem](), list[IndexItem]()
+    for part in body.items():
+        if part.accept("PERIOD", "FOR"):
+            continue
+        if is_key_item(part):
+            keys.append(take_index(part))
+            continue
+        item = take_column(part, text, session)
+        items.append(item)
+        keys += keys_of(item)
+    items = with_implicit_timestamps(items, session)
+    table = Table(*name, tuple(item.column for item in items), engine=options.engine, collation=text[1])
+    for key in keys:
+        table = with_key(table, key) if key.foreign is None else with_foreign_key(table, key.foreign)
+    versioned = options.versioned or any(item.versioned for item in items)
+    return complete(with_row_versions(table) if versioned else table)
+
+
+def keys_of(item: ColumnItem) -> list[IndexItem]:
+    """Return the keys that the definition of a column declares."""
+    columns = (item.column.name,)
+    found = [IndexItem("PRIMARY", "PRIMARY", columns, inline=True)] if item.primary else []
+    found += [IndexItem("UNIQUE", "", columns, inline=True)] if item.unique else []
+    return found + (
+        [] if item.reference is None else [IndexItem("FOREIGN", "", columns, foreign=item.reference, inline=True)]
+    )
+
+
+def with_row_versions(table: Table) -> Table:
+    """
+    Return a table with the columns that MariaDB adds for row versions, if it declares none, and with them in its keys.
+
+    Source: MariaDB, "System-Versioned Tables".
+    """
+    columns, end = table.columns, next((each.name for each in table.columns if each.expression == ROW_END), None)
+    if end is None:
+        bounds = (("row_start", ROW_START), ("row_end", ROW_END))
+        added = [
+            Column(name, "timestamp", 6, nullable=False, generated="stored", expression=bound, invisible=True)
+            for name, bound in bounds
+        ]
+        columns, end = (*columns, *added), "row_end"
+    keys = tuple((*key, end) for key in table.unique_keys)
+    primary = (*table.primary_key, end) if table.primary_key and end not in table.primary_key else table.primary_key
+    return attrs.evolve(table, columns=columns, primary_key=primary, unique_keys=keys)
+
+
+def sequence_table(name: tuple[str, str]) -> Table:
+    """Return the table that MariaDB logs the changes of a sequence in."""
+    kinds = {"cache_size": "bigint", "cycle_option": "tinyint"}
+    columns = tuple(
+        Column(each, kinds.get(each, "bigint"), unsigned=each in kinds, nullable=False) for each in _SEQUENCE
+    )
+    return Table(*name, columns)

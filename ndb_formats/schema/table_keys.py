@@ -1,0 +1,165 @@
+"""
+Keys in definitions of tables, and what they make of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from ndb_formats.schema.foreign_keys import take_foreign_key
+from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.serving_key import with_serving_key
+from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.tables import TEXT_TYPES, Column, ForeignKey, Table
+from ndb_formats.types.digits import whole_number
+
+__all__ = ["IndexItem", "complete", "is_key_item", "key_columns", "take_index", "with_key", "without_key"]
+
+_STARTS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
+_CHARACTER_TYPES = TEXT_TYPES | {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+
+
+@attrs.frozen
+class IndexItem:
+    """
+    A key in a definition.
+
+    Attributes:
+        kind: ``PRIMARY``, ``UNIQUE``, ``FOREIGN``, ``INDEX`` for one that is not unique; empty for checks.
+        name: Its name; empty if it has none.
+        columns: Its columns.
+        prefixes: The lengths of their prefixes; empty if all are whole.
+        computed: Whether a part of it is an expression; that part is not among the columns.
+        foreign: The foreign key that it is.
+        inline: Whether the definition of its column declares it.
+        optional: Whether it is left out if there is one of its name (MariaDB).
+    """
+
+    kind: str
+    name: str = ""
+    columns: tuple[str, ...] = ()
+    prefixes: tuple[int, ...] = ()
+    computed: bool = False
+    foreign: ForeignKey | None = None
+    inline: bool = False
+    optional: bool = False
+
+
+def is_key_item(item: Words) -> bool:
+    """Return whether a part of a definition is a key, an index or a constraint, and not a column."""
+    if item.upper in _STARTS:
+        return True
+    return item.upper == "VECTOR" and item.rest().words[1:2] in ([("INDEX", WordKind.WORD)], [("KEY", WordKind.WORD)])
+
+
+def take_index(item: Words) -> IndexItem:
+    """Read a key, an index or a constraint; see `is_key_item`."""
+    name = ""
+    if item.accept("CONSTRAINT"):
+        item.accept("IF", "NOT", "EXISTS")
+        if item.upper not in _STARTS:
+            name = item.step()
+    if item.accept("PRIMARY", "KEY"):
+        return attrs.evolve(key_columns(item), kind="PRIMARY", name="PRIMARY")
+    if item.accept("FOREIGN", "KEY"):
+        item.accept("IF", "NOT", "EXISTS")
+        return IndexItem("FOREIGN", name, foreign=take_foreign_key(item, name))
+    if item.upper == "CHECK":
+        return IndexItem("")
+    kind = "UNIQUE" if item.step().upper() == "UNIQUE" else "INDEX"
+    item.accept("KEY") or item.accept("INDEX")
+    optional = item.accept("IF", "NOT", "EXISTS")
+    if item.kind is not WordKind.L_PAREN and item.upper not in ("USING", "TYPE"):
+        name = item.step()
+    return attrs.evolve(key_columns(item), kind=kind, name=name, optional=optional)
+
+
+def key_columns(item: Words) -> IndexItem:
+    """Read the columns of a key, which stand in the next parenthesis."""
+    while item.kind is not WordKind.L_PAREN:
+        item.step()
+    names, prefixes, computed = list[str](), list[int](), False
+    for part in item.group().items():
+        if part.kind is WordKind.L_PAREN:
+            computed = True
+            continue
+        names.append(part.step())
+        length = part.group().step() if part.word == "(" else ""
+        prefixes.append(whole_number(length) or 0)
+    return IndexItem("INDEX", "", tuple(names), tuple(prefixes) if any(prefixes) else (), computed)
+
+
+def with_key(table: Table, index: IndexItem) -> Table:
+    """
+    Return a table with one more key that is no foreign key.
+
+    A key with an expression identifies no row here: only its name counts.
+    """
+    if index.optional and table.has_key(index.name):
+        return table
+    if index.kind == "PRIMARY":
+        return attrs.evolve(table, primary_key=index.columns, primary_key_prefixes=index.prefixes)
+    if index.kind == "UNIQUE" and not index.computed:
+        return table.with_unique_key(index.name, index.columns)
+    if index.kind in ("UNIQUE", "INDEX"):
+        named = attrs.evolve(index, columns=("functional_index",)) if index.computed else index
+        return table.with_index(index.name or table.free_name(named.columns[0]), index.columns)
+    return table
+
+
+def without_key(table: Table, name: str) -> Table:
+    """Return a table without a key of a name; PRIMARY is the primary key."""
+    if name.upper() == "PRIMARY":
+        return attrs.evolve(table, primary_key=(), primary_key_prefixes=())
+    kept = [place for place, each in enumerate(table.unique_names) if each.lower() != name.lower()]
+    return attrs.evolve(
+        table,
+        unique_keys=tuple(table.unique_keys[place] for place in kept),
+        unique_names=tuple(table.unique_names[place] for place in kept),
+        indexes=tuple(index for index in table.indexes if index[0].lower() != name.lower()),
+    )
+
+
+def complete(table: Table) -> Table:
+    """Return a table with what follows from its keys and expressions: names as declared, key columns NOT NULL."""
+    primary_key = _as_declared(table.primary_key, table.columns)
+    unique_keys = tuple(_as_declared(names, table.columns) for names in table.unique_keys)
+    foreign = [attrs.evolve(each, columns=_as_declared(each.columns, table.columns)) for each in table.foreign_keys]
+    key = set(primary_key)
+    columns = [attrs.evolve(column, nullable=column.nullable and column.name not in key) for column in table.columns]
+    columns = [attrs.evolve(column, depends_on=_mentioned(column.depends_on, columns)) for column in columns]
+    table = attrs.evolve(
+        table,
+        columns=tuple(columns),
+        primary_key=primary_key,
+        unique_keys=unique_keys,
+        foreign_keys=tuple(foreign),
+        primary_key_prefixes=_true_prefixes(primary_key, table.primary_key_prefixes, columns),
+    )
+    return with_serving_key(table)
+
+
+def _as_declared(names: tuple[str, ...], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return column names of a key, which MySQL takes in any letter case, as they were declared."""
+    declared = {column.name.lower(): column.name for column in columns}
+    return tuple(declared.get(name.lower(), name) for name in names)
+
+
+def _mentioned(words: tuple[str, ...], columns: Sequence[Column]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns if column.name.lower() in {word.lower() for word in words})
+
+
+def _true_prefixes(names: tuple[str, ...], prefixes: tuple[int, ...], columns: Sequence[Column]) -> tuple[int, ...]:
+    """Return the lengths of prefixes; one as long as its column is the whole column."""
+    declared = {column.name: column for column in columns}
+    found = tuple(
+        0 if name in declared and _is_whole(declared[name], prefix) else prefix
+        for name, prefix in zip(names, prefixes, strict=False)
+    )
+    return found if any(found) else ()
+
+
+def _is_whole(column: Column, prefix: int) -> bool:
+    return (column.length is not None and prefix >= column.length) or column.type not in _CHARACTER_TYPES
