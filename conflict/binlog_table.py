@@ -248,11 +248,12 @@ def read_binlog(
         transactions=frozenset(transactions),
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )
+    binlogs = tuple(_files([files] if isinstance(files, Path | str) else files))
     return BinlogTable(
-        tuple(_files([files] if isinstance(files, Path | str) else files)),
+        binlogs,
         table,
         None if columns is None else frozenset(columns),
-        load_schema(schema),
+        load_schema(schema, binlogs=binlogs),
         selection,
         temporals == "typed",
         batch_rows,

@@ -5,7 +5,7 @@ What the commands have in common: options, progress bars, and how refused input 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -98,12 +98,12 @@ def allow_unpacked(mib: int | None) -> None:
         unpacked_size.allow_unpacked(str(mib))
 
 
-def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
-    """Read the definitions of tables, if there is a file with them."""
+def load_definitions(schema: Path | None, binlogs: Sequence[Path | str], *, inexact_keys: bool) -> Schema:
+    """Read the definitions of the tables of binlogs, if there is a file with them."""
     from conflict.config.schema_file import load_schema
     from ndb_formats.schema.exact_keys import with_inexact_keys
 
-    definitions = load_schema(schema)
+    definitions = load_schema(schema, binlogs=binlogs)
     return with_inexact_keys(definitions) if inexact_keys else definitions
 
 

@@ -220,10 +220,13 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     else:
         with located(path):
             replication = rows_of_tables(rows)
-    schema = _schema(path.parent, document.get("schema"), document)
+    logs = [file for cluster in clusters for file in cluster.files]
+    schema = _schema(path.parent, document.get("schema"), document, logs)
     own = {name: table["schema"] for name, table in document["clusters"].items() if "schema" in table}
     clusters = tuple(
-        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document)) if each.name in own else each
+        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document, each.files))
+        if each.name in own
+        else each
         for each in clusters
     )
     of_clusters = [table.get(entry) for table in document["clusters"].values() for entry in _OWN_FILES]
@@ -239,10 +242,11 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     return RunFile(path, configuration, schedule, inputs, text)
 
 
-def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Schema:
+def _schema(folder: Path, name: str | None, document: Mapping[str, Any], binlogs: Sequence[Path]) -> Schema:
     """Return the tables of a file of definitions; none without a file."""
     path = None if name is None else folder / name
-    return load_schema(path, database=document.get("database", ""), charset=document.get("charset", DEFAULT_CHARSET))
+    database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
+    return load_schema(path, database=database, charset=charset, binlogs=binlogs)
 
 
 def _clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfiguration, ...]:

@@ -4,21 +4,32 @@ Files of CREATE TABLE statements, as SQL or as the mysql client prints them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
+from ndb_formats.binlog_reader import first_event
 from ndb_formats.constants import DEFAULT_CHARSET
+from ndb_formats.errors import FormatError
+from ndb_formats.events.header import decode_format_description
 from ndb_formats.schema.column_type import charset_name
 from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.session import ServerVersion
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.charsets import is_charset
 
 __all__ = ["load_schema"]
 
 
-def load_schema(path: Path | str | None, *, database: str = "", charset: str = DEFAULT_CHARSET) -> Schema:
+def load_schema(
+    path: Path | str | None,
+    *,
+    database: str = "",
+    charset: str = DEFAULT_CHARSET,
+    binlogs: Iterable[Path | str] = (),
+) -> Schema:
     """
     Return the tables of a file of definitions; none without a file.
 
@@ -26,6 +37,7 @@ def load_schema(path: Path | str | None, *, database: str = "", charset: str = D
         path: The file.
         database: The database of tables that are named without one.
         charset: The server's character set.
+        binlogs: Binlogs of the server that has the tables; the version in the first one says what definitions mean.
 
     Raises:
         ConfigurationError: It cannot be read; the message names it. Or the server has no such character set.
@@ -38,4 +50,16 @@ def load_schema(path: Path | str | None, *, database: str = "", charset: str = D
         return Schema()
     text = as_statements(read_text(Path(path)))
     with located(path):
-        return parse_schema(text, database=database, charset=charset)
+        return parse_schema(text, database=database, charset=charset, server=_server_of(binlogs))
+
+
+def _server_of(binlogs: Iterable[Path | str]) -> ServerVersion | None:
+    """Return the version of the server that wrote the first binlog that can be read; whoever reads them says faults."""
+    for file in binlogs:
+        try:
+            first = first_event(file, verify=False)
+        except (FormatError, OSError):
+            continue
+        if first is not None:
+            return ServerVersion.of(decode_format_description(first.body).server_version)
+    return None

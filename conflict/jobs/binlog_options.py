@@ -91,16 +91,16 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
     if (table and tables) or (columns and not table) or temporals not in ("typed", "text"):
         message = "ndb_binlog: give table or tables; columns needs table; temporals is typed or text"
         raise ConfigurationError(message)
-    schema_file = options.get("schema")
+    files = tuple(_files(options["path"]))
     names = table or tables
     return BinlogOptions(
-        tuple(_files(options["path"])),
+        files,
         None if names is None else frozenset(name.strip() for name in names.split(",")),
         _epoch(options, "startEpoch") or 0,
         _epoch(options, "endEpoch"),
         _seconds(options, "startTime") or 0,
         _seconds(options, "endTime"),
-        load_schema(schema_file),
+        load_schema(options.get("schema"), binlogs=files),
         table,
         None if columns is None else frozenset(name.strip() for name in columns.split(",")),
         temporals == "typed",

@@ -133,9 +133,9 @@ def decode(
         transactions=frozenset(transaction or ()),
         key=tuple(_key_part(part) for part in key or ()),
     )
-    definitions = load_definitions(schema, inexact_keys=False)
     options = TextOptions(verbose, print_table_metadata, column_names or schema is not None)
     with opened_inputs(files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
+        definitions = load_definitions(schema, inputs.paths, inexact_keys=False)
         try:
             if schema_at is SchemaAt.END:
                 definitions = schema_at_start(inputs.paths, definitions)

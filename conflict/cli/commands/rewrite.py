@@ -64,7 +64,7 @@ def rewrite(
     refuse_same_output(*targets, json_file)
     plans = Plans(
         Target(_update_format(binlog_type), _row_image(row_image)),
-        load_definitions(schema, inexact_keys=inexact_keys),
+        load_definitions(schema, files, inexact_keys=inexact_keys),
         LoggedAs(_update_format(from_binlog_type), _row_image(from_row_image)),
     )
     with _folder(out):

@@ -56,7 +56,7 @@ def sizes(
     if len({file.resolve() for file in files}) < len(files):
         message = "a binlog file is given twice, and would count twice; give each once"
         raise ConfigurationError(message)
-    definitions = load_definitions(schema, inexact_keys=inexact_keys)
+    definitions = load_definitions(schema, files, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
     facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]

@@ -219,7 +219,10 @@ class TestRefusals:
         """With its file and table."""
         (folder / "schema.sql").write_text("CREATE TABLE t LIKE u")
         message = refusal(folder, HEAD + CLUSTERS)
-        assert message == "schema.sql: table shop.t: the statement makes a table like shop.u, whose definition is not known"
+        assert (
+            message
+            == "schema.sql: table shop.t: the statement makes a table like shop.u, whose definition is not known"
+        )
 
     @pytest.mark.parametrize(
         ("old", "new", "complaint"),

@@ -240,7 +240,9 @@ def test_nothing_is_said_of_the_recordings():
 
 def test_what_comes_before_an_unfollowed_statement_is_kept(tmp_path: Path):
     """Every epoch before it is read."""
-    configuration = edited_statements(load(ADDED), tmp_path, lambda text: text.replace("ADD COLUMN", "DROP gone, ADD COLUMN"))
+    configuration = edited_statements(
+        load(ADDED), tmp_path, lambda text: text.replace("ADD COLUMN", "DROP gone, ADD COLUMN")
+    )
     followed = follow_definitions(configuration)
     reading = read_cluster(followed.clusters[0], followed)
     whole = follow_definitions(load(ADDED).configuration())
