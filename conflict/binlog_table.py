@@ -5,6 +5,7 @@ The row changes of binlog files for Python: what `conflict.read_binlog` returns.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,8 +20,9 @@ from conflict.config.schema_file import load_schema
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import INDEX, find_logs
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, LogWarning
 from ndb_formats.columnar.batches import METADATA, RowBatch
+from ndb_formats.columnar.log_remarks import log_remarks
 from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, selected_changes
 from ndb_formats.columnar.stretches import schema_at_start
@@ -107,6 +109,8 @@ class BinlogTable:
         """
         with opened_inputs(self.files) as inputs:
             schema = self._schema(inputs)
+            for remark in log_remarks(inputs.paths):
+                warnings.warn(LogWarning(remark.sentence), stacklevel=2)
             for file, batches in self._parts(inputs, self.columns):
                 if batches:
                     yield in_order([self._records(batch, file, schema) for batch in batches], batches)

@@ -4,7 +4,7 @@ Errors of `conflict`: bad input, and workers that died. A conflict between two c
 
 from __future__ import annotations
 
-__all__ = ["ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError", "WorkerError"]
+__all__ = ["ConfigurationError", "ConflictError", "HistoryError", "LogWarning", "NotBuiltError", "WorkerError"]
 
 
 class ConflictError(Exception):
@@ -25,3 +25,7 @@ class NotBuiltError(ConflictError, LookupError):
 
 class WorkerError(ConflictError, RuntimeError):
     """A job was given up: workers died, or Spark stopped it. The message says what Spark says."""
+
+
+class LogWarning(UserWarning):
+    """A log holds something besides the rows that are read of it: an incident, or changes that are statements."""

@@ -5,7 +5,7 @@ What the commands have in common: options, progress bars, and how refused input 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -32,6 +33,7 @@ from conflict.compatibility.deployment import Policy
 if TYPE_CHECKING:
     from conflict.config.run_file import RunFile
     from conflict.jobs.runner import StageProgress
+    from ndb_formats.columnar.log_remarks import LogRemark
     from ndb_formats.schema.tables import Schema
 
 __all__ = [
@@ -96,6 +98,14 @@ def allow_unpacked(mib: int | None) -> None:
     if mib is not None:
         os.environ[unpacked_size.OPTION] = str(mib)
         unpacked_size.allow_unpacked(str(mib))
+
+
+def warn_of(remarks: Iterable[LogRemark]) -> bool:
+    """Print what logs hold besides rows, and return whether that is anything."""
+    said = [remark.sentence for remark in remarks]
+    for sentence in said:
+        messages.print(f"[yellow]warning:[/yellow] {escape(sentence)}", soft_wrap=True)
+    return bool(said)
 
 
 def load_definitions(schema: Path | None, binlogs: Sequence[Path | str], *, inexact_keys: bool) -> Schema:

@@ -16,6 +16,7 @@ from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
+from ndb_formats.columnar.log_remarks import LogRemark
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.exact_keys import with_inexact_keys
@@ -107,6 +108,7 @@ class Configuration:
             History tables.
         followed: Whether `conflict.history.definitions.following` has done its work.
         notes: What is to be said about the definitions.
+        remarks: What the binlogs hold besides rows.
         kept_columns: By table, the column whose values a History keeps although no function compares it.
     """
 
@@ -120,6 +122,7 @@ class Configuration:
     definitions: Mapping[str, ClusterDefinitions] = attrs.field(factory=dict, repr=False)
     followed: bool = False
     notes: tuple[str, ...] = ()
+    remarks: tuple[LogRemark, ...] = ()
     kept_columns: Mapping[str, str] = attrs.field(factory=dict)
 
     @property

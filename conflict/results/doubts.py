@@ -20,6 +20,7 @@ __all__ = [
     "missing_parts",
     "not_examined",
     "notes_of",
+    "remarks_of",
     "unchecked",
     "unexplained_changes",
 ]
@@ -53,7 +54,7 @@ def doubts_of(run: Document) -> tuple[Doubt, ...]:
     Args:
         run: The document `run.json`, or the part that `conflict.results.run_document.Run.checks` returns.
     """
-    parts = (_contradiction, causes_of, notes_of, unexplained_changes, not_examined, missing_parts)
+    parts = (_contradiction, causes_of, remarks_of, notes_of, unexplained_changes, not_examined, missing_parts)
     return tuple(doubt for part in parts for doubt in part(run))
 
 
@@ -89,6 +90,12 @@ def causes_of(run: Document) -> Iterator[Doubt]:
     for cause in run["likely_causes"]:
         tables = f" ({', '.join(cause['tables'])})" if cause["tables"] else ""
         yield Doubt(f"{label}{tables}", cause["sentence"])
+
+
+def remarks_of(run: Document) -> Iterator[Doubt]:
+    """Yield what the binlogs hold besides rows: a result lacks it."""
+    for remark in run["log_remarks"]:
+        yield Doubt("Not among the rows", f"{remark['sentence']}.", serious=remark["contradicts"])
 
 
 def notes_of(run: Document) -> Iterator[Doubt]:

@@ -18,6 +18,7 @@ from conflict.results.likely_causes import CauseKind, LikelyCause
 from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.columnar.log_remarks import LogRemark
 
 __all__ = ["Run", "versions"]
 
@@ -48,6 +49,7 @@ class Run:
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
         likely_causes: Why the binlogs may contradict the result.
         notes: What is to be said about the definitions of tables.
+        remarks: What the binlogs hold besides rows.
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
         engine: The engine that resolved the run, if another one than was asked for.
         engine_reason: Why it did.
@@ -63,6 +65,7 @@ class Run:
     settled: tuple[Inference, ...] = ()
     likely_causes: tuple[LikelyCause, ...] = ()
     notes: tuple[str, ...] = ()
+    remarks: tuple[LogRemark, ...] = ()
     starts: dict[str, int] = attrs.field(factory=dict)
     engine: str = ""
     engine_reason: str = ""
@@ -71,7 +74,8 @@ class Run:
     @property
     def contradicted(self) -> bool:
         """Whether the binlogs contradict the result or what the run file declares, or lack what a result needs."""
-        return bool(self.summary.contradicted) or any(cause.kind in _TELLING for cause in self.likely_causes)
+        missing = any(remark.contradicts for remark in self.remarks)
+        return bool(self.summary.contradicted) or missing or any(each.kind in _TELLING for each in self.likely_causes)
 
     @property
     def unrelated(self) -> bool:
@@ -115,6 +119,7 @@ class Run:
             "unrelated_binlogs": self.unrelated,
             "epochs_with_assumed_place": self.assumed,
             "definition_notes": list(self.notes),
+            "log_remarks": [attrs.asdict(each) for each in self.remarks],
             "likely_causes": [attrs.asdict(each) for each in self.likely_causes],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.checks(),

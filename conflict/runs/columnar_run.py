@@ -192,6 +192,7 @@ def settle_run(
         summary.settled,
         causes,
         configuration.notes,
+        configuration.remarks,
         starts=starts,
     )
     return run, settled

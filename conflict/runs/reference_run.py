@@ -217,6 +217,7 @@ def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts]
             *changed_roles({name: reading.shown_roles for name, reading in readings.items()}),
         ),
         notes=configuration.notes,
+        remarks=configuration.remarks,
     )
 
 

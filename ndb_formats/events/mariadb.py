@@ -17,7 +17,7 @@ from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.unpacked_size import check_unpacked
 
-__all__ = ["uncompressed"]
+__all__ = ["uncompressed", "uncompressed_query"]
 
 _ZLIB = 0
 
@@ -51,3 +51,21 @@ def uncompressed(data: bytes) -> bytes:
         message = f"a compressed part does not have the {size} bytes that it gives as its size"
         raise CorruptError(message)
     return plain
+
+
+def uncompressed_query(body: bytes) -> bytes:
+    """
+    Return the body of a compressed Query event as that of a plain one.
+
+    Raises:
+        CorruptError: See `uncompressed`.
+        TruncatedError: The body ends too early.
+        UnsupportedError: See `uncompressed`.
+    """
+    cursor = Cursor(body)
+    cursor.skip(8)
+    database_size = cursor.uint(1)
+    cursor.skip(2)
+    cursor.skip(cursor.uint(2))
+    cursor.skip(database_size + 1)
+    return body[: cursor.offset] + uncompressed(cursor.rest())

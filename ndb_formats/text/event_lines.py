@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from ndb_formats.constants import EventType
+from ndb_formats.events.incident_event import decode_incident
 from ndb_formats.selection import DecodedEvent
 from ndb_formats.text.table_metadata_lines import table_metadata_lines
 
@@ -32,6 +33,10 @@ def event_lines(decoded: DecodedEvent, *, table_metadata: bool) -> Iterator[byte
     yield _event_line(decoded)
     if decoded.statement is not None:
         yield decoded.statement
+    if decoded.event.type is EventType.INCIDENT_EVENT:
+        incident = decode_incident(decoded.event.body)
+        yield f"# Incident: {incident.name}".encode()
+        yield b"RELOAD DATABASE; # Shall generate syntax error"
     if table_metadata and decoded.table_map is not None and decoded.rows is None:
         yield from table_metadata_lines(decoded.table_map)
 
@@ -59,6 +64,8 @@ def _title(decoded: DecodedEvent) -> str:
         return f"Table_map: `{table_map.database}`.`{table_map.table}` mapped to number {table_map.table_id}"
     if kind is EventType.XID_EVENT:
         return f"Xid = {int.from_bytes(decoded.event.body[:8], 'little')}"
+    if kind is EventType.INCIDENT_EVENT:
+        return ""
     return decoded.event.header.type_name.removesuffix("_EVENT").removesuffix("_LOG").capitalize()
 
 

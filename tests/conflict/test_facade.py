@@ -84,6 +84,7 @@ def test_names_in_a_result_are_no_markup():
         "contradicted_by_binlogs": 0,
         "likely_causes": [],
         "definition_notes": [],
+        "log_remarks": [],
         "unexplained_changes": {},
         "epochs_not_examined": 0,
         "epochs_left_out": {},

@@ -70,6 +70,7 @@ def test_a_notebook_gets_no_markup_and_no_control_characters():
         "stops": {},
         "likely_causes": [],
         "definition_notes": [],
+        "log_remarks": [],
         "unexplained_changes": {},
         "epochs_not_examined": 0,
         "epochs_left_out": {},

@@ -83,4 +83,6 @@ def compare(
     write_json(json_file, found.to_json())
     if found.run.errors or found.run.unrelated or found.cut:
         exit_with(ExitCode.CUT_SHORT)
-    exit_with(ExitCode.CONTRADICTED if found.run.contradicted else ExitCode.DONE)
+    if found.run.contradicted:
+        exit_with(ExitCode.CONTRADICTED)
+    exit_with(ExitCode.WARNED if found.run.remarks else ExitCode.DONE)

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import UnpackedOption, allow_unpacked, load_definitions, messages, progress_bars
+from conflict.cli.common import UnpackedOption, allow_unpacked, load_definitions, messages, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode
 from conflict.decoding.formats import Format
 from conflict.errors import ConfigurationError
@@ -143,11 +143,13 @@ def decode(
             output.write(decoding, typer.get_binary_stream("stdout"))
         except FormatError as error:
             raise inputs.renamed(error) from error
+        remarks = decoding.remarks(as_text=form is Format.TEXT)
     for note in (*decoding.notes(), *([] if decoding.cut is None else [str(inputs.renamed(decoding.cut))])):
         messages.print(f"[yellow]warning:[/yellow] {escape(note)}", soft_wrap=True)
+    warned = warn_of(remarks)
     if decoding.cut is not None:
         raise typer.Exit(ExitCode.CUT_SHORT)
-    if decoding.notes():
+    if warned or decoding.notes():
         raise typer.Exit(ExitCode.WARNED)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import InexactKeysOption, UnpackedOption, allow_unpacked, console, progress_bars
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.common import InexactKeysOption, UnpackedOption, allow_unpacked, console, progress_bars, warn_of
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.refusals import messages
 from conflict.cli.sources import (
     ConflictFnOption,
@@ -47,6 +47,7 @@ def ingest(
     Example: ndb-conflict ingest run.toml --out history
     """
     import conflict.pipeline
+    from ndb_formats.columnar.log_remarks import log_remarks
 
     allow_unpacked(unpacked_mib)
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
@@ -54,8 +55,10 @@ def ingest(
     with progress_bars() as progress:
         ingested = conflict.pipeline.ingest(loaded, str(out), progress)
     _print_ingested(ingested, out)
+    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
     if ingested.manifest.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)
+    exit_with(ExitCode.WARNED if warned else ExitCode.DONE)
 
 
 def _print_ingested(ingested: Ingested, out: Path) -> None:

@@ -160,7 +160,9 @@ def resolve(
     print_run(console, configuration, run, examples, str(out))
     if run.errors or run.unrelated:
         exit_with(ExitCode.CUT_SHORT)
-    exit_with(ExitCode.CONTRADICTED if run.contradicted else ExitCode.DONE)
+    if run.contradicted:
+        exit_with(ExitCode.CONTRADICTED)
+    exit_with(ExitCode.WARNED if run.remarks else ExitCode.DONE)
 
 
 def _epochs(option: str, texts: Sequence[str] | None, configuration: Configuration) -> dict[str, int]:

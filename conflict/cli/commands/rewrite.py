@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
+from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
@@ -50,6 +50,7 @@ def rewrite(
     Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --schema schema.sql --out minimal
     """
     from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
+    from ndb_formats.columnar.log_remarks import log_remarks
     from ndb_formats.rules.relogging import LoggedAs
     from ndb_formats.writing.rewriting_plans import Plans, Target
 
@@ -73,12 +74,13 @@ def rewrite(
         cut = _rewrite_all(files, targets, plans)
     print_counts(console, plans.counts)
     write_json(json_file, counts_json(plans.counts))
+    warned = warn_of(log_remarks(files))
     if cut is not None:
         messages.print(
             f"[yellow]warning:[/yellow] {escape(str(cut))}; its complete transactions were written", soft_wrap=True
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
-    if not is_complete(plans.counts):
+    if warned or not is_complete(plans.counts):
         raise typer.Exit(ExitCode.WARNED)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
+from conflict.cli.common import InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
@@ -46,6 +47,7 @@ def sizes(
     from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
     from conflict.cli.views.sizes_files import FileFacts
     from ndb_formats.columnar.compression import CompressionMeter
+    from ndb_formats.columnar.log_remarks import log_remarks
     from ndb_formats.columnar.log_sizes import LogSizer
     from ndb_formats.columnar.size_report import size_report
 
@@ -90,10 +92,10 @@ def sizes(
     write_json(json_file, sizes_json(report) | {"files": [each.document() for each in facts]})
     if plot is not None:
         draw_sizes(report, plot)
+    warned = warn_of(log_remarks(files))
     if cut is not None:
         messages.print(
             f"[yellow]warning:[/yellow] {escape(str(cut))}; the sizes are of what comes before", soft_wrap=True
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
-    if unknown:
-        raise typer.Exit(ExitCode.WARNED)
+    exit_with(ExitCode.WARNED if warned or unknown else ExitCode.DONE)

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from conflict.cli.common import InexactKeysOption, console
+from conflict.cli.common import InexactKeysOption, console, warn_of
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, check_output
 from conflict.cli.sources import (
     ConflictFnOption,
@@ -45,6 +46,7 @@ def workload(
     from conflict.cli.views.simulation import print_learnt
     from conflict.model.learning import learn, read_logs, scaled
     from conflict.model.model_text import model_text
+    from ndb_formats.columnar.log_remarks import log_remarks
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
@@ -55,3 +57,5 @@ def workload(
     with staged_file(out) as file:
         file.write(model_text(document).encode())
     print_learnt(console, document, str(out))
+    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
+    exit_with(ExitCode.WARNED if warned else ExitCode.DONE)

@@ -18,7 +18,15 @@ from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.scheduling.reconcile import Inference
-from conflict.results.doubts import causes_of, missing_parts, not_examined, notes_of, unchecked, unexplained_changes
+from conflict.results.doubts import (
+    causes_of,
+    missing_parts,
+    not_examined,
+    notes_of,
+    remarks_of,
+    unchecked,
+    unexplained_changes,
+)
 from conflict.results.model import Stop
 from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
@@ -318,6 +326,7 @@ def _print_agreement(console: Console, run: Run) -> None:
             "contradictions/ lists them."
         )
     print_doubts(console, causes_of(run.checks()))
+    print_doubts(console, remarks_of(run.checks()))
     print_doubts(console, notes_of(run.checks()))
     print_doubts(console, not_examined(run.checks()))
     print_doubts(console, missing_parts(run.checks()))

@@ -10,10 +10,11 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.definitions.definition_notes import DefinitionNote, NoteKind
-from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable
+from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem
 from ndb_formats.errors import FormatError
 from ndb_formats.events.definition_check import check_definition
 from ndb_formats.events.table_definition import definition_of
+from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.definitions import Definitions, TableStep
 from ndb_formats.schema.tables import Table
 from ndb_formats.schema.undo import definitions_before
@@ -41,6 +42,7 @@ class ClusterLog:
         own: Whether its tables differ from those of the run.
         steps: Statements that changed definitions.
         added: Tables that the schema lacks, as their Table_map events tell them.
+        others: Database and name of tables that are only changed outside of NDB's epochs.
         reads: Whether rows of a table can be read.
         error: Why it cannot be followed any further.
         notes: What is to be said.
@@ -51,6 +53,7 @@ class ClusterLog:
     own: bool = False
     steps: list[Step] = attrs.field(factory=list)
     added: list[Table] = attrs.field(factory=list)
+    others: frozenset[tuple[str, str]] = frozenset()
     reads: bool = False
     error: FormatError | None = None
     notes: list[DefinitionNote] = attrs.field(factory=list)
@@ -61,20 +64,21 @@ class ClusterLog:
         return bool(self.start.tables or self.steps)
 
     @classmethod
-    def read(
-        cls, configuration: Configuration, cluster: ClusterConfiguration, scan: Sequence[LoggedStatement | LoggedTable]
-    ) -> ClusterLog:
+    def read(cls, configuration: Configuration, cluster: ClusterConfiguration, scan: Sequence[LogItem]) -> ClusterLog:
         """Follow a cluster's log."""
         schema = cluster.schema or configuration.schema
         start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
         if configuration.schema_at_end:
             start = definitions_before(start, [each.statement for each in scan if isinstance(each, LoggedStatement)])
-        log = cls(cluster, start, own=cluster.schema is not None or configuration.schema_at_end)
-        current = start
+        own = cluster.schema is not None or configuration.schema_at_end
+        log = cls(cluster, start, own=own, others=_others(scan))
+        current, log.start = start, log._of_ndb(start)
         for item in scan:
             try:
-                step = log._follow if isinstance(item, LoggedStatement) else log._check
-                current = step(item, current)  # type: ignore[arg-type]  # the one of its type
+                if isinstance(item, LoggedStatement):
+                    current = log._follow(item, current)
+                elif isinstance(item, LoggedTable):
+                    current = log._check(item, current)
             except FormatError as error:
                 event = "QUERY_EVENT" if isinstance(item, LoggedStatement) else "TABLE_MAP_EVENT"
                 log.error = error.located(file=item.file, position=item.position, event=event)
@@ -86,9 +90,29 @@ class ClusterLog:
             after, steps = current.after(item.statement)
         except FormatError as error:
             raise item.statement.shown_in(error) from None
-        if steps:
-            self.steps.append(Step(item, steps, after))
+        kept = tuple(step for each in steps if (step := self._step_of_ndb(each)) is not None)
+        if kept:
+            self.steps.append(Step(item, kept, self._of_ndb(after)))
         return after
+
+    def is_other(self, table: Table) -> bool:
+        """Whether a table is of another engine: as it declares, else by where it is changed."""
+        return not is_ndb(table) if table.engine is not None else (table.database, table.name) in self.others
+
+    def _of_ndb(self, definitions: Definitions) -> Definitions:
+        """Return the definitions of the tables that can be part of a run."""
+        tables = {name: table for name, table in definitions.tables.items() if not self.is_other(table)}
+        return attrs.evolve(definitions, tables=tables)
+
+    def _step_of_ndb(self, step: TableStep) -> TableStep | None:
+        """Return what a step does to tables of NDB; one that gets another engine is gone."""
+        before = None if step.before is None or self.is_other(step.before) else step.before
+        after = None if step.after is None or self.is_other(step.after) else step.after
+        if before is None and after is None:
+            return None
+        if before is not None and after is not None:
+            return step
+        return TableStep(before, after, emptied=True)
 
     def _check(self, item: LoggedTable, current: Definitions) -> Definitions:
         table_map = item.table_map
@@ -99,10 +123,16 @@ class ClusterLog:
         def note(what: NoteKind | str) -> None:
             self.notes.append(DefinitionNote(table_map.full_name, f"{item.file}, position {item.position}", what))
 
+        if known is not None and self.is_other(known):
+            note(NoteKind.OTHER_ENGINE)
+            return current
         if known is not None:
             self.reads = True
             for each in check_definition(table_map, known):
                 note(f"column {each.column}: {each}; this changes no answer")
+            return current
+        if (table_map.database, table_map.table) in self.others:
+            note(NoteKind.OTHER_ENGINE)
             return current
         told = definition_of(table_map)
         if told is None:
@@ -117,3 +147,10 @@ class ClusterLog:
         for step in self.steps:
             step.after = attrs.evolve(step.after, tables={**step.after.tables, (told.database, told.name): told})
         return attrs.evolve(current, tables={**current.tables, (told.database, told.name): told})
+
+
+def _others(scan: Sequence[LogItem]) -> frozenset[tuple[str, str]]:
+    """Return database and name of each table that no transaction of NDB changes."""
+    logged = [item for item in scan if isinstance(item, LoggedTable)]
+    ours = {(item.table_map.database, item.table_map.table) for item in logged if item.of_ndb}
+    return frozenset((item.table_map.database, item.table_map.table) for item in logged) - ours

@@ -36,6 +36,10 @@ class NoteKind(Enum):
         "is not in the schema; its definition is taken from the binlogs",
         "are not in the schema; their definitions are taken from the binlogs",
     )
+    OTHER_ENGINE = (
+        "is not a table of NDB: its changes are no part of the run",
+        "are no tables of NDB: their changes are no part of the run",
+    )
 
 
 @attrs.frozen

@@ -24,7 +24,8 @@ from conflict.history.definitions.definition_notes import (
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
-from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, scan_log
+from ndb_formats.columnar.log_remarks import remarks_on
+from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem, scan_log
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.definitions import Definitions, TableStep
 from ndb_formats.schema.tables import Schema, Table
@@ -50,6 +51,7 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     notes = sentences_of(note for log in logs for note in log.notes)
     added = [table for log in logs for table in log.added]
     _check_known(configuration, logs)
+    configuration = _without_other_engines(configuration, logs)
     if not any(log.steps or log.error or log.own for log in logs):
         names = {table.full_name for table in configuration.schema.tables}
         new = {table.full_name: table for table in added if table.full_name not in names}
@@ -57,7 +59,24 @@ def follow_definitions(configuration: Configuration) -> Configuration:
         followed = attrs.evolve(configuration, schema=schema, followed=True)
     else:
         followed = attrs.evolve(_with_history_tables(configuration, logs), followed=True)
-    return attrs.evolve(followed, notes=(*notes, *sentences_on_rows(followed)))
+    remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, _with_function(followed)))
+    return attrs.evolve(followed, notes=(*notes, *sentences_on_rows(followed)), remarks=remarks)
+
+
+def _with_function(configuration: Configuration) -> set[str]:
+    """Return the full names of the tables that have a conflict function on any cluster."""
+    setups = (setup for tables in configuration.setups().values() for setup in tables.values())
+    return {setup.table.full_name for setup in setups if setup.function is not None}
+
+
+def _without_other_engines(configuration: Configuration, logs: Sequence[ClusterLog]) -> Configuration:
+    """Return a run without the tables of its schema that are of NDB in none of its logs."""
+    tables = configuration.schema.tables
+    kept = tuple(table for table in tables if not all(log.is_other(table) for log in logs))
+    for log in logs:
+        log.own |= any(log.is_other(table) for table in kept)
+    schema = attrs.evolve(configuration.schema, tables=kept)
+    return configuration if len(kept) == len(tables) else attrs.evolve(configuration, schema=schema)
 
 
 def _check_known(configuration: Configuration, logs: Sequence[ClusterLog]) -> None:
@@ -78,7 +97,7 @@ def _check_known(configuration: Configuration, logs: Sequence[ClusterLog]) -> No
         raise ConfigurationError(message)
 
 
-def _logged_tables(items: Iterable[LoggedStatement | LoggedTable]) -> set[Name]:
+def _logged_tables(items: Iterable[LogItem]) -> set[Name]:
     """Return database and name of each table that the binlogs change."""
     maps = (item.table_map for item in items if isinstance(item, LoggedTable))
     return {(each.database, each.table) for each in maps if each.database != "mysql"}

@@ -1,5 +1,5 @@
 """
-Finds the events of a log that say something of definitions: statements, and new Table_map events.
+Finds the events of a log that say something besides rows: statements, new Table_map events, and incidents.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
 __all__ = ["definition_events"]
 
 QUERY, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.TABLE_MAP_EVENT)
+INCIDENT, LOADED = int(EventType.INCIDENT_EVENT), int(EventType.EXECUTE_LOAD_QUERY_EVENT)
+PACKED_QUERY = int(EventType.MARIADB_QUERY_COMPRESSED_EVENT)
 BEGIN, COMMIT = (np.frombuffer(word, np.uint8) for word in (b"\0BEGIN", b"\0COMMIT"))  # after a database's NUL
 ID_BYTES, HEADER = 6, EVENT_HEADER_SIZE
 SLOTS, MOST = 4096, 2048  # of the set of table ids; when it is full, it is emptied, and known ids are found again
@@ -28,7 +30,9 @@ def _ends_with(data, end, word):
 @njit(cache=True, nogil=True)
 def definition_events(data, positions, types, sizes, trailer):
     """
-    Return the numbers of Query events that neither begin nor end a transaction, and of new Table_map events. int64.
+    Return the numbers of events that say something besides rows. int64.
+
+    They are Query events that neither begin nor end a transaction, new Table_map events, incidents and LOAD DATA.
 
     A Table_map event is new if no other one with its table id and size came since the last such Query event.
 
@@ -64,4 +68,7 @@ def definition_events(data, positions, types, sizes, trailer):
                 filled += 1
                 found[count] = number
                 count += 1
+        elif types[number] == INCIDENT or types[number] == LOADED or types[number] == PACKED_QUERY:
+            found[count] = number
+            count += 1
     return found[:count].copy()

@@ -1,0 +1,88 @@
+"""
+What is to be said of a log besides its rows: incidents, and changes that it holds as statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import attrs
+
+from ndb_formats.columnar.log_scan import LoggedChange, LoggedIncident, LogItem, scan_log
+
+__all__ = ["LogRemark", "log_remarks", "remarks_on"]
+
+_MOST_INCIDENTS = 3
+_MOST_SHOWN = 80  # characters of a statement
+
+
+@attrs.frozen
+class LogRemark:
+    """
+    One remark.
+
+    Attributes:
+        sentence: What it says, without a full stop.
+        contradicts: Whether a result cannot be right because of it.
+    """
+
+    sentence: str
+    contradicts: bool = False
+
+
+def log_remarks(files: Sequence[str | Path]) -> list[LogRemark]:
+    """Return what is to be said of files; an error in them is left to whoever reads their rows."""
+    return list(remarks_on(scan_log(files, verify=False)))
+
+
+def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iterator[LogRemark]:
+    """
+    Yield what is to be said of what a log holds besides rows.
+
+    Args:
+        items: What `scan_log` yields.
+        resolved: Full names of tables with a conflict function: nothing holds for them that is not among the rows.
+    """
+    changes, incidents = list[LoggedChange](), list[LoggedIncident]()
+    for item in items:
+        if isinstance(item, LoggedChange):
+            changes.append(item)
+        elif isinstance(item, LoggedIncident):
+            incidents.append(item)
+    for each in islice(incidents, _MOST_INCIDENTS):
+        yield LogRemark(_of_incident(each))
+    if len(incidents) > _MOST_INCIDENTS:
+        yield LogRemark(f"{len(incidents) - _MOST_INCIDENTS:,} more incidents follow")
+    touching = [each for each in changes if each.table in resolved]
+    if touching:
+        tables = ", ".join(sorted({each.table for each in touching if each.table is not None}))
+        said = f"{_count(touching)}, on {tables}, for which a conflict function is set; {_FIRST} {_shown(touching[0])}"
+        yield LogRemark(said, contradicts=True)
+    others = [each for each in changes if each not in touching]
+    if others:
+        yield LogRemark(f"{_count(others)}; {_FIRST} {_shown(others[0])}")
+
+
+_FIRST = "the first is at"
+
+
+def _of_incident(each: LoggedIncident) -> str:
+    message = f" ({each.incident.message})" if each.incident.message else ""
+    return (
+        f"{each.file}, position {each.position}: incident {each.incident.number}, {each.incident.name}{message}: the "
+        "log lacks changes from here on, and a replica stops here with error 13119 (before MySQL 9: 1590)"
+    )
+
+
+def _count(changes: Sequence[LoggedChange]) -> str:
+    many = len(changes) != 1
+    are = f"{len(changes):,} changes are logged as statements" if many else "1 change is logged as a statement"
+    return f"{are} and {'are' if many else 'is'} not among the rows"
+
+
+def _shown(change: LoggedChange) -> str:
+    text = " ".join(change.text.encode("utf-8", "backslashreplace").decode().split())
+    text = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return f"{change.file}, position {change.position}: {text}"

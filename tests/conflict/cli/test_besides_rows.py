@@ -1,0 +1,147 @@
+"""What an NDB log holds besides its rows: other engines, changes as statements, incidents."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from ndb_formats.errors import TruncatedError
+from ndb_formats.events.changing_statement import changed_table, changes_rows
+from ndb_formats.events.incident_event import IncidentEvent, decode_incident, encode_incident
+from tests.conflict.cli.commands import invoke
+from tests.conflict.raw_events import LONG, QUERY, TABLE_MAP, WRITE, XID, Raw
+from tests.conflict.spliced_logs import run_with
+from tests.ndb_formats.building import query_body, rows_body, table_map_body
+
+DEMO = Path("tests/recordings/demo")
+NAMES = bytes([2]) + b"id" + bytes([1]) + b"v"  # of binlog_row_metadata=FULL
+FULL = [(4, NAMES), (8, b"\0")]  # column names, and the primary key
+BEGIN, COMMIT, END = (QUERY, 1, query_body(b"f", b"BEGIN")), (QUERY, 1, query_body(b"f", b"COMMIT")), (XID, 1, bytes(8))
+INSIDE = (0, 3, 10)  # after as many transactions of the recording
+
+
+def insert(table: bytes, *, full: bool = False, database: bytes = b"f", commit: Raw = END) -> list[Raw]:
+    """Return a transaction of another engine that writes one row of two integers."""
+    described = table_map_body(LONG + LONG, table_id=999, database=database, table=table, optional=FULL if full else ())
+    row = rows_body(b"\0" + struct.pack("<II", 1, 2), 2, [[0, 1]], table_id=999)
+    return [BEGIN, (TABLE_MAP, 1, described), (WRITE, 1, row), commit]
+
+
+OTHERS = {
+    "InnoDB, declared": (insert(b"t"), "CREATE TABLE f.t (id INT PRIMARY KEY, v INT) ENGINE=InnoDB;"),
+    "InnoDB, no engine": (insert(b"t"), "CREATE TABLE f.t (id INT PRIMARY KEY, v INT);"),
+    "InnoDB, unique key": (insert(b"t"), "CREATE TABLE f.t (id INT NOT NULL UNIQUE, v INT) ENGINE=InnoDB;"),
+    "InnoDB, metadata": (insert(b"t", full=True), ""),
+    "InnoDB, metadata, key": (insert(b"t", full=True), "CREATE TABLE f.t (id INT NOT NULL UNIQUE, v INT);"),
+    "MyISAM": (insert(b"t", commit=COMMIT), "CREATE TABLE f.t (id INT, v INT) ENGINE=MyISAM;"),
+    "created there": (
+        [(QUERY, 1, query_body(b"f", b"CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=InnoDB")), *insert(b"t")],
+        "",
+    ),
+    "several": ([*insert(b"t"), *insert(b"u"), *insert(b"t")], "CREATE TABLE f.t (id INT PRIMARY KEY, v INT);"),
+    "mysql": (insert(b"time_zone", database=b"mysql"), ""),
+}
+
+
+@pytest.mark.parametrize("after", INSIDE)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_engines_are_no_part_of_a_run(name: str, after: int, tmp_path: Path):
+    """The result is that of the recording; a note names the table, if it is not one of the server's own."""
+    raws, schema = OTHERS[name]
+    run = run_with(tmp_path, DEMO, raws, after=after, schema=schema)
+    for engine in ("local", "reference"):
+        code, shown = invoke("resolve", run, "--engine", engine, "--out", tmp_path / engine)
+        assert "agrees with all of them" in shown
+        assert "81 row changes by appliers" in shown
+        assert code == 0
+        assert ("no part of the run" in shown or "no parts of the run" in shown) == (name != "mysql")
+
+
+def test_a_table_that_declares_ndb_needs_an_epoch(tmp_path: Path):
+    """Its transaction has none: the log is read up to there."""
+    schema = "CREATE TABLE f.t (id INT PRIMARY KEY, v INT NOT NULL) ENGINE=NDB;"
+    run = run_with(tmp_path, DEMO, insert(b"t"), after=3, schema=schema)
+    code, shown = invoke("resolve", run, "--out", tmp_path / "out")
+    assert "has no mysql.ndb_apply_status row" in shown
+    assert code == 3
+
+
+LOST = (26, 1, encode_incident(IncidentEvent(1, "cluster disconnect")))
+STATEMENT = [BEGIN, (QUERY, 1, query_body(b"cft", b"INSERT INTO t1 VALUES (1,1,1,'x')")), COMMIT]
+PLAIN = [BEGIN, (QUERY, 1, query_body(b"cft", b"/* app */ UPDATE cft.plain SET v = 1")), COMMIT]
+
+
+@pytest.mark.parametrize(
+    ("raws", "code", "said"),
+    [
+        ([LOST], 4, "incident 1, LOST_EVENTS (cluster disconnect)"),
+        (PLAIN, 4, "1 change is logged as a statement and is not among the rows"),
+        (STATEMENT, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
+    ],
+)
+def test_what_is_not_among_the_rows_is_said(raws: list[Raw], code: int, said: str, tmp_path: Path):
+    """With its place; on a table with a conflict function it contradicts the result."""
+    run = run_with(tmp_path, DEMO, raws, after=3)
+    binlog, schema = tmp_path / "A.binlog.000001", tmp_path / "schema.sql"
+    found, shown = invoke("resolve", run, "--out", tmp_path / "out")
+    assert (found, said in shown, "position " in shown) == (code, True, True)
+    found, shown = invoke("compare", run, "--functions", "NDB$EPOCH()@A")
+    assert (found, said in shown) == (code, True)
+    part = said.split(", on ", maxsplit=1)[0]
+    for command in (
+        ("decode", "--format", "json", "-r", tmp_path / "rows.json", binlog),
+        ("decode", "--format", "csv", "-r", tmp_path / "rows", binlog),
+        ("sizes", "--schema", schema, binlog),
+        ("ingest", run, "--out", tmp_path / "history"),
+    ):
+        found, shown = invoke(*command)
+        assert (found, part in shown) == (4, True), command
+
+
+def test_an_incident_in_text(tmp_path: Path):
+    """Is printed as mysqlbinlog does."""
+    run_with(tmp_path, DEMO, [LOST], after=3)
+    invoke("decode", "-r", tmp_path / "text", tmp_path / "A.binlog.000001")
+    text = (tmp_path / "text").read_text(encoding="utf-8")
+    assert "\n# Incident: LOST_EVENTS\nRELOAD DATABASE; # Shall generate syntax error\n" in text
+
+
+def test_incident_events():
+    """Number, length and message."""
+    event = decode_incident(b"\x01\x00\x03abc")
+    assert (event.number, event.name, event.message) == (1, "LOST_EVENTS", "abc")
+    assert encode_incident(event) == b"\x01\x00\x03abc"
+    with pytest.raises(TruncatedError):
+        decode_incident(b"\x01\x00\x04abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("INSERT INTO t VALUES (1)", "d.t"),
+        ("insert low_priority ignore t set a = 1", "d.t"),
+        ("REPLACE e.t VALUES (1)", "e.t"),
+        ("/* x */ DELETE QUICK FROM `t` WHERE a = 1", "d.t"),
+        ("-- x\nUPDATE t SET a = 1", "d.t"),
+        ("LOAD DATA INFILE 'x' INTO TABLE t", "d.t"),
+        ("CREATE TABLE t (a INT) SELECT 1 AS a", "d.t"),
+        ("CALL p()", None),
+        ("SELECT f()", None),
+    ],
+)
+def test_statements_that_change_rows(text: str, table: str | None):
+    """And the table that they change first."""
+    assert changes_rows(text)
+    assert changed_table(text, "d") == table
+
+
+NO_CHANGES = """
+BEGIN; COMMIT; SAVEPOINT a; SET @a = 1; CREATE TABLE t (a INT); CREATE VIEW v AS SELECT 1; GRANT SELECT ON t TO u;
+TRUNCATE t; XA START 'x'; FLUSH TABLES; ANALYZE TABLE t; # Dum; CREATE PROCEDURE p() INSERT INTO t SELECT 1
+"""
+
+
+@pytest.mark.parametrize("text", [each.strip() for each in NO_CHANGES.split(";")])
+def test_statements_that_change_no_rows(text: str):
+    """Control, definitions, and what a program would change if it were called."""
+    assert not changes_rows(text)
