@@ -169,7 +169,16 @@ class BinlogTable:
         moments = self.table is not None and self.moments
         try:
             definitions = self._at_start(inputs)
-            reading = ChangeReading(definitions, moments=moments, columns=columns, verify=True, rows=self.rows)
+            said = set[str]()
+
+            def noted(note: str) -> None:
+                if note not in said:
+                    said.add(note)
+                    warnings.warn(LogWarning(note), stacklevel=3)
+
+            reading = ChangeReading(
+                definitions, moments=moments, columns=columns, verify=True, rows=self.rows, noted=noted
+            )
             for block in selected_changes(inputs.paths, self.selection, reading):
                 yield inputs.name_of(block.file), list(block.batches)
         except FormatError as error:

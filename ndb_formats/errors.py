@@ -17,7 +17,6 @@ __all__ = [
     "SchemaError",
     "SettingError",
     "TruncatedError",
-    "UnfollowedError",
     "UnsupportedError",
     "WrongKeyError",
 ]
@@ -118,10 +117,6 @@ class UnsupportedError(FormatError, ValueError):
 
 class SchemaError(FormatError, ValueError):
     """A table definition is missing, cannot be parsed, or does not fit the binlog."""
-
-
-class UnfollowedError(SchemaError):
-    """A statement in a log changes definitions in a way that cannot be followed."""
 
 
 class WrongKeyError(SchemaError):

@@ -11,6 +11,7 @@ import attrs
 
 from ndb_formats.binlog_reader import FIRST_POSITION, locate
 from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.events.agreed_layout import agreed_layout
 from ndb_formats.events.extra_row_info import ExtraRowInfo
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation
@@ -65,6 +66,7 @@ def read_rows(
     schema: Schema | None = None,
     wanted: Callable[[str], bool] = lambda table: table != APPLY_STATUS,
     last_epoch: int | None = None,
+    strict: bool = True,
 ) -> Iterator[LoggedRow]:
     """
     Yield the row changes of a file, in order.
@@ -76,18 +78,21 @@ def read_rows(
         schema: Definitions, for names and types that are not in the binlog.
         wanted: Whether to read a table, by ``database.table``; others are skipped.
         last_epoch: Stop after this NDB epoch.
+        strict: Whether a definition that does not fit the log is an error; if not, the log is right.
 
     Raises:
         FormatError: The file cannot be read further; the error names file and position.
     """
     selection = Selection(start_position=start, stop_position=stop, stop_epoch=last_epoch)
-    return rows_of(select_events([str(path)], selection, verify=True), schema or Schema(), wanted)
+    return rows_of(select_events([str(path)], selection, verify=True), schema or Schema(), wanted, strict=strict)
 
 
 def rows_of(
     events: Iterable[DecodedEvent],
     schema: Schema,
     wanted: Callable[[str], bool] = lambda table: table != APPLY_STATUS,
+    *,
+    strict: bool = True,
 ) -> Iterator[LoggedRow]:
     """
     Yield the row changes of events.
@@ -96,6 +101,7 @@ def rows_of(
         events: Events, in order.
         schema: As for `read_rows`.
         wanted: As for `read_rows`.
+        strict: As for `read_rows`.
 
     Raises:
         FormatError: A row cannot be read; the error names file and position.
@@ -107,7 +113,8 @@ def rows_of(
             continue
         with locate(event):
             if table_map not in layouts:
-                layouts[table_map] = layout_of(table_map, schema.find(table_map.database, table_map.table))
+                known = schema.find(table_map.database, table_map.table)
+                layouts[table_map] = layout_of(table_map, known) if strict else agreed_layout(table_map, known)[0]
             for number, (before, after) in enumerate(rows.rows(layouts[table_map])):
                 yield LoggedRow(
                     event.file,

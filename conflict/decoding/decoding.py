@@ -16,7 +16,7 @@ from ndb_formats.columnar.log_remarks import LogRemark, remarks_on
 from ndb_formats.columnar.log_scan import LoggedChange, scan_log
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
 from ndb_formats.columnar_text.log_text import TextOptions, log_text
-from ndb_formats.errors import CutFileError, UnfollowedError
+from ndb_formats.errors import CutFileError
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
@@ -39,8 +39,8 @@ class Decoding:
         text_options: What is printed as text.
         verify: Whether to check checksums.
         seen: Called with a file and the position up to which it has been read.
-        cut: Why what comes after was not read: a file ends inside an event, or definitions cannot be followed. None if
-            all was, or has not been read.
+        cut: Why what comes after was not read: a file ends inside an event. None if all was, or has not been read.
+        definition_notes: What is to be said of definitions.
         found: Whether anything was selected.
     """
 
@@ -50,8 +50,9 @@ class Decoding:
     text_options: TextOptions
     verify: bool
     seen: Callable[[str, int], None] = lambda file, position: None
-    cut: CutFileError | UnfollowedError | None = None
+    cut: CutFileError | None = None
     found: bool = False
+    definition_notes: dict[str, None] = attrs.field(factory=dict)
     _tables: set[str] = attrs.field(factory=set)
 
     def text(self) -> Iterator[bytes]:
@@ -61,7 +62,8 @@ class Decoding:
         Raises:
             FormatError: A file cannot be read further, other than that it ends too early.
         """
-        reading = self._reading(rows=_TEXT_ROWS)
+        # Without definitions, the text is that of mysqlbinlog, which follows none.
+        reading = self._reading(rows=_TEXT_ROWS, follows=bool(self.schema.tables))
         for part in self._until_cut(log_text(self.inputs.paths, self.selection, reading, self.text_options)):
             self.found |= bool(part)
             yield part
@@ -85,7 +87,10 @@ class Decoding:
             yield Block(self.inputs.name_of(block.file), block.batches)
 
     def notes(self) -> list[str]:
-        """Return a sentence for every filter that matched nothing."""
+        """Return a sentence for every definition that does not fit, and for every filter that matched nothing."""
+        return [*self.definition_notes, *self._unmatched()]
+
+    def _unmatched(self) -> list[str]:
         chosen = self.selection
         databases = {split_full_name(name)[0] for name in self._tables}
         there = f"tables with changes there: {', '.join(sorted(self._tables)) or 'none'}"
@@ -101,22 +106,30 @@ class Decoding:
         found = (item for item in items if not (as_text and isinstance(item, LoggedChange)))
         return list(remarks_on(attrs.evolve(item, file=self.inputs.name_of(item.file)) for item in found))
 
-    def _reading(self, *, rows: int, moments: bool = False) -> ChangeReading:
+    def _reading(self, *, rows: int, moments: bool = False, follows: bool = True) -> ChangeReading:
         return ChangeReading(
-            self.schema, moments=moments, verify=self.verify, rows=rows, seen=self.seen, met=self._tables.update
+            self.schema,
+            moments=moments,
+            verify=self.verify,
+            rows=rows,
+            seen=self.seen,
+            met=self._tables.update,
+            follows=follows,
+            noted=self._noted,
         )
+
+    def _noted(self, note: str) -> None:
+        for path in self.inputs.paths:
+            note = note.replace(path, self.inputs.name_of(path))
+        self.definition_notes[note] = None
 
     def _until_cut(self, parts: Iterator[Part]) -> Iterator[Part]:
         """
         Yield what comes before the end of a file that ends inside an event, as mysqlbinlog does.
-
-        The same holds for a statement that changes definitions and cannot be followed.
         """
         try:
             yield from parts
         except CutFileError as error:
             if (error.position or 0) <= FIRST_POSITION:
                 raise  # not even its first event is whole
-            self.cut = error
-        except UnfollowedError as error:
             self.cut = error

@@ -58,7 +58,7 @@ class SegmentWalk:
         self.shapes = RowShapes(tables, numbers)
         self.sources: list[npt.NDArray[np.uint8]] = []
         self._buckets = buckets
-        self._walk = RowWalk(TableRegister(schema, wanted.__contains__, names, text=True), _ROWS_AT_ONCE)
+        self._walk = RowWalk(TableRegister(schema, wanted.__contains__, names, text=True, strict=True), _ROWS_AT_ONCE)
         self._events: list[Events] = []
         self._rows: list[Rows] = []
         self._status: list[StatusRows] = [no_status_rows()]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,14 +31,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from conflict.decoding.one_table import fitted_changes, joined_schema
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, LogWarning
 from conflict.ingestion.segments import plan_segments
 from conflict.jobs.binlog_options import BinlogOptions, read_options
 from conflict.jobs.spark_types import spark_type
 from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.stretches import Stretch, Stretches
-from ndb_formats.errors import FormatError, UnfollowedError
+from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.row_records import RECORDS, record_batches
 from ndb_formats.schema.tables import Schema
@@ -109,7 +110,10 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[_Piece]:
         """Divide the files into segments. An error in a file is raised by the task that meets it."""
         stretches = Stretches(self._options.schema)
-        return [piece for file in self._options.files for piece in self._pieces(file, list(stretches.of(file)))]
+        pieces = [piece for file in self._options.files for piece in self._pieces(file, list(stretches.of(file)))]
+        for note in stretches.notes:
+            warnings.warn(LogWarning(note), stacklevel=2)
+        return pieces
 
     def _pieces(self, file: str, stretches: Sequence[Stretch]) -> Iterator[_Piece]:
         """Yield the pieces of a file."""
@@ -118,10 +122,8 @@ class _Reader(DataSourceReader):
             schema = None if stretch.schema == self._options.schema else stretch.schema
             within = [stretch.within(segment.start, segment.stop) for segment in segments]
             bounds = [(start, stop) for start, stop in filter(None, within) if stop is not None]
-            if stretch.fault is not None and not bounds:
-                raise stretch.fault
-            for number, (start, stop) in enumerate(bounds, 1):
-                yield _Piece(file, start, stop, schema, stretch.fault if number == len(bounds) else None)
+            for start, stop in bounds:
+                yield _Piece(file, start, stop, schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the row changes of one segment."""
@@ -134,15 +136,13 @@ class _Reader(DataSourceReader):
                 wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
                 if len(wanted):
                     yield self._records(wanted, partition.file)
-        except UnfollowedError:
-            raise
         except FormatError:
             if options.end_epoch is None or found != _rows_in_range(partition, options):
                 raise
 
     def _batches(self, piece: _Piece) -> Iterator[RowBatch]:
-        """Yield the changes of a segment in the range of epochs; raises its fault unless the range ends before."""
-        options, last = self._options, -1
+        """Yield the changes of a segment in the range of epochs."""
+        options = self._options
         for batch in read_batches(
             piece.file,
             start=piece.start,
@@ -152,12 +152,10 @@ class _Reader(DataSourceReader):
             columns=options.columns,
             moments=options.table is not None and options.moments,
             batch_rows=_BATCH_ROWS,
+            strict=False,
         ):
             epochs = batch.records.column("epoch")
             yield batch.where(_in_epochs(epochs, options))
-            last = max(last, pc.max(epochs).as_py() or 0)
-        if piece.fault is not None and (options.end_epoch is None or last <= options.end_epoch):
-            raise piece.fault
 
     def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
         return records_of(batch, file)
@@ -233,6 +231,7 @@ def _rows_in_range(piece: _Piece, options: BinlogOptions) -> int:
         schema=piece.schema or options.schema,
         wanted=options.wants,
         last_epoch=options.end_epoch,
+        strict=False,
     )
     last = options.end_epoch or 0
     in_range = (row for row in rows if row.epoch is not None and options.start_epoch <= row.epoch <= last)

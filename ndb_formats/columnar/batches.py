@@ -121,6 +121,7 @@ def read_batches(
     verify: bool = True,
     batch_rows: int = 1 << 15,
     batch_bytes: int = 1 << 26,
+    strict: bool = True,
 ) -> Iterator[RowBatch]:
     """
     Yield the row changes of a file as Arrow record batches.
@@ -142,6 +143,7 @@ def read_batches(
         verify: Whether to check checksums.
         batch_rows: Most rows of a batch.
         batch_bytes: Most bytes of the file that a block covers, unless a single event has more.
+        strict: Whether a definition that does not fit the log is an error; if not, the log is right.
 
     Raises:
         FormatError: The file cannot be read further, or Arrow cannot hold a wanted value; all rows before it have been
@@ -149,7 +151,7 @@ def read_batches(
     """
     names = None if tables is None else frozenset(tables)
     wanted = APPLY_STATUS.__ne__ if names is None else names.__contains__
-    register = TableRegister(schema or Schema(), wanted, columns, text=text, moments=moments)
+    register = TableRegister(schema or Schema(), wanted, columns, text=text, moments=moments, strict=strict)
     reading = BlockReader(RowWalk(register, batch_rows))
     events = max(batch_rows * _EVENTS_PER_ROW, 1024)
     for chunk in read_chunks(path, start=start, stop=stop, verify=verify, events=events, span=batch_bytes):
@@ -275,7 +277,9 @@ class BlockReader:
                 # Of a compressed transaction, the events before it have been read, and tables may be others since.
                 place = number - int(np.searchsorted(chunk.positions, event.position))
                 for inner in islice(unpacked(event), place, place + 1):
-                    for row in rows_of([decode_event(inner, state)], register.schema, register.wanted):
+                    for row in rows_of(
+                        [decode_event(inner, state)], register.schema, register.wanted, strict=register.strict
+                    ):
                         for image in (row.before, row.after):
                             if image is not None:
                                 self._check(image)

@@ -121,12 +121,12 @@ class LogSizer:
         self.tables = SizedTables(schema or Schema())
         self.tally = Tally.empty()
         self.event_size = event_size
-        self._stretches = Stretches.without_faults(schema or Schema())
+        self._stretches = Stretches(schema or Schema())
         self._map_names: dict[bytes, str] = {}
 
     def begin(self, schema: Schema) -> None:
         """Take other definitions at the start of the logs that are added from here on."""
-        self._stretches = Stretches.without_faults(schema)
+        self._stretches = Stretches(schema)
 
     @property
     def map_names(self) -> tuple[npt.NDArray[np.uint8], Int64]:
@@ -154,7 +154,7 @@ class LogSizer:
         seen: Callable[[EventChunk], None] = lambda chunk: None,
     ) -> None:
         """
-        Add a file, or a part of it. Definitions follow its statements; see `Stretches.without_faults`.
+        Add a file, or a part of it. Definitions follow its statements; see `Stretches`.
 
         Args:
             path: The binlog file.

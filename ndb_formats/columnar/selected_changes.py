@@ -25,7 +25,7 @@ from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
-from ndb_formats.errors import CorruptError, UnfollowedError
+from ndb_formats.errors import CorruptError
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
@@ -70,6 +70,8 @@ class ChangeReading:
         span: Most bytes of a file that a block covers, unless a single event has more.
         seen: Called with a file and the position that has been read.
         met: Called with the ``database.table`` names in the part of a file that was read.
+        follows: Whether statements in the log change definitions.
+        noted: Called with what is to be said of definitions: a sentence without a full stop.
     """
 
     schema: Schema
@@ -80,6 +82,8 @@ class ChangeReading:
     span: int = 1 << 25
     seen: Callable[[str, int], None] = lambda file, position: None
     met: Callable[[Iterable[str]], object] = lambda names: None
+    follows: bool = True
+    noted: Callable[[str], object] = lambda note: None
 
 
 @attrs.frozen(eq=False)
@@ -106,8 +110,7 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
         reading: How to read them.
 
     Raises:
-        FormatError: A file cannot be read further, or definitions not be followed; all changes before have been
-            yielded.
+        FormatError: A file cannot be read further; all changes before have been yielded.
     """
 
     def wanted(name: str) -> bool:
@@ -124,14 +127,14 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
                 kept = [batch.where(kept_rows(batch, selection, part.first)) for batch in batches]
                 yield Block(part.file, [batch for batch in kept if len(batch)])
                 reading.met(register.names)
+                for table, note in register.notes.items():
+                    reading.noted(f"table {table}: {note}")
                 if selection.stop_epoch is not None and walk.facts.epochs.max(initial=0) > selection.stop_epoch:
                     return
             if chunk.error is not None:
                 raise chunk.error
             if is_last:
                 return
-        if part.fault is not None:
-            raise part.fault
 
 
 @attrs.frozen(eq=False)
@@ -145,7 +148,6 @@ class SelectedPart:
         start: Position of its first event, which can be that of the transaction at `first`.
         stop: Position after its last event; None for the end of the file.
         schema: The definitions that are in force.
-        fault: Why the file cannot be read after it; None if it can.
     """
 
     file: str
@@ -153,7 +155,6 @@ class SelectedPart:
     start: int
     stop: int | None
     schema: Schema
-    fault: UnfollowedError | None
 
     def chunks(self, selection: Selection, reading: ChangeReading) -> Iterator[tuple[EventChunk, bool]]:
         """Yield its chunks, and whether the selection ends with each: its moment to stop at ends them."""
@@ -176,7 +177,7 @@ def selected_parts(files: Sequence[str], selection: Selection, reading: ChangeRe
     Raises:
         FormatError: The first position is none of an event.
     """
-    stretches = Stretches(reading.schema)
+    stretches = Stretches(reading.schema, follows=reading.follows)
     for number, file in enumerate(files):
         first = selection.start_position if number == 0 else FIRST_POSITION
         stop = selection.stop_position if number == len(files) - 1 else None
@@ -184,8 +185,10 @@ def selected_parts(files: Sequence[str], selection: Selection, reading: ChangeRe
         for stretch in stretches.of(file):
             bounds = stretch.within(start, stop)
             if bounds is not None:
-                ends_before = stop is not None and stretch.stop is not None and stop <= stretch.stop
-                yield SelectedPart(file, first, *bounds, stretch.schema, None if ends_before else stretch.fault)
+                yield SelectedPart(file, first, *bounds, stretch.schema)
+        for note in stretches.notes:
+            reading.noted(note)
+        stretches.notes.clear()
 
 
 def _first_events(chunk: EventChunk, count: int) -> EventChunk:

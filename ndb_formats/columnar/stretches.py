@@ -6,15 +6,15 @@ The schema says how tables stand at the start of a log. Each server whose files 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from ndb_formats.binlog_reader import FIRST_POSITION, first_event
 from ndb_formats.columnar.log_scan import LoggedStatement, scan_log
-from ndb_formats.errors import FormatError, UnfollowedError
+from ndb_formats.errors import FormatError
 from ndb_formats.events.logged_statement import definitions_following, definitions_without_faults
-from ndb_formats.schema.definitions import Definitions, Statement
+from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.tables import Schema
 from ndb_formats.schema.undo import definitions_before
 
@@ -31,14 +31,12 @@ class Stretch:
         start: Position of its first event.
         stop: Position after its last event; None for the end of the file.
         schema: The definitions that are in force.
-        fault: Why definitions are not known after it; None if they are.
     """
 
     file: str
     start: int
     stop: int | None
     schema: Schema
-    fault: UnfollowedError | None = None
 
     def within(self, start: int, stop: int | None) -> tuple[int, int | None] | None:
         """Return the part of it between two positions, the second exclusive; None if there is none."""
@@ -48,32 +46,31 @@ class Stretch:
 
 
 class Stretches:
-    """Divides files into stretches, in the order in which they were written."""
+    """
+    Divides files into stretches, in the order in which they were written.
 
-    def __init__(self, schema: Schema) -> None:
+    A statement that cannot be followed makes its table one that is not known from there on; the others stay.
+
+    Attributes:
+        notes: What is to be said of statements that cannot be followed, with their places.
+    """
+
+    def __init__(self, schema: Schema, *, follows: bool = True) -> None:
         """
         Start before the first file.
 
         Args:
-            schema: Definitions at the start of each log; without any, nothing is followed.
+            schema: Definitions at the start of each log.
+            follows: Whether statements in the log change them.
         """
+        self.notes: list[str] = []
         self._first = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
-        self._follows: Callable[[Definitions, Statement], Definitions] = definitions_following
-        self._scans = bool(schema.tables)
-        self._known: dict[int | None, Definitions | None] = {}  # None: not any more
-
-    @classmethod
-    def without_faults(cls, schema: Schema) -> Stretches:
-        """Return one that also follows what a log creates, and forgets a table whose statement cannot be followed."""
-        made = cls(schema)
-        made._follows, made._scans = definitions_without_faults, True
-        return made
+        self._follows = follows
+        self._known: dict[int | None, Definitions] = {}
 
     def of(self, file: str, *, start: int = FIRST_POSITION, stop: int | None = None) -> Iterator[Stretch]:
         """
-        Yield the stretches of the next file; the last one has a fault if definitions cannot be followed to its end.
-
-        After a fault, the files of that server have no stretches.
+        Yield the stretches of the next file.
 
         Args:
             file: Path of the file. An error in it is left to whoever reads the stretches.
@@ -82,24 +79,27 @@ class Stretches:
         """
         server = _server_of(file)
         current = self._known.get(server, self._first)
-        if current is None:
-            return
-        for item in _statements([file]) if self._scans else ():
+        for item in _statements([file]) if self._follows else ():
             if item.position < start or (stop is not None and item.position >= stop):
                 continue
             try:
-                after = self._follows(current, item.statement)
+                after = definitions_following(current, item.statement)
             except FormatError as error:
-                fault = UnfollowedError(error.message, table=error.table, column=error.column)
-                fault.located(file=file, position=item.position, event="QUERY_EVENT")
-                self._known[server] = None
-                yield Stretch(file, start, item.position, current.schema, fault)
-                return
+                self.notes.append(_unfollowed(item, error))
+                after = definitions_without_faults(current, item.statement)
             if after.tables != current.tables:
                 yield Stretch(file, start, item.position, current.schema)
                 start = item.position
             self._known[server] = current = after
         yield Stretch(file, start, stop, current.schema)
+
+
+def _unfollowed(item: LoggedStatement, error: FormatError) -> str:
+    table = "" if error.table is None else f"table {error.table}: "
+    return (
+        f"{item.file}, position {item.position}: {table}{error.message}. From here on its definition is not known, and "
+        "its columns are those that the binlog tells"
+    )
 
 
 def schema_at_start(files: Sequence[str], schema: Schema) -> Schema:

@@ -11,7 +11,8 @@ import numpy as np
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.constants import EventType
-from ndb_formats.events.row_image import RowLayout, layout_of
+from ndb_formats.events.agreed_layout import agreed_layout
+from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema
 
@@ -26,8 +27,7 @@ def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowL
     Return the different layouts of the rows of a table, in the order in which the files have them.
 
     Args:
-        files: Binlog files, in order. What comes after an event that cannot be read, or after a statement that cannot
-            be followed, is not searched.
+        files: Binlog files, in order. What comes after an event that cannot be read is not searched.
         table: ``database.table``.
         schema: Definitions at the start of the log, for names and types that are not in the binlog.
 
@@ -39,7 +39,8 @@ def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowL
     for part in (part for file in files for part in stretches.of(file)):
         for table_map in _different_maps(part):
             if table_map.full_name == table:
-                found[layout_of(table_map, part.schema.find(table_map.database, table_map.table))] = None
+                known = part.schema.find(table_map.database, table_map.table)
+                found[agreed_layout(table_map, known)[0]] = None
     return list(found)
 
 

@@ -21,6 +21,7 @@ from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError
+from ndb_formats.events.agreed_layout import agreed_layout
 from ndb_formats.events.apply_status import EPOCH, LOG_NAME, has_status_columns, is_status_image
 from ndb_formats.events.row_image import DIFF_CODEC, RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_event
@@ -166,17 +167,39 @@ class TableRegister:
         text: Whether to decode text.
         moments: Whether dates and timestamps are no text.
         shapes: The shapes, by number.
+        strict: Whether a definition that does not fit the log is an error, and not a note.
+        notes: What is to be said of definitions that do not fit the log, by ``database.table``.
     """
 
     def __init__(
-        self, schema: Schema, wanted: Callable[[str], bool], columns: Columns, *, text: bool, moments: bool = False
+        self,
+        schema: Schema,
+        wanted: Callable[[str], bool],
+        columns: Columns,
+        *,
+        text: bool,
+        moments: bool = False,
+        strict: bool = False,
     ) -> None:
+        """
+        Know no table yet.
+
+        Args:
+            schema: See above, as `wanted`, `text` and `moments`.
+            wanted: See there.
+            columns: The attribute `columns_wanted`.
+            text: See there.
+            moments: See there.
+            strict: See there.
+        """
         self.schema = schema
         self.wanted = wanted
         self.columns_wanted = columns
         self.text = text
         self.moments = moments
         self.shapes: list[BatchShape] = []
+        self.notes: dict[str, str] = {}
+        self.strict = strict
         self._batches: dict[tuple[object, ...], int] = {}
         self._maps: list[TableMap] = []
         self._layouts: dict[int, RowLayout] = {}
@@ -264,7 +287,7 @@ class TableRegister:
         slot = self._slot_of_id[event.table_id]
         if slot not in self._layouts:
             table_map = self._maps[slot]
-            self._layouts[slot] = layout_of(table_map, self.schema.find(table_map.database, table_map.table))
+            self._layouts[slot] = self._layout(table_map)
         layout = self._layouts[slot]
         if event.column_count != len(layout.codecs):
             message = f"has {event.column_count} columns, but its Table_map event has {len(layout.codecs)}"
@@ -294,6 +317,15 @@ class TableRegister:
         else:
             self._slots.array[slot, Slot.KIND] = kind
         self._last_kinds[slot] = kind
+
+    def _layout(self, table_map: TableMap) -> RowLayout:
+        known = self.schema.find(table_map.database, table_map.table)
+        if self.strict:
+            return layout_of(table_map, known)
+        layout, note = agreed_layout(table_map, known)
+        if note:
+            self.notes.setdefault(table_map.full_name, note)
+        return layout
 
     def _batch(self, slot: int, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...]) -> int:
         diffs = tuple(ordinal for ordinal in diffs if ordinal in (event.after or ()))

@@ -44,7 +44,7 @@ def log_text(
         options: What to print.
 
     Raises:
-        FormatError: A file cannot be read further, or definitions not be followed; everything before has been yielded.
+        FormatError: A file cannot be read further; everything before has been yielded.
     """
     for part in selected_parts(files, selection, reading):
         walk = RowWalk(TableRegister(Schema(), lambda table: True, None, text=False), reading.rows)
@@ -60,8 +60,6 @@ def log_text(
                 raise chunk.error
             if is_last:
                 return
-        if part.fault is not None:
-            raise part.fault
 
 
 @attrs.define(eq=False)

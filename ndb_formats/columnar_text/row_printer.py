@@ -17,7 +17,8 @@ from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.columnar_text.row_pieces import Part
 from ndb_formats.columnar_text.value_columns import ColumnText, column_text
 from ndb_formats.errors import FormatError
-from ndb_formats.events.row_image import RowLayout, layout_of
+from ndb_formats.events.agreed_layout import agreed_layout
+from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.schema.tables import Schema
 from ndb_formats.text.row_lines import COMMANDS, PrintedColumn, PrintedTable, printed_table
@@ -90,7 +91,7 @@ class RowPrinter:
         Raises:
             FormatError: The definition does not fit.
         """
-        return layout_of(table_map, self.schema.find(table_map.database, table_map.table))
+        return agreed_layout(table_map, self.schema.find(table_map.database, table_map.table))[0]
 
     def names(self, table_map: TableMap) -> tuple[str, ...] | None:
         """Return the names of columns that are printed; None for ``@1`` and so on."""

@@ -90,19 +90,27 @@ def _columns(table: Table, clauses: Clauses, session: Session) -> list[_Placed]:
         if name not in redefined:
             kept = _changed(column, clauses)
             placed.append(_Placed(_converted(kept, clauses.charset) if clauses.converted else kept, ordinal))
-        elif redefined[name].after is None:
+        else:
             placed.append(_Placed(redefined[name].item.column, ordinal))
+    first = 1 if _has_generated_key(table) and 0 not in dropped else 0
     for new in added:
         source = _place(table.columns, new.old, table) if new.old else None
         if new.old and new.after is None:
             continue
-        place = _place([each.column for each in placed], new.after, table) + 1 if new.after else 0
+        placed = [each for each in placed if source is None or each.source != source]
+        place = _place([each.column for each in placed], new.after, table) + 1 if new.after else first
         placed.insert(len(placed) if new.after is None else place, _Placed(new.item.column, source))
     _check_names(table, placed)
     bounds = [each for each in placed if each.column.invisible and each.column.expression in (ROW_START, ROW_END)]
     if bounds and clauses.versioned is False:
         return [each for each in placed if each not in bounds]
     return [each for each in placed if each not in bounds] + bounds
+
+
+def _has_generated_key(table: Table) -> bool:
+    """Whether the first column is the primary key that the server itself made, which stays the first."""
+    column = table.columns[0]
+    return column.name == "my_row_id" and column.invisible and table.primary_key == (column.name,)
 
 
 def _dropped(table: Table, clauses: Clauses) -> set[int]:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import attrs
 
-from ndb_formats.schema.column_type import DeclaredType, take_type
+from ndb_formats.schema.column_type import DeclaredType, literal_bytes, take_type
+from ndb_formats.schema.default_values import declared_default
 from ndb_formats.schema.foreign_keys import split_reference
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, Text
@@ -37,7 +38,7 @@ class ColumnItem:
         primary: Whether it is the primary key.
         unique: Whether it is a unique key.
         reference: The foreign key that it is; None without one.
-        plain: Whether it declares neither NULL nor NOT NULL.
+        null_declared: Whether it declares NULL.
         versioned: Whether it asks for row versions (MariaDB).
     """
 
@@ -45,7 +46,7 @@ class ColumnItem:
     primary: bool = False
     unique: bool = False
     reference: ForeignKey | None = None
-    plain: bool = False
+    null_declared: bool = False
     versioned: bool = False
 
 
@@ -105,14 +106,8 @@ def take_column(words: Words, text: Text, session: Session) -> ColumnItem:
         invisible=draft.invisible,
         **draft.declared.facts(text, session),
     )
-    column = attrs.evolve(column, default=_as_declared(column, draft.default))
-    return ColumnItem(column, draft.primary, draft.unique, reference, draft.nullable is None, draft.versioned)
-
-
-def _as_declared(column: Column, default: MaybeValue) -> MaybeValue:
-    """Return a default; hexadecimal digits are a number for a column that holds numbers."""
-    numeric = column.charset is None and "binary" not in column.type and "blob" not in column.type
-    return str(int.from_bytes(default, "big")) if numeric and isinstance(default, bytes) else default
+    column = attrs.evolve(column, default=declared_default(column, draft.default))
+    return ColumnItem(column, draft.primary, draft.unique, reference, draft.nullable is True, draft.versioned)
 
 
 def with_implicit_timestamps(items: list[ColumnItem], session: Session) -> list[ColumnItem]:
@@ -126,14 +121,14 @@ def with_implicit_timestamps(items: list[ColumnItem], session: Session) -> list[
     found, first = list[ColumnItem](), True
     for item in items:
         column = item.column
-        if column.type == "timestamp" and item.plain and not column.generated:
+        if column.type == "timestamp" and not item.null_declared and not column.generated:
             column = attrs.evolve(column, nullable=False)
             bare = column.default is ABSENT and not column.computed_default and not column.on_update
             if bare and first:
                 column = attrs.evolve(column, computed_default=True, on_update=True, expression="current_timestamp")
             elif bare:
                 column = attrs.evolve(column, default=_ZERO_TIME)
-        first = first and not (column.type == "timestamp" and (column.computed_default or column.on_update))
+        first = first and column.type != "timestamp"
         found.append(attrs.evolve(item, column=column))
     return found
 
@@ -144,7 +139,7 @@ def take_default(column: Column, words: Words) -> Column:
     _set_default(draft, words)
     return attrs.evolve(
         column,
-        default=_as_declared(column, draft.default),
+        default=declared_default(column, draft.default),
         computed_default=draft.computed_default,
         expression=draft.expression,
     )
@@ -161,10 +156,8 @@ def _set_default(draft: _Draft, words: Words) -> None:
     kind, keyword = words.kind, words.upper
     text = words.step()
     value: Value = text
-    if kind is WordKind.HEX_STRING:
-        value = bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
-    elif kind is WordKind.BIT_STRING:
-        value = str(int(text or "0", 2))
+    if kind in (WordKind.HEX_STRING, WordKind.BIT_STRING):
+        value = literal_bytes(kind, text)
     elif keyword in ("TRUE", "FALSE"):
         value = "1" if keyword == "TRUE" else "0"
     elif kind in (WordKind.NUMBER, WordKind.STRING):

@@ -19,7 +19,7 @@ from ndb_formats.schema.tables import TEXT_TYPES
 from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.collation_names import max_bytes
 
-__all__ = ["DeclaredType", "charset_name", "collation_name", "converted_type", "take_type"]
+__all__ = ["DeclaredType", "charset_name", "collation_name", "converted_type", "literal_bytes", "take_type"]
 
 # Synonyms of MySQL's types to the spelling that information_schema uses.
 _SYNONYMS = {
@@ -44,6 +44,7 @@ _MOMENTS = frozenset({"time", "datetime", "timestamp"})
 _LONGEST_FLOAT = 24  # bits of precision
 _SIZES = (("tiny", 0xFF), ("", 0xFFFF), ("medium", 0xFFFFFF), ("long", 0xFFFFFFFF))
 _LONGEST_VARCHAR = 0xFFFF
+_VARYING = frozenset({"VARYING", "VARCHAR", "VARCHARACTER"})
 _DIGITS = re.compile(r"\d+")
 
 
@@ -107,6 +108,8 @@ class DeclaredType:
         """
         charset, collation = self._text(text, session)
         kind, length = self.type, self.length
+        if kind in ("text", "blob") and length == 0 and session.server.mariadb:
+            length = None  # where MySQL makes the smallest one
         if kind in ("text", "blob") and length is not None:
             kind, length = _large(kind, length * max_bytes(charset or "")), None
         elif kind in ("varchar", "varbinary") and (length or 0) * max_bytes(charset or "") > _LONGEST_VARCHAR:
@@ -185,7 +188,7 @@ def take_type(words: Words, session: Session) -> DeclaredType:
         return _long(words)
     national = words.accept("NATIONAL")
     declared = words.step().lower()
-    varying = declared in ("char", "character", "nchar") and (words.accept("VARYING") or words.accept("VARCHAR"))
+    varying = declared in ("char", "character", "nchar") and (words.accept_any(_VARYING))
     words.accept("PRECISION")
     found = DeclaredType("varchar" if varying else _SYNONYMS.get(declared, declared), serial=declared == "serial")
     if declared == "real":
@@ -229,9 +232,14 @@ def _taken_member(part: Words) -> str | bytes:
     if part.kind is WordKind.INTRODUCER:
         part.step()
     kind, word = part.kind, part.step()
-    if kind is WordKind.HEX_STRING:
-        return bytes.fromhex(word if len(word) % 2 == 0 else "0" + word)
-    return word
+    return literal_bytes(kind, word) if kind in (WordKind.HEX_STRING, WordKind.BIT_STRING) else word
+
+
+def literal_bytes(kind: WordKind | None, digits: str) -> bytes:
+    """Return the bytes of a hexadecimal or bit literal."""
+    if kind is WordKind.BIT_STRING:
+        return int(digits or "0", 2).to_bytes(max(1, -(-len(digits) // 8)), "big")
+    return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
 
 
 def _set_arguments(found: DeclaredType, arguments: list[Words]) -> None:

@@ -4,16 +4,17 @@ The values of columns that a statement does not give: declared defaults, and the
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.tables import Column
+from ndb_formats.schema.tables import BLOB_TYPES, Column
+from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.values import ABSENT, Value
+from ndb_formats.types.values import ABSENT, MaybeValue, Value
 from ndb_formats.types.vector import Vector
 
-__all__ = ["default_value", "implied_value", "zero_value"]
+__all__ = ["declared_default", "default_value", "implied_value", "zero_value"]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}
@@ -24,6 +25,52 @@ _ZERO_TEXTS = {
     "datetime": "0000-00-00 00:00:00",
     "timestamp": "0000-00-00 00:00:00",
 }
+
+
+def declared_default(column: Column, default: MaybeValue) -> MaybeValue:
+    """
+    Return a declared constant default in the form that the server keeps.
+
+    Bytes of a hexadecimal or bit literal are a number or a text, a number has the digits of its type, and a moment all
+    of its parts. What is no value of the type stays as it is.
+    """
+    if isinstance(default, bytes):
+        if column.charset is not None or column.members:
+            return decode_text(default, column.charset or "latin1")
+        return default if column.type in _BYTES | BLOB_TYPES else str(int.from_bytes(default, "big"))
+    if not isinstance(default, str):
+        return default
+    try:
+        if column.type in _INTEGERS and column.type != "year":
+            return str(Decimal(default).quantize(Decimal(1), ROUND_HALF_UP, _EXACT))
+        if column.type == "decimal":
+            return f"{Decimal(default).quantize(Decimal(1).scaleb(-(column.scale or 0)), ROUND_HALF_UP, _EXACT):f}"
+    except ArithmeticError:
+        return default
+    return _moment(column, default) if column.type in _ZERO_TEXTS else default
+
+
+_EXACT = Context(prec=100)
+
+
+def _moment(column: Column, default: str) -> str:
+    """Return a moment with all parts of its type: digits alone are a number, and a date can stand for a datetime."""
+    whole, _, fraction = default.replace("T", " ").partition(".")
+    fraction = f".{fraction[: column.length].ljust(column.length, '0')}" if column.length else ""
+    if whole.isdecimal():
+        digits = whole.zfill(_DIGITS[column.type])
+        if column.type == "time":
+            whole = f"{digits[:-4]}:{digits[-4:-2]}:{digits[-2:]}"
+        elif int(digits) == 0 or len(digits) in (8, 14):
+            date = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
+            clock = f"{digits[8:10] or '00'}:{digits[10:12] or '00'}:{digits[12:14] or '00'}"
+            whole = date if column.type == "date" else f"{date} {clock}"
+    elif column.type in ("datetime", "timestamp") and len(whole) == len("0000-00-00"):
+        whole = f"{whole} 00:00:00"
+    return whole + ("" if column.type == "date" else fraction)
+
+
+_DIGITS = {"date": 8, "time": 6, "datetime": 8, "timestamp": 8}
 
 
 def default_value(column: Column) -> Value:

@@ -66,6 +66,10 @@ class Definitions:
         found = self.tables.get((database, name))
         if found is None and self.unnamed_everywhere and ("", name) in self.tables:
             return attrs.evolve(self.tables["", name], database=database)
+        if found is None:
+            wanted = (database.lower(), name.lower())
+            others = [key for key in self.tables if (key[0].lower(), key[1].lower()) == wanted]
+            found = self.tables[others[0]] if len(others) == 1 else None
         return found
 
     def allowed(self, table: Table) -> Table:

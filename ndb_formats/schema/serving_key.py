@@ -31,9 +31,11 @@ def _whole_and_not_null(column: Column | None) -> bool:
     """
     Return whether a part of a unique key is a whole column and NOT NULL; None is a part that is an expression.
 
-    A key has only a prefix of a BLOB or TEXT column.
+    A key has only a prefix of a BLOB or TEXT column, and a virtual column is not stored.
     """
-    return column is not None and not column.nullable and column.type not in BLOB_TYPES
+    if column is None or column.generated == "virtual":
+        return False
+    return not column.nullable and column.type not in BLOB_TYPES
 
 
 def with_serving_key(table: Table) -> Table:

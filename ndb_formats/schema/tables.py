@@ -274,12 +274,27 @@ class Schema:
         """
         Return the table of that name, or None.
 
-        A definition that names no database stands for the tables of its name in every database.
+        A definition that names no database stands for the tables of its name in every database. A name that no table
+        has is that of the one table that has it in other letters: lower_case_table_names makes statements and logs
+        differ so.
         """
         named = {table.database: table for table in reversed(self.tables) if table.name == name}
-        if database in named or "" not in named:
-            return named.get(database)
-        return attrs.evolve(named[""], database=database)
+        if database in named:
+            return named[database]
+        if "" in named:
+            return attrs.evolve(named[""], database=database)
+        found = self._in_other_letters(database, name)
+        return None if found is None else attrs.evolve(found, database=database, name=name)
+
+    def _in_other_letters(self, database: str, name: str) -> Table | None:
+        """Return the one table whose name differs in letter case only, as under lower_case_table_names; or None."""
+        wanted = (database.lower(), name.lower())
+        found = {
+            (table.database, table.name): table
+            for table in self.tables
+            if (table.database.lower() or wanted[0], table.name.lower()) == wanted
+        }
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def __add__(self, other: Schema) -> Schema:
         return Schema(self.tables + other.tables, self.inexact_keys or other.inexact_keys)

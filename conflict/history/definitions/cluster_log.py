@@ -16,6 +16,7 @@ from ndb_formats.events.definition_check import check_definition
 from ndb_formats.events.table_definition import definition_of
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.definitions import Definitions, TableStep
+from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Table
 from ndb_formats.schema.undo import definitions_before
 
@@ -42,6 +43,7 @@ class ClusterLog:
         own: Whether its tables differ from those of the run.
         steps: Statements that changed definitions.
         added: Tables that the schema lacks, as their Table_map events tell them.
+        unfollowed: Tables of statements that could not be followed, and what is to be said of each.
         others: Database and name of tables that are only changed outside of NDB's epochs.
         reads: Whether rows of a table can be read.
         error: Why it cannot be followed any further.
@@ -53,6 +55,7 @@ class ClusterLog:
     own: bool = False
     steps: list[Step] = attrs.field(factory=list)
     added: list[Table] = attrs.field(factory=list)
+    unfollowed: list[tuple[str | None, str]] = attrs.field(factory=list)
     others: frozenset[tuple[str, str]] = frozenset()
     reads: bool = False
     error: FormatError | None = None
@@ -89,11 +92,25 @@ class ClusterLog:
         try:
             after, steps = current.after(item.statement)
         except FormatError as error:
-            raise item.statement.shown_in(error) from None
+            after, steps = self._unfollowed(item, current, item.statement.shown_in(error))
         kept = tuple(step for each in steps if (step := self._step_of_ndb(each)) is not None)
         if kept:
             self.steps.append(Step(item, kept, self._of_ndb(after)))
         return after
+
+    def _unfollowed(
+        self, item: LoggedStatement, current: Definitions, error: FormatError
+    ) -> tuple[Definitions, tuple[TableStep, ...]]:
+        """Leave out the table of a statement that cannot be followed from there on."""
+        found = None if error.table is None else current.find(*split_full_name(error.table))
+        table = "" if error.table is None else f"table {error.table}: "
+        place = f"{item.file}, position {item.position}"
+        left = "" if found is None else "; from here on the table is left out"
+        self.unfollowed.append((error.table, f"{place}: {table}{error.message}{left}"))
+        if found is None:
+            return current, ()
+        step = TableStep(found, None, emptied=True)
+        return current.with_steps([step]), (step,)
 
     def is_other(self, table: Table) -> bool:
         """Whether a table is of another engine: as it declares, else by where it is changed."""

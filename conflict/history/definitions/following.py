@@ -24,7 +24,7 @@ from conflict.history.definitions.definition_notes import (
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
-from ndb_formats.columnar.log_remarks import remarks_on
+from ndb_formats.columnar.log_remarks import LogRemark, remarks_on
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem, scan_log
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.definitions import Definitions, TableStep
@@ -59,7 +59,9 @@ def follow_definitions(configuration: Configuration) -> Configuration:
         followed = attrs.evolve(configuration, schema=schema, followed=True)
     else:
         followed = attrs.evolve(_with_history_tables(configuration, logs), followed=True)
-    remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, _with_function(followed)))
+    resolved = _with_function(followed) | _with_function(configuration)
+    remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, resolved))
+    remarks += tuple(LogRemark(said, table in resolved) for log in logs for table, said in log.unfollowed)
     return attrs.evolve(followed, notes=(*notes, *sentences_on_rows(followed)), remarks=remarks)
 
 

@@ -49,7 +49,8 @@ def said(configuration: Configuration) -> list[str]:
     """Return everything that is said about the definitions of a run, and where its binlogs stop."""
     followed = follow_definitions(configuration)
     errors = [str(read_cluster(cluster, followed).error or "") for cluster in followed.clusters]
-    return [*followed.notes, *(error for error in errors if error)]
+    remarks = [remark.sentence for remark in followed.remarks]
+    return [*remarks, *followed.notes, *(error for error in errors if error)]
 
 
 SCHEMA_FAULTS: list[tuple[str, str, Sequence[tuple[str, str]], str]] = [
@@ -238,18 +239,28 @@ def test_nothing_is_said_of_the_recordings():
         assert said(ConflictCase.load(path).configuration()) == [], path
 
 
-def test_what_comes_before_an_unfollowed_statement_is_kept(tmp_path: Path):
-    """Every epoch before it is read."""
+def test_an_unfollowed_statement_concerns_its_table_alone(tmp_path: Path):
+    """Every epoch is read, and every change before it; of the table none after it, and of the others all."""
     configuration = edited_statements(
         load(ADDED), tmp_path, lambda text: text.replace("ADD COLUMN", "DROP gone, ADD COLUMN")
     )
     followed = follow_definitions(configuration)
-    reading = read_cluster(followed.clusters[0], followed)
     whole = follow_definitions(load(ADDED).configuration())
-    numbers = [epoch.number for epoch in read_cluster(whole.clusters[0], whole).epochs]
-    assert isinstance(reading.error, SchemaError)
-    assert [epoch.number for epoch in reading.epochs] == numbers[: len(reading.epochs)]
-    assert 0 < len(reading.epochs) < len(numbers)
+    mine, full = (read_cluster(each.clusters[0], each) for each in (followed, whole))
+    assert mine.error is None
+    assert [epoch.number for epoch in mine.epochs] == [epoch.number for epoch in full.epochs]
+    counts = [
+        {name: sum(c.table == name for e in each.epochs for t in e.transactions for c in t.changes) for name in NAMES}
+        for each in (mine, full)
+    ]
+    assert 0 < counts[0]["day.t1"] < counts[1]["day.t1"]
+    assert counts[0]["day.t2"] == counts[1]["day.t2"] > 0
+    (remark,) = followed.remarks[:1]
+    assert remark.contradicts
+    assert "table day.t1" in remark.sentence
+
+
+NAMES = ("day.t1", "day.t2")
 
 
 def test_a_schema_of_the_end_is_taken_back():
