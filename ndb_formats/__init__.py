@@ -4,3 +4,7 @@ The formats of row changes: MySQL binlogs, row images, and the binlog types of N
 It decodes bytes and encodes values, without pyspark; only `binlog_reader` opens files. Start with `row_reader` (row
 changes one by one) or `columnar.batches` (as Arrow record batches).
 """
+
+from ndb_formats.compiled_cache import provide_cache
+
+provide_cache()

@@ -10,8 +10,16 @@ from contextlib import contextmanager
 from numba.core.event import Event, Listener, install_listener
 
 from conflict.cli.refusals import messages
+from ndb_formats.compiled_cache import is_lasting
 
 __all__ = ["compilation_is_said"]
+
+
+_ONCE = "Compiling the kernels, which takes a minute or two and happens once."
+_EVERY_TIME = (
+    "Compiling the kernels for this command alone, which takes a minute or two: neither the program's folder nor HOME "
+    "can be written. Set NUMBA_CACHE_DIR to a folder that can, and it happens once."
+)
 
 
 @contextmanager
@@ -29,7 +37,7 @@ class _Sentence(Listener):
     def on_start(self, event: Event) -> None:  # noqa: ARG002
         if not self.said:
             self.said = True
-            messages.print("Compiling the kernels, which takes a minute or two and happens once.", highlight=False)
+            messages.print(_ONCE if is_lasting() else _EVERY_TIME, highlight=False, soft_wrap=True)
 
     def on_end(self, event: Event) -> None:
         """Nothing is said at the end."""

@@ -4,15 +4,17 @@ Commands that are imported when they run, so that `ndb-conflict --help` does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from conflict.cli.refusals import interrupted, refusing_bad_input
+from conflict.cli.refusals import closed_pipe, interrupted, refused, refusing_bad_input
+from conflict.config.local_paths import refuse_address
 from conflict.decoding.interruptions import stopped_politely
+from conflict.errors import ConfigurationError
 
 __all__ = ["group_of"]
 
@@ -26,14 +28,32 @@ class _LazyCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the real command, which then parses the arguments and runs."""
-        return self._real().make_context(info_name, args, parent, **extra)
-
-    def _real(self) -> Any:
         module, name = self._place.split(":")
         function: Callable[..., None] = getattr(import_module(module), name)
+        try:
+            _refuse_addresses(args, function)
+        except ConfigurationError as error:
+            raise refused(error) from error
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(self.name)(refusing_bad_input(function))
-        return typer.main.get_command(app)
+        command: Any = typer.main.get_command(app)
+        return command.make_context(info_name, args, parent, **extra)
+
+
+def _refuse_addresses(args: Sequence[str], function: Callable[..., None]) -> None:
+    """
+    Refuse addresses of other filesystems among arguments that are paths: as a path, one is the name of a local folder.
+
+    Raises:
+        ConfigurationError: There is one.
+    """
+    no_paths = {f"--{name.replace('_', '-')}" for name, kind in function.__annotations__.items() if "Path" not in kind}
+    option = ""
+    for text in args:
+        name, equals, value = text.partition("=") if text.startswith("--") else (option, "", text)
+        if name not in no_paths:
+            refuse_address(value, name or "an argument")
+        option = text if text.startswith("-") and not equals else ""
 
 
 def group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
@@ -57,5 +77,14 @@ def group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
                     return super().invoke(ctx)
             except KeyboardInterrupt as error:
                 raise interrupted() from error
+            except BrokenPipeError as error:  # of the help of a command
+                raise closed_pipe() from error
+
+        def make_context(self, *args: Any, **extra: Any) -> Any:
+            """Read the arguments; the help that they may ask for can meet a closed pipe."""
+            try:
+                return super().make_context(*args, **extra)
+            except BrokenPipeError as error:
+                raise closed_pipe() from error
 
     return LazyGroup

@@ -21,7 +21,7 @@ from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConflictError
 from ndb_formats.errors import FormatError
 
-__all__ = ["interrupted", "messages", "refusing_bad_input"]
+__all__ = ["closed_pipe", "interrupted", "messages", "refused", "refusing_bad_input"]
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 messages = PlainConsole(stderr=True)
@@ -35,13 +35,14 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
             with stopped_politely():
-                command(*args, **kwargs)
+                try:
+                    command(*args, **kwargs)
+                finally:
+                    sys.stdout.flush()  # a pipe that is closed by now is noticed here, and not after the end
         except (ConflictError, FormatError) as error:
-            _report(str(error))
-            raise typer.Exit(ExitCode.REFUSED) from error
+            raise refused(error) from error
         except BrokenPipeError as error:
-            _forget_output()
-            raise typer.Exit(ExitCode.CUT_SHORT) from error
+            raise closed_pipe() from error
         except OSError as error:
             _report(_told(error))
             raise typer.Exit(ExitCode.REFUSED) from error
@@ -49,6 +50,18 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
             raise interrupted() from error
 
     return run
+
+
+def refused(error: Exception) -> typer.Exit:
+    """Say why input is refused, and return how the command ends."""
+    _report(str(error))
+    return typer.Exit(ExitCode.REFUSED)
+
+
+def closed_pipe() -> typer.Exit:
+    """Return how a command ends whose output nobody reads any more."""
+    _forget_output()
+    return typer.Exit(ExitCode.CUT_SHORT)
 
 
 def interrupted() -> typer.Exit:

@@ -21,6 +21,15 @@ class PlainConsole(Console):
     def __init__(self, **options: Any) -> None:
         super().__init__(emoji=False, **options)
 
+    def on_broken_pipe(self) -> None:
+        """
+        Leave it to the command how it ends: rich would end the program with 1.
+
+        Raises:
+            BrokenPipeError: Always.
+        """
+        raise BrokenPipeError
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Return the segments of something, without control characters in their texts."""
         for segment in super().render(renderable, options):

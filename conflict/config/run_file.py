@@ -70,6 +70,7 @@ import attrs
 
 from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
+from conflict.config.local_paths import refuse_address
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.schema_file import load_schema
 from conflict.config.server_variables import load_server_variables
@@ -204,6 +205,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     with located(path):
         document = parsed_toml(text)
         check_entries("the run file", document, _ENTRIES)
+        _refuse_addresses(document)
         clusters = _clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
         at_end = document.get("schema_at", "start") == "end"
         policies = policies_of_tables(document.get("conflict_function", []))
@@ -240,6 +242,19 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     if inexact_keys:
         configuration = configuration.with_inexact_keys()
     return RunFile(path, configuration, schedule, inputs, text)
+
+
+def _refuse_addresses(table: Mapping[str, Any]) -> None:
+    """Refuse files that are not local, wherever a run file names them."""
+    for entry, value in table.items():
+        if isinstance(value, Mapping):
+            _refuse_addresses(value)
+        for text in value if isinstance(value, list) else [value]:
+            if entry in _NAMING_FILES and isinstance(text, str):
+                refuse_address(text, entry)
+
+
+_NAMING_FILES = frozenset({"schema", "binlogs", "rows", "ndb_replication", "steps", *_OWN_FILES})
 
 
 def _schema(folder: Path, name: str | None, document: Mapping[str, Any], binlogs: Sequence[Path]) -> Schema:

@@ -13,13 +13,21 @@ from typing import BinaryIO
 
 from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_file, new_folder, new_name, refuse_unwritable, remove_left_over
+from conflict.grid.beside import (
+    new_file,
+    new_folder,
+    new_name,
+    put_back_left_over,
+    refuse_unwritable,
+    remove_left_over,
+    take_place,
+)
 
 __all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder"]
 
 # The file in a folder of tables that says what is in it; a folder without it is not ours to replace.
 CONTENTS = "tables.json"
-PART, OLD = "part", "old"  # how the names end of what is unfinished, and of what is being replaced
+PART = "part"  # how the names end of what is unfinished
 
 
 def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: bool) -> None:
@@ -99,16 +107,13 @@ def staged_folder(target: Path, contents: dict[str, object], *, force: bool = Tr
         ConfigurationError: Another process writes it, or it may not be replaced.
     """
     with _only_writer(target, force=force):
-        beside, old = new_folder(target, PART), new_name(target, OLD)
+        beside = new_folder(target, PART)
         try:
             with stopped_politely():
                 yield beside
             text = json.dumps(contents, indent=1, ensure_ascii=False) + "\n"
             (beside / CONTENTS).write_text(text, "utf-8", "replace")
-            if target.exists():
-                target.rename(old)
-            beside.rename(target)
-            remove_left_over(target, OLD)
+            take_place(beside, target)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
@@ -120,6 +125,7 @@ def _only_writer(target: Path, *, force: bool) -> Iterator[None]:
     from conflict.grid.lock import only_writer  # noqa: PLC0415
 
     with only_writer(Folder(str(target.absolute()))):
+        put_back_left_over(target)
         if target.exists() and not force:
             raise ConfigurationError(_there_already(target))
         remove_left_over(target, PART)

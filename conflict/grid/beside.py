@@ -10,13 +10,24 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["new_file", "new_folder", "new_name", "refuse_unwritable", "remove_left_over"]
+__all__ = [
+    "new_file",
+    "new_folder",
+    "new_name",
+    "put_back_left_over",
+    "refuse_unwritable",
+    "remove_left_over",
+    "take_place",
+]
+
+_OLD = "old"  # how the name ends of what is being replaced
 
 
 def refuse_unwritable(target: Path) -> None:
@@ -58,8 +69,40 @@ def new_folder(target: Path, ending: str) -> Path:
 
 def remove_left_over(target: Path, ending: str) -> None:
     """Remove what killed runs left beside a place; links are removed, and not followed."""
-    for path in target.parent.glob(f"{escape(f'.{target.name}.')}{'[0-9a-f]' * 16}.{ending}"):
+    for path in target.parent.glob(_left_over(target, ending)):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def take_place(beside: Path, target: Path) -> None:
+    """
+    Put a file or folder in its place; what is there is moved away, and removed when the new one is there.
+
+    Raises:
+        OSError: It cannot be put there; what was there is there again.
+    """
+    old = new_name(target, _OLD) if os.path.lexists(target) else None
+    if old is not None:
+        target.rename(old)
+    try:
+        beside.rename(target)
+    except BaseException:
+        if old is not None:
+            old.rename(target)
+        raise
+    with suppress(OSError):  # the next run removes what cannot be removed now
+        remove_left_over(target, _OLD)
+
+
+def put_back_left_over(target: Path) -> None:
+    """Put back what a killed run had moved away, if nothing took its place; else remove it."""
+    left = sorted(target.parent.glob(_left_over(target, _OLD)), key=lambda path: path.stat().st_mtime)
+    if left and not os.path.lexists(target):
+        left[-1].rename(target)
+    remove_left_over(target, _OLD)
+
+
+def _left_over(target: Path, ending: str) -> str:
+    return f"{escape(f'.{target.name}.')}{'[0-9a-f]' * 16}.{ending}"

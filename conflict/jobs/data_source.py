@@ -19,6 +19,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -91,6 +92,18 @@ class NdbBinlogDataSource(DataSource):
         if options.table is None:
             return _Reader(options)
         return _TableReader(options, pa.schema([_table_schema(options).field(name) for name in schema.names]))
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802, ARG002  # Spark's name
+        """
+        Say that binlogs are not read as a stream.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        message = "ndb_binlog: spark.readStream is not there; read closed binlogs with spark.read"
+        raise ConfigurationError(message)
+
+    simpleStreamReader = streamReader  # noqa: N815  # Spark's name
 
     def _checked(self) -> BinlogOptions:
         return read_options({name.lower(): value for name, value in self.options.items()})

@@ -39,13 +39,27 @@ def spark_session(cores: str = "*") -> SparkSession:
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        return active
+        return _without_speculation(active)
     if any(name in os.environ for name in _CHOSEN_BY):
-        return _start_where_chosen()
+        return _without_speculation(_start_where_chosen())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _quiet_start():
         return _start_here(cores)
+
+
+def _without_speculation(spark: SparkSession) -> SparkSession:
+    """Return a session, unless it starts second attempts of tasks: a late one writes over what the first one made."""
+    if str(spark.conf.get(_SPECULATION, "false")).lower() == "true":
+        message = (
+            f"{_SPECULATION} is true in this Spark session: the tasks write files themselves, and a late attempt would "
+            f"destroy what is finished. Set {_SPECULATION} to false"
+        )
+        raise ConfigurationError(message)
+    return spark
+
+
+_SPECULATION = "spark.speculation"
 
 
 def _start_where_chosen() -> SparkSession:

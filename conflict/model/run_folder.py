@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_folder, remove_left_over
+from conflict.grid.beside import new_folder, put_back_left_over, remove_left_over, take_place
 from conflict.model.binlogs import write_binlogs
 from conflict.model.configuration import DATABASE, Model
 from conflict.model.logged_rows import applies_of, logged_epochs
@@ -60,6 +60,7 @@ def run_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     Raises:
         ConfigurationError: As for `check_run_folder`.
     """
+    put_back_left_over(target)
     check_run_folder(target, replace=replace)
     remove_left_over(target, _UNFINISHED)
     work = new_folder(target, _UNFINISHED)
@@ -69,9 +70,7 @@ def run_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(work)
         raise
     check_run_folder(target, replace=replace)
-    if target.exists():
-        shutil.rmtree(target)
-    work.rename(target)
+    take_place(work, target)
 
 
 def write_run(

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_folder, refuse_unwritable, remove_left_over
+from conflict.grid.beside import new_folder, put_back_left_over, refuse_unwritable, remove_left_over, take_place
 from conflict.grid.folder import Folder
 
 __all__ = ["check_target", "refuse_nesting", "whole_or_not_at_all"]
 
 RESULT = "run.json"  # every result has one
-_UNFINISHED = ".incomplete"
+_UNFINISHED = "incomplete"
 
 
 def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> None:
@@ -30,9 +30,13 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
     Raises:
         ConfigurationError: Something else is there, or an input is inside it, or the folder cannot be made.
     """
-    _refuse_what_is_there(target, replace=replace)
     if "://" in target.uri:
-        return
+        message = (
+            f"{target.uri}: a result is written beside its place and then renamed, which only a local folder or a "
+            "mounted share can; give a path. A History can be there"
+        )
+        raise ConfigurationError(message)
+    _refuse_what_is_there(target, replace=replace)
     path = Path(target.uri).resolve()
     inside = next((each for each in inputs if path in (each.resolve(), *each.resolve().parents)), None)
     if inside is not None:
@@ -48,7 +52,7 @@ def refuse_nesting(history: Folder, target: Folder) -> None:
     Raises:
         ConfigurationError: One is.
     """
-    if any("://" in each.uri for each in (history, target)):
+    if "://" in history.uri:
         return
     first, second = (Path(each.uri).resolve() for each in (history, target))
     if first in (second, *second.parents) or second in first.parents:
@@ -72,7 +76,8 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
     """
     Give a folder to write to, and put it in place of `target` only if nothing went wrong.
 
-    What a killed run left behind is removed by the next one. Hold the lock of `target` (see `conflict.grid.lock`).
+    A result that is replaced is moved away first, and removed last. What a killed run left behind is removed by the
+    next one, or put back if it is the old result. Hold the lock of `target` (see `conflict.grid.lock`).
 
     Args:
         target: Where the result is to be.
@@ -81,23 +86,14 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
     Raises:
         ConfigurationError: Something is there by now, see `check_target`.
     """
+    path = Path(target.uri)
+    put_back_left_over(path)
     _refuse_what_is_there(target, replace=replace)
-    work = _work_folder(target)
+    remove_left_over(path, _UNFINISHED)
+    work = Folder(str(new_folder(path, _UNFINISHED)))
     try:
         yield work
     except BaseException:
         work.delete()
         raise
-    target.delete()  # a result that is replaced
-    work.move_to(target)
-
-
-def _work_folder(target: Folder) -> Folder:
-    """Return a new folder beside the target, without what killed runs left."""
-    if "://" in target.uri:
-        work = Folder(target.uri.rstrip("/") + _UNFINISHED)
-        work.delete()
-        return work
-    path = Path(target.uri)
-    remove_left_over(path, _UNFINISHED.removeprefix("."))
-    return Folder(str(new_folder(path, _UNFINISHED.removeprefix("."))))
+    take_place(Path(work.uri), path)

@@ -1,0 +1,31 @@
+"""
+Paths: commands and run files take local ones; an address of another filesystem is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from conflict.errors import ConfigurationError
+
+__all__ = ["refuse_address"]
+
+# An address with an authority, and the short forms of filesystems that clusters know.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:dbfs|file|hdfs|s3|s3a|s3n|gs|abfss?|wasbs?|viewfs):/")
+
+
+def refuse_address(text: str, what: str) -> None:
+    """
+    Refuse a path that is an address of another filesystem.
+
+    Args:
+        text: The path as given.
+        what: What it is for, such as ``--out``.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    if _ADDRESS.match(text):
+        local = "give the path itself" if text.startswith("file:") else "mount it, or copy the files, and give a path"
+        message = f"{what} is {text}, an address of a filesystem that is not read or written here; {local}"
+        raise ConfigurationError(message)
