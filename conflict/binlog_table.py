@@ -13,7 +13,6 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.binlog_summary import BinlogSummary, summary_of_batches
 from conflict.config.schema_file import load_schema
@@ -25,6 +24,7 @@ from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, selected_changes
 from ndb_formats.columnar.stretches import schema_at_start
+from ndb_formats.columnar.table_changes import in_order
 from ndb_formats.errors import FormatError
 from ndb_formats.row_records import RECORDS
 from ndb_formats.schema.tables import Schema
@@ -109,7 +109,7 @@ class BinlogTable:
             schema = self._schema(inputs)
             for file, batches in self._parts(inputs, self.columns):
                 if batches:
-                    yield _in_order([self._records(batch, file, schema) for batch in batches], batches)
+                    yield in_order([self._records(batch, file, schema) for batch in batches], batches)
 
     def to_arrow(self) -> pa.Table:
         """Return the changes as a table of Arrow; raises as iterating does."""
@@ -183,15 +183,6 @@ _INTEGERS = [
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
     *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
 ]
-
-
-def _in_order(records: list[pa.RecordBatch], batches: list[RowBatch]) -> pa.RecordBatch:
-    """Return the batches of a block as one, in the order of the file."""
-    if len(records) == 1:
-        return records[0]
-    places = pa.concat_arrays([pa.array(batch.places) for batch in batches])
-    (found,) = pa.Table.from_batches(records).combine_chunks().take(pc.sort_indices(places)).to_batches()
-    return found
 
 
 def read_binlog(

@@ -65,6 +65,8 @@ class Event:
         header: Its header.
         body: The bytes after the header, without the checksum (but see `decode_format_description`).
         server: Version text of the server that wrote it; empty if it is not known.
+        payload_position: Where it starts among the uncompressed events of the compressed transaction around it; 0 for
+            an event of the file itself, since the first one inside changes no row.
     """
 
     file: str
@@ -72,6 +74,7 @@ class Event:
     header: EventHeader
     body: bytes = attrs.field(repr=False)
     server: str = attrs.field(default="", repr=False)
+    payload_position: int = attrs.field(default=0, repr=False)
 
     @property
     def type(self) -> EventType | None:
@@ -95,8 +98,10 @@ def unpacked(event: Event) -> Iterator[Event]:
     if event.type is not EventType.TRANSACTION_PAYLOAD_EVENT:
         yield event
         return
+    start = 0
     for header, body in decode_transaction_payload(event.body).events():
-        yield Event(event.file, event.position, header, body, event.server)
+        yield Event(event.file, event.position, header, body, event.server, start)
+        start += header.size
 
 
 @contextmanager

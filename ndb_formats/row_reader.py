@@ -29,6 +29,7 @@ class LoggedRow:
     Attributes:
         file: Path of the file.
         position: Position of its event.
+        payload_position: Position of its event inside a compressed transaction; 0 outside of one.
         row: Number of the row in the event, from 0.
         timestamp: Seconds since 1970.
         server_id: Server on which the change was first made.
@@ -43,6 +44,7 @@ class LoggedRow:
 
     file: str
     position: int
+    payload_position: int
     row: int
     timestamp: int
     server_id: int
@@ -110,6 +112,7 @@ def rows_of(
                 yield LoggedRow(
                     event.file,
                     event.position,
+                    event.payload_position,
                     number,
                     event.header.timestamp,
                     event.header.server_id,

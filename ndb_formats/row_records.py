@@ -31,6 +31,7 @@ RECORDS = pa.schema(
     [
         ("file", pa.string()),
         ("position", pa.int64()),
+        ("payload_position", pa.int64()),
         ("row", pa.int32()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
         ("server_id", pa.int64()),
@@ -60,6 +61,8 @@ def value_text(value: Value) -> str | None:
         return value.text
     if isinstance(value, Geometry):
         return "0x" + value.data.hex().upper()
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # never with an exponent, which str() takes for small numbers
     return "0x" + value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
@@ -71,6 +74,7 @@ def _record(row: LoggedRow) -> tuple[object, ...]:
     return (
         row.file,
         row.position,
+        row.payload_position,
         row.row,
         row.timestamp * 1_000_000,
         row.server_id,
@@ -99,6 +103,7 @@ def json_line(row: LoggedRow) -> str:
     document: dict[str, Any] = {
         "file": row.file,
         "position": row.position,
+        **({"payload_position": row.payload_position} if row.payload_position else {}),
         "row": row.row,
         "timestamp": row.timestamp,
         "server_id": row.server_id,

@@ -15,9 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from ndb_formats.columnar.records import decimal_texts
+
 __all__ = ["CsvWriter", "flat_table", "no_formulas"]
 
 _STARTS = "^[=+@\t\r'-]"
+_PLAIN_PLACES = 6
 _NUMBER = "^[+-][0-9 .:,]*$"
 
 
@@ -53,8 +56,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return no_formulas(column)
     if pa.types.is_binary(kind):
         return pa.chunked_array([_hexadecimal(chunk) for chunk in column.chunks], pa.string())
-    if pa.types.is_decimal256(kind):
-        return column.cast(pa.string())
+    if pa.types.is_decimal256(kind) or (pa.types.is_decimal(kind) and kind.scale > _PLAIN_PLACES):
+        # Arrow writes small numbers of so many digits after the point with an exponent.
+        return pa.chunked_array([decimal_texts(chunk) for chunk in column.chunks], pa.string())
     return column
 
 

@@ -25,7 +25,7 @@ from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.json_lines import image_objects
 from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.selected_changes import Block
-from ndb_formats.columnar.table_changes import IMAGES
+from ndb_formats.columnar.table_changes import IMAGES, in_order
 from ndb_formats.row_records import RECORDS
 
 __all__ = ["Output"]
@@ -107,8 +107,7 @@ class Output:
         with staged_folder(self.target, contents, force=self.force) as folder:
             files = TableFiles(folder, _TABLES[self.form], moments=self.moments)
             for block in decoding.blocks(moments=self.moments):
-                for batch in block.batches:
-                    files.add(batch, block.file)
+                files.add(block)
             contents["tables"] = files.finish()
 
 
@@ -123,12 +122,7 @@ def _write_wide(out: BinaryIO, blocks: Iterable[Block], form: TableFormat) -> No
         for block in blocks:
             records = [_wide(batch, block.file, form) for batch in block.batches]
             if records:
-                writer.write_table(_in_order(records, block))
-
-
-def _in_order(records: list[pa.RecordBatch], block: Block) -> pa.Table:
-    places = pa.concat_arrays([pa.array(batch.places) for batch in block.batches])
-    return pa.Table.from_batches(records).take(pc.sort_indices(places))
+                writer.write_batch(in_order(records, block.batches))
 
 
 def _wide(batch: RowBatch, file: str, form: TableFormat) -> pa.RecordBatch:

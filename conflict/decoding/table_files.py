@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from conflict.decoding.csv_files import CsvWriter
 from conflict.grid.path_names import folder_of
 from ndb_formats.columnar.batches import RowBatch
-from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
+from ndb_formats.columnar.selected_changes import Block
+from ndb_formats.columnar.table_changes import IMAGES, change_schema, in_order, table_changes
 
 __all__ = ["TableFiles", "TableFormat", "parquet_writer"]
 
@@ -114,15 +115,22 @@ class TableFiles:
         self._waiting_bytes = 0
         self._open: dict[tuple[str, str], None] = {}
 
-    def add(self, batch: RowBatch, file: str) -> None:
-        """Add changes of a file."""
-        name = (batch.database, batch.table)
-        schema = change_schema(batch.layout, moments=self._moments)
+    def add(self, block: Block) -> None:
+        """Add the changes of a block, those of each table in the order of the log."""
+        versions: dict[tuple[str, str, pa.Schema], list[RowBatch]] = {}
+        for batch in block.batches:
+            schema = change_schema(batch.layout, moments=self._moments)
+            versions.setdefault((batch.database, batch.table, schema), []).append(batch)
+        for (database, name, schema), batches in versions.items():
+            self._add((database, name), schema, batches, block.file)
+
+    def _add(self, name: tuple[str, str], schema: pa.Schema, batches: list[RowBatch], file: str) -> None:
+        """Add changes of one version of a table."""
         table = self._tables.setdefault(name, _Table(schema))
         if table.schema != schema:
             self._close(name)
             table.schema = schema
-        rows = table_changes(batch, file, table.schema)
+        rows = in_order([table_changes(batch, file, table.schema) for batch in batches], batches)
         table.waiting.append(rows)
         table.waiting_bytes += rows.nbytes
         table.rows += len(rows)

@@ -48,6 +48,7 @@ _OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.st
 METADATA = pa.schema(
     [
         ("position", pa.uint64()),
+        ("payload_position", pa.uint32()),
         ("row", pa.int32()),
         ("server_id", pa.uint32()),
         ("timestamp", pa.uint32()),
@@ -228,6 +229,7 @@ class BlockReader:
         cells = cells_of(self._walk.cells, self._walk.rows.first_cells, rows, shape.width)
         arrays = [
             pa.array(chunk.positions.view(np.uint64).take(events)),
+            pa.array(chunk.payload_positions.astype(np.uint32).take(events)),
             pa.array(self._walk.rows.numbers.take(rows)),
             pa.array(chunk.server_ids.take(events)),
             pa.array(chunk.timestamps.take(events)),

@@ -68,6 +68,7 @@ class EventChunk:
     trailer: int
     error: FormatError | None = None
     _next_positions: npt.NDArray[np.uint32] | None = attrs.field(default=None, repr=False)
+    _payload_positions: npt.NDArray[np.int64] | None = attrs.field(default=None, repr=False)
 
     @property
     def next_positions(self) -> npt.NDArray[np.uint32]:
@@ -77,6 +78,11 @@ class EventChunk:
         at = self.starts - EVENT_HEADER_SIZE + _NEXT_POSITION_AT
         found: npt.NDArray[np.uint32] = self.data[at[:, None] + np.arange(4)].view("<u4").ravel()
         return found
+
+    @property
+    def payload_positions(self) -> npt.NDArray[np.int64]:
+        """Where each event starts inside its compressed transaction; 0 outside of one. Shape (events,), int64."""
+        return np.zeros(len(self.types), np.int64) if self._payload_positions is None else self._payload_positions
 
     @property
     def base(self) -> int:
@@ -126,14 +132,14 @@ class _Copies:
     file: str
     trailer: int
     bodies: list[bytes] = attrs.field(factory=list)
-    facts: list[tuple[int, int, int, int, int, int]] = attrs.field(factory=list)
+    facts: list[tuple[int, int, int, int, int, int, int]] = attrs.field(factory=list)
     size: int = 0
 
     def add(self, event: Event, stop: int) -> None:
         """Add a plain event; it, or the compressed one around it, ends at `stop`."""
         self.bodies.append(event.body)
         header = event.header
-        facts = (header.type_code, header.server_id, header.timestamp, header.next_position)
+        facts = (header.type_code, header.server_id, header.timestamp, header.next_position, event.payload_position)
         self.facts.append((event.position, stop, *facts))
         self.size += len(event.body)
 
@@ -141,7 +147,7 @@ class _Copies:
         """Return the events as a chunk."""
         ends = np.cumsum([len(body) for body in self.bodies], dtype=np.int64)
         starts = ends - np.array([len(body) for body in self.bodies], np.int64)
-        positions, stops, types, servers, timestamps, nexts = np.array(self.facts, np.int64).reshape(-1, 6).T
+        positions, stops, types, servers, timestamps, nexts, insides = np.array(self.facts, np.int64).reshape(-1, 7).T
         return EventChunk(
             self.file,
             np.frombuffer(b"".join(self.bodies), np.uint8),
@@ -155,6 +161,7 @@ class _Copies:
             self.trailer,
             error,
             nexts.astype(np.uint32),
+            insides.copy(),
         )
 
 

@@ -57,6 +57,11 @@ def _facts(batch: RowBatch, file: str, lines: Int64) -> list[Piece]:
     rows = batch.records
     start = b'{"file": %s, "position": ' % _quoted(file)
     pieces = [Piece(lines, texts_of(rows.column("position").cast(pa.string())), start)]
+    inside = rows.column("payload_position").to_numpy()
+    if inside.any():
+        found = np.flatnonzero(inside)
+        numbers = texts_of(pa.array(inside[found]).cast(pa.string()))
+        pieces.append(Piece(lines[found], numbers, b', "payload_position": '))
     for name in _PLAIN_NUMBERS:
         before = b', "%s": ' % name.encode()
         pieces.append(Piece(lines, texts_of(rows.column(name).cast(pa.string())), before, b"", before + b"null"))

@@ -17,9 +17,8 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.row_records import RECORDS, value_text
 from ndb_formats.types.vector import Vector
 
-__all__ = ["records_of", "value_texts"]
+__all__ = ["decimal_texts", "records_of", "value_texts"]
 
-_PLAIN_PLACES = 6
 _SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
@@ -33,6 +32,7 @@ def records_of(batch: RowBatch, file: str) -> pa.RecordBatch:
     columns = [
         _repeated(file, found),
         plain("position"),
+        plain("payload_position"),
         plain("row"),
         pc.multiply(rows.column("timestamp").cast(pa.int64()), 1_000_000).cast(RECORDS.field("timestamp").type),
         plain("server_id"),
@@ -78,15 +78,26 @@ def _images(batch: RowBatch, name: str) -> pa.Array:
     return pa.MapArray.from_arrays(offsets, names.cast(pa.string()), pa.concat_arrays(texts).take(by_row)).cast(kind)
 
 
-def _is_plain_decimal(kind: pa.DataType) -> bool:
-    """Return whether Arrow prints all decimal numbers of a type without an exponent, as Python does then, too."""
-    return bool(pa.types.is_decimal(kind)) and 0 <= kind.scale <= _PLAIN_PLACES
+def decimal_texts(values: pa.Array) -> pa.StringArray:
+    """Return decimal numbers as text with all their digits after the point; Arrow's own text may have an exponent."""
+    scale = values.type.scale
+    whole = pa.decimal256(76) if pa.types.is_decimal256(values.type) else pa.decimal128(38)
+    unscaled = pa.Array.from_buffers(whole, len(values), values.buffers(), values.null_count, values.offset)
+    texts = unscaled.cast(pa.string())
+    if not scale:
+        return texts
+    digits = pc.utf8_lpad(pc.utf8_ltrim(texts, "-"), scale + 1, "0")
+    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
+    point = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, point[0], ""), point[1], ".")
 
 
 def value_texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
     """Return values of a column as text."""
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if pa.types.is_integer(kind) or pa.types.is_string(kind) or _is_plain_decimal(kind):
+    if pa.types.is_decimal(kind):
+        return decimal_texts(values)
+    if pa.types.is_integer(kind) or pa.types.is_string(kind):
         return values.cast(pa.string())
     # 0.0 and -0.0 are equal, but their texts differ.
     bits = _SAME_BITS.get(kind)

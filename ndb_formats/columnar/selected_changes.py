@@ -8,6 +8,7 @@ that its rows need, and its NDB epoch, come before them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation
 
 import attrs
 import numpy as np
@@ -51,6 +52,7 @@ _GTIDS = np.array(
     np.uint8,
 )
 _EVENTS_PER_ROW = 8
+_MOST_DIGITS = 100  # more than any DECIMAL has
 
 
 @attrs.frozen
@@ -227,10 +229,26 @@ def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:
             if image in batch.records.schema.names and column in batch.layout.names:
                 values = batch.records.column(image)
                 if values.type.get_field_index(column) >= 0:
-                    texts = value_texts(values.field(column), batch.types[column])
-                    found |= pc.equal(texts, value).fill_null(False).to_numpy(zero_copy_only=False)
+                    field = values.field(column)
+                    same = pc.equal(value_texts(field, batch.types[column]), _as_shown(value, field.type))
+                    found |= same.fill_null(False).to_numpy(zero_copy_only=False)
         kept &= found
     return kept
+
+
+def _as_shown(value: str, kind: pa.DataType) -> str:
+    """Return a number that is given in some spelling as values of a decimal column are shown."""
+    if not pa.types.is_decimal(kind):
+        return value
+    try:
+        number = Decimal(value)
+        places = number.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+    except ArithmeticError:
+        return value  # it has more digits than the column, or is no number
+    return f"{places:f}" if number else f"{Decimal(0).scaleb(-kind.scale):f}"
+
+
+_EXACT = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
 
 
 def transaction_start(file: str, position: int) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.tables import reader_of
@@ -23,13 +24,14 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["CHANGE_FACTS", "IMAGES", "change_schema", "joined_names", "table_changes"]
+__all__ = ["CHANGE_FACTS", "IMAGES", "change_schema", "in_order", "joined_names", "table_changes"]
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 CHANGE_FACTS = pa.schema(
     [
         ("file", _TEXT),
         ("position", pa.int64()),
+        ("payload_position", pa.uint32()),
         ("row", pa.int32()),
         ("timestamp", pa.timestamp("ms", tz="UTC")),
         ("server_id", pa.uint32()),
@@ -80,6 +82,7 @@ def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBat
     columns = {
         "file": _constant(file, found),
         "position": rows.column("position").view(pa.int64()),
+        "payload_position": rows.column("payload_position"),
         "row": rows.column("row"),
         "timestamp": _seconds(rows.column("timestamp")),
         "server_id": rows.column("server_id"),
@@ -95,6 +98,21 @@ def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBat
     if "after_diffs" in schema.names:
         columns["after_diffs"] = _repeated_names(batch.diffs, found)
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def in_order(rows: Sequence[pa.RecordBatch], batches: Sequence[RowBatch]) -> pa.RecordBatch:
+    """
+    Return rows of a block as one batch, in the order of the log.
+
+    Args:
+        rows: Batches of the same schema, one or more.
+        batches: The changes that each was made from.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    places = pa.array(np.concatenate([batch.places for batch in batches]))
+    (found,) = pa.Table.from_batches(rows).combine_chunks().take(pc.sort_indices(places)).to_batches()
+    return found
 
 
 def _constant(text: str, count: int) -> pa.DictionaryArray:

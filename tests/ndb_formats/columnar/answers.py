@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from ndb_formats.columnar.batches import read_batches
+from ndb_formats.columnar.batches import METADATA, read_batches
 from ndb_formats.columnar.column_arrays import arrow_value
 from ndb_formats.columnar.tables import reader_of
 from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
@@ -76,7 +76,8 @@ def _names(image: RowImage | None) -> tuple[str, ...] | None:
 def _facts(row: LoggedRow) -> tuple[Any, ...]:
     flags = None if row.extra is None or row.extra.flags is None else int(row.extra.flags)
     number = None if row.extra is None else row.extra.transaction_id
-    return row.position, row.row, row.server_id, row.timestamp, row.epoch, number, flags, row.operation.name
+    facts = row.server_id, row.timestamp, row.epoch, number, flags, row.operation.name
+    return row.position, row.payload_position, row.row, *facts
 
 
 def scalar_answer(path: Path, columns: set[str] | None = None, **options: Any) -> Answer:
@@ -112,8 +113,8 @@ def columnar_answer(path: Path, columns: set[str] | None = None, **options: Any)
             key = (batch.database, batch.table, batch.operation.name, batch.before, batch.after, batch.diffs)
             names = batch.records.schema.names
             assert (("before" in names), ("after" in names)) == (batch.before is not None, batch.after is not None)
-            facts = zip(*(column.to_pylist() for column in batch.records.columns[:8]), strict=True)
-            images = {name: _images(batch.records.column(name)) for name in names[8:]}
+            facts = zip(*(column.to_pylist() for column in batch.records.columns[: len(METADATA)]), strict=True)
+            images = {name: _images(batch.records.column(name)) for name in names[len(METADATA) :]}
             for number, row in enumerate(facts):
                 both = (images[name][number] if name in images else None for name in ("before", "after"))
                 groups[key].append((*row, *both))
