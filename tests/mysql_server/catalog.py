@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
 import attrs
@@ -101,12 +101,12 @@ def _of_column(column: Column, facts: Sequence[Fact], *, mariadb: bool) -> Itera
     _, sql_type, nullable, charset, collation, default, extra, expression = facts
     extra = (extra or "").lower()
     mine, theirs = _type(column), _type_of(sql_type or "")
-    if mine != theirs:
+    if mine != theirs and theirs[0] not in _STORED_AS_BYTES:
         yield "type", str(mine), f"{theirs} ({sql_type})"
     pairs = [
         ("nullable", column.nullable, nullable == "YES"),
-        ("charset", column.charset, charset),
-        ("collation", column.collation, collation),
+        ("charset", column.charset or "binary", charset or "binary"),
+        ("collation", column.collation or "binary", collation or "binary"),
         ("auto_increment", column.auto_increment, "auto_increment" in extra),
         ("on update", column.on_update, "on update" in extra),
         ("invisible", column.invisible, "invisible" in extra),
@@ -116,7 +116,10 @@ def _of_column(column: Column, facts: Sequence[Fact], *, mariadb: bool) -> Itera
     if column.generated is None and not column.auto_increment and not expression:
         one = "computed" if column.computed_default else _plain(column, column.default)
         two = _default_of_mariadb(default) if mariadb else _default_of(default, extra, sql_type or "")
-        if not _same(one, two):
+        if column.type == "char" and two is not None:
+            two = two if two is _AS_WRITTEN else str(two).rstrip()  # the asking session pads it under PAD_CHAR_TO_FULL_LENGTH
+            one = one and str(one).rstrip()
+        if not _same(one, two) and not _same_in_type(column, one, two):
             yield "default", f"{column.sql_type} {one!r}", f"{two!r} ({default!r})"
 
 
@@ -129,6 +132,7 @@ def _generated(extra: str) -> str | None:
 _KINDS = frozenset(
     "geometry point linestring polygon multipoint multilinestring multipolygon geomcollection geometrycollection".split()
 )
+_STORED_AS_BYTES = frozenset({"inet4", "inet6", "uuid"})  # of MariaDB: in the log they are BINARY
 _SIZELESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 
 
@@ -178,16 +182,21 @@ def _default_of(default: Fact, extra: str, sql_type: str) -> Any:
     return default
 
 
+_AS_WRITTEN = object()  # MariaDB keeps some constants of BLOB and TEXT as the statement has them
+
+
 def _default_of_mariadb(default: Fact) -> Any:
     if default is None or default == "NULL":
         return None
+    if re.fullmatch(r"\w+'.*'|0x.*|[bx]'.*'", default, re.DOTALL):
+        return _AS_WRITTEN
     if re.fullmatch(r"'.*'", default, re.DOTALL):
         return _unescaped(default[1:-1])
     return default if re.fullmatch(r"-?[0-9.]+(e[-+]?\d+)?|b'[01]*'", default) else "computed"
 
 
 def _same(one: Any, two: Any) -> bool:
-    if one == two:
+    if one == two or (two is _AS_WRITTEN and one not in (None, "computed")):
         return True
     if isinstance(one, bytes) or isinstance(two, bytes):
         mine, theirs = (each.encode() if isinstance(each, str) else each or b"" for each in (one, two))
@@ -195,6 +204,25 @@ def _same(one: Any, two: Any) -> bool:
     if one is None or two is None:
         return False
     return _number(one) is not None and _number(one) == _number(two)
+
+
+def _same_in_type(column: Column, one: Any, two: Any) -> bool:
+    """
+    Whether constants are the same as values of a number or a time, which the server spells as the type does.
+
+    A number of a date or time is compared by its digits.
+    """
+    if not isinstance(one, str) or not isinstance(two, str) or "computed" in (one, two):
+        return False
+    if column.type in _TIMES:
+        mine, theirs = (re.sub(r"[^0-9]", "", each).rstrip("0") for each in (one, two))
+        return mine.startswith(theirs) or theirs.startswith(mine)
+    mine_, theirs_ = _number(one), _number(two)
+    places = Decimal(1).scaleb(-(column.scale or 0))
+    return None not in (mine_, theirs_) and mine_.quantize(places, ROUND_HALF_UP) == theirs_  # type: ignore[union-attr]
+
+
+_TIMES = frozenset({"date", "time", "datetime", "timestamp", "year"})
 
 
 def _number(text: str) -> Decimal | None:

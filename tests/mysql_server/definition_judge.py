@@ -63,15 +63,22 @@ class DefinitionServer:
     user: str = "root"
     asking: Connection = attrs.field(init=False)
     mariadb: bool = attrs.field(init=False)
+    metadata: str = attrs.field(init=False, default="")
 
     def __attrs_post_init__(self) -> None:
         self.asking = Connection(self.path, self.user)
+        self.asking.run("SET lock_wait_timeout = 5")
         self.mariadb = b"MariaDB" in (self.asking.run("SELECT VERSION()")[0][0] or b"")
-        for name, options in DATABASES.items():
-            self.asking.run(f"DROP DATABASE IF EXISTS {name}")
-            self.asking.run(f"CREATE DATABASE {name} {options}")
         if not self.mariadb:
+            self.metadata = (self.asking.run("SELECT @@binlog_row_metadata")[0][0] or b"MINIMAL").decode()
             self.asking.run("SET GLOBAL binlog_row_metadata = FULL")
+
+    def close(self) -> None:
+        """Remove the databases, and set the server as it was."""
+        for name in DATABASES:
+            self.asking.run(f"DROP DATABASE IF EXISTS {name}")
+        if not self.mariadb:
+            self.asking.run(f"SET GLOBAL binlog_row_metadata = {self.metadata}")
 
     def log_position(self) -> tuple[str, int]:
         """Return name and end of the log that is written now."""
@@ -81,7 +88,7 @@ class DefinitionServer:
 
     def run(self, cases: Iterable[Case]) -> tuple[Path, list[Accepted], int]:
         """Run cases; return the log, the statements that the server carried out, and how many it refused."""
-        for name, options in DATABASES.items():
+        for name in DATABASES:
             self.asking.run(f"DROP DATABASE IF EXISTS {name}")
         self.asking.run("FLUSH BINARY LOGS")
         log, _ = self.log_position()
@@ -130,8 +137,7 @@ class DefinitionServer:
         with suppress(ServerError):
             self.asking.run(f"DROP PROCEDURE IF EXISTS {database}.p1")
         options = DATABASES[database] or "CHARACTER SET utf8mb4"
-        if "ALTER DATABASE" in options:
-            self.asking.run(f"ALTER DATABASE {database} {options}")
+        self.asking.run(f"ALTER DATABASE {database} {options}")
 
 
 def followed(log: Path, accepted: Iterable[Accepted]) -> Iterator[Finding]:
@@ -181,10 +187,13 @@ def _compared(known: Definitions, answer: Accepted) -> Iterator[Finding]:
 
 
 def _mapped(known: Definitions, event: Event, answer: Accepted) -> Iterator[Finding]:
-    found = decode_table_map(event.body)
-    table = known.find(found.database, found.table)
-    if table is None:
-        yield Finding(answer, "no table for rows", found.full_name, "")
-        return
-    for each in differences(found, table):
-        yield Finding(answer, "metadata", f"{each.column}: {each.schema}", each.binlog)
+    try:
+        found = decode_table_map(event.body)
+        table = known.find(found.database, found.table)
+        if table is None:
+            yield Finding(answer, "no table for rows", found.full_name, "")
+            return
+        for each in differences(found, table):
+            yield Finding(answer, "metadata", f"{each.column}: {each.schema}", each.binlog)
+    except FormatError as error:
+        yield Finding(answer, "unreadable metadata", str(error), "")
