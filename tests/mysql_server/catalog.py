@@ -117,7 +117,9 @@ def _of_column(column: Column, facts: Sequence[Fact], *, mariadb: bool) -> Itera
         one = "computed" if column.computed_default else _plain(column, column.default)
         two = _default_of_mariadb(default) if mariadb else _default_of(default, extra, sql_type or "")
         if column.type == "char" and two is not None:
-            two = two if two is _AS_WRITTEN else str(two).rstrip()  # the asking session pads it under PAD_CHAR_TO_FULL_LENGTH
+            two = (
+                two if two is _AS_WRITTEN else str(two).rstrip()
+            )  # the asking session pads it under PAD_CHAR_TO_FULL_LENGTH
             one = one and str(one).rstrip()
         if not _same(one, two) and not _same_in_type(column, one, two):
             yield "default", f"{column.sql_type} {one!r}", f"{two!r} ({default!r})"
@@ -160,7 +162,9 @@ _ESCAPES = {"n": "\n", "r": "\r", "0": "\0"}
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"''|\\(.)", lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text, flags=re.DOTALL)
+    return re.sub(
+        r"''|\\(.)", lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text, flags=re.DOTALL
+    )
 
 
 # Defaults -----------------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class DefinitionServer:
                 end = self.log_position()[1]
                 accepted.append(Accepted(case, statement, end, shapes))
                 self._insert(case.database, shapes)
-        self._clear(case.database)
+        self._clear(case)
         return accepted
 
     def _insert(self, database: str, shapes: dict[str, Shape]) -> None:
@@ -128,7 +128,9 @@ class DefinitionServer:
             with suppress(ServerError):
                 self.asking.run(f"INSERT IGNORE INTO `{database}`.`{name}` () VALUES ()")
 
-    def _clear(self, database: str) -> None:
+    def _clear(self, case: Case) -> None:
+        """Remove what a case made."""
+        database = case.database
         self.asking.run("SET foreign_key_checks = 0")
         query = f"SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
         for name, kind in self.asking.run(query):
@@ -136,8 +138,9 @@ class DefinitionServer:
             self.asking.run(f"DROP {what} `{database}`.`{(name or b'').decode()}`")
         with suppress(ServerError):
             self.asking.run(f"DROP PROCEDURE IF EXISTS {database}.p1")
-        options = DATABASES[database] or "CHARACTER SET utf8mb4"
-        self.asking.run(f"ALTER DATABASE {database} {options}")
+        if any(" DATABASE" in statement for statement in case.statements):
+            self.asking.run(f"DROP DATABASE {database}")
+            self.asking.run(f"CREATE DATABASE {database} {DATABASES[database]}")
 
 
 def followed(log: Path, accepted: Iterable[Accepted]) -> Iterator[Finding]:

@@ -24,7 +24,24 @@ WORDS = {
     "latin5": ("ağaç", "o"),
     "cp866": ("имя", "цена", "p"),
 }
-NAMES = ("id", "a", "b", "C", "d_1", "key", "order", "x y", "select", "date", "comment", "if", "e$", "1st", "q`q", 'q"q')
+NAMES = (
+    "id",
+    "a",
+    "b",
+    "C",
+    "d_1",
+    "key",
+    "order",
+    "x y",
+    "select",
+    "date",
+    "comment",
+    "if",
+    "e$",
+    "1st",
+    "q`q",
+    'q"q',
+)
 COMMENTS = (
     "", "", "", "/* c */", "/* ; ' */", "-- c ' \n", "# c \" `\n", "/*! */", "/*!50100 */", "/*!99999 no, such */",
     "\n\t", "/*M! */", "/*M!100000 */", "/*!40101 */", "/**/", "/*!999999 no */",
@@ -66,8 +83,26 @@ BYTES = (
 OTHERS = ("JSON", "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
           "GEOMETRYCOLLECTION", "SERIAL")  # fmt: skip
 OTHERS_OF_MYSQL = ("VECTOR", "VECTOR(3)", "VECTOR(16383)", "GEOMCOLLECTION", "POINT SRID 4326", "POINT NOT NULL SRID 0")
-OTHERS_OF_MARIADB = ("INET6", "INET4", "UUID", "VARCHAR(20) COMPRESSED", "TEXT COMPRESSED", "BLOB COMPRESSED", "POINT REF_SYSTEM_ID=4326")
-OF_ORACLE = ("VARCHAR2(10)", "NUMBER", "NUMBER(8)", "NUMBER(8,2)", "RAW(16)", "CLOB", "BLOB", "DATE", "VARCHAR2(5) CHARACTER SET latin1")
+OTHERS_OF_MARIADB = (
+    "INET6",
+    "INET4",
+    "UUID",
+    "VARCHAR(20) COMPRESSED",
+    "TEXT COMPRESSED",
+    "BLOB COMPRESSED",
+    "POINT REF_SYSTEM_ID=4326",
+)
+OF_ORACLE = (
+    "VARCHAR2(10)",
+    "NUMBER",
+    "NUMBER(8)",
+    "NUMBER(8,2)",
+    "RAW(16)",
+    "CLOB",
+    "BLOB",
+    "DATE",
+    "VARCHAR2(5) CHARACTER SET latin1",
+)
 
 MEMBERS = (
     "'a','b'", "'a ','b  '", "'it''s','b'", "'x,y','(z)'", "'','a'", "'a\\'b','c'", "'a\\\\b','c'", "'A','b','C'", '"p","q"',
@@ -95,7 +130,16 @@ ANY_ATTRIBUTES = (
 INTEGER_DEFAULTS = ("DEFAULT 0", "DEFAULT 1", "DEFAULT '7'", "DEFAULT -3", "DEFAULT +4", "DEFAULT TRUE", "DEFAULT FALSE", "DEFAULT (1 + 2)",
                     "DEFAULT 0x41", "DEFAULT b'11'", "DEFAULT x'42'", "DEFAULT 1.6", "DEFAULT 1e1", "AUTO_INCREMENT KEY", "AUTO_INCREMENT UNIQUE",
                     "AUTO_INCREMENT PRIMARY KEY", "SERIAL DEFAULT VALUE", "DEFAULT (ABS(-1))", "DEFAULT ' 5'")  # fmt: skip
-NUMBER_DEFAULTS = ("DEFAULT 0", "DEFAULT '1.5'", "DEFAULT -2.25", "DEFAULT (1 + 2)", "DEFAULT 1e1", "DEFAULT .5", "DEFAULT 3.", "DEFAULT (PI())")
+NUMBER_DEFAULTS = (
+    "DEFAULT 0",
+    "DEFAULT '1.5'",
+    "DEFAULT -2.25",
+    "DEFAULT (1 + 2)",
+    "DEFAULT 1e1",
+    "DEFAULT .5",
+    "DEFAULT 3.",
+    "DEFAULT (PI())",
+)
 TEXT_DEFAULTS = ("DEFAULT 'a'", "DEFAULT ''", "DEFAULT {w}", "DEFAULT 'it''s'", "DEFAULT 'a\\nb'", "DEFAULT 'a\\\\'", 'DEFAULT "q"', "DEFAULT (UUID())",
                  "DEFAULT x'61'", "DEFAULT 0x62", "DEFAULT _latin1'x'", "DEFAULT N'x'", "DEFAULT 'a' 'b'", "DEFAULT ('z')", "DEFAULT (CONCAT('(', ')'))",
                  "DEFAULT _utf8mb4 x'c3a4'", "DEFAULT '\\''", "DEFAULT 1", "DEFAULT 'a\\%'", "DEFAULT b'1100001'")  # fmt: skip
@@ -121,7 +165,21 @@ OPTIONS = (
     "STATS_PERSISTENT=0", "STATS_AUTO_RECALC=DEFAULT", "STATS_SAMPLE_PAGES=10", "PACK_KEYS=1", "CHECKSUM=1", "DELAY_KEY_WRITE=1", "INSERT_METHOD=LAST", "TABLESPACE innodb_file_per_table",
     "COMPRESSION='zlib'", "ENCRYPTION='N'", "CONNECTION='x'", "PASSWORD='x'", "DATA DIRECTORY='/tmp'", "ENGINE_ATTRIBUTE='{{}}'", "SECONDARY_ENGINE=NULL", "SECONDARY_ENGINE x", "UNION=()", "ENGINE 'InnoDB'", "TYPE=InnoDB",
 )  # fmt: skip
-OPTIONS_OF_MARIADB = ("PAGE_CHECKSUM=1", "TRANSACTIONAL=1", "ENGINE=Aria", "WITH SYSTEM VERSIONING", "PAGE_COMPRESSED=1", "ENCRYPTED=NO", "nosuch=1", "`nosuch`='x'", "SEQUENCE=0", "COLLATE uca1400_ai_ci", "CHARSET utf8mb4 COLLATE uca1400_as_cs", "ENCRYPTION_KEY_ID=1", "IETF_QUOTES=NO")
+OPTIONS_OF_MARIADB = (
+    "PAGE_CHECKSUM=1",
+    "TRANSACTIONAL=1",
+    "ENGINE=Aria",
+    "WITH SYSTEM VERSIONING",
+    "PAGE_COMPRESSED=1",
+    "ENCRYPTED=NO",
+    "nosuch=1",
+    "`nosuch`='x'",
+    "SEQUENCE=0",
+    "COLLATE uca1400_ai_ci",
+    "CHARSET utf8mb4 COLLATE uca1400_as_cs",
+    "ENCRYPTION_KEY_ID=1",
+    "IETF_QUOTES=NO",
+)
 PARTITIONS = (
     "PARTITION BY HASH ({c}) PARTITIONS 2", "PARTITION BY KEY () PARTITIONS 3", "PARTITION BY LINEAR KEY ({c})", "PARTITION BY RANGE ({c}) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)",
     "PARTITION BY LIST ({c}) (PARTITION p0 VALUES IN (1, 2) ENGINE = InnoDB COMMENT = 'p', PARTITION p1 VALUES IN (3))", "PARTITION BY RANGE COLUMNS ({c}) (PARTITION p0 VALUES LESS THAN ('x'))",
@@ -146,7 +204,17 @@ CLAUSES_TOGETHER = (
     "RENAME COLUMN {0} TO n1, ADD n2 {d} AFTER n1", "ALTER {0} SET DEFAULT 3, RENAME COLUMN {0} TO n1", "RENAME TO t2, ADD n1 {d}", "ADD UNIQUE n1 ({0}), ADD UNIQUE n2 ({0}, {1})", "ADD n1 INT AUTO_INCREMENT, ADD KEY (n1)", "DROP PRIMARY KEY, DROP {0}", "MODIFY {0} TEXT, DROP PRIMARY KEY, CHARSET binary",
     "RENAME COLUMN {0} TO n1, CHANGE {1} {0} {d}", "ADD n1 SERIAL, DROP {0}", "RENAME INDEX {0} TO n1, ADD UNIQUE {0} ({1})", "DROP INDEX {0}, ADD UNIQUE {0} ({1})",
 )  # fmt: skip
-PARTITION_CLAUSES = ("{p}", "REMOVE PARTITIONING", "COALESCE PARTITION 1", "ADD PARTITION PARTITIONS 1", "DROP PARTITION p0", "TRUNCATE PARTITION ALL", "ANALYZE PARTITION ALL", "REBUILD PARTITION ALL", "REORGANIZE PARTITION")
+PARTITION_CLAUSES = (
+    "{p}",
+    "REMOVE PARTITIONING",
+    "COALESCE PARTITION 1",
+    "ADD PARTITION PARTITIONS 1",
+    "DROP PARTITION p0",
+    "TRUNCATE PARTITION ALL",
+    "ANALYZE PARTITION ALL",
+    "REBUILD PARTITION ALL",
+    "REORGANIZE PARTITION",
+)
 CLAUSES_OF_MARIADB = (
     "ADD COLUMN IF NOT EXISTS {n} {d}", "ADD COLUMN IF NOT EXISTS {c} {d}", "DROP COLUMN IF EXISTS {c}", "DROP COLUMN IF EXISTS nosuch", "MODIFY COLUMN IF EXISTS {c} {d}", "CHANGE IF EXISTS {c} {n} {d}", "ADD INDEX IF NOT EXISTS {n} ({c})", "ADD UNIQUE KEY IF NOT EXISTS {c} ({c})",
     "DROP INDEX IF EXISTS {c}", "DROP INDEX IF EXISTS nosuch", "ADD PRIMARY KEY IF NOT EXISTS ({c})", "RENAME COLUMN IF EXISTS {c} TO {n}", "RENAME INDEX IF EXISTS {c} TO {n}", "ADD SYSTEM VERSIONING", "DROP SYSTEM VERSIONING", "ADD PERIOD FOR p (d1, d2)", "DROP CONSTRAINT IF EXISTS {c}", "ADD CONSTRAINT IF NOT EXISTS {n} CHECK (1)",
@@ -165,10 +233,39 @@ AFTERWARDS_OF_MARIADB = (
     "CREATE TABLE t3 (a INT WITHOUT SYSTEM VERSIONING, b INT) WITH SYSTEM VERSIONING", "CREATE TABLE t3 (a INT WITH SYSTEM VERSIONING, b INT)", "DROP SEQUENCE IF EXISTS s1", "TRUNCATE TABLE t NOWAIT", "BEGIN NOT ATOMIC CREATE TABLE t4 (a INT); END", "CREATE TABLE IF NOT EXISTS t3 LIKE t",
 )  # fmt: skip
 
-MODES = ("", "STRICT_ALL_TABLES", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "REAL_AS_FLOAT", "ANSI", "PAD_CHAR_TO_FULL_LENGTH", "NO_ENGINE_SUBSTITUTION", "STRICT_TRANS_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES")
+MODES = (
+    "",
+    "STRICT_ALL_TABLES",
+    "ANSI_QUOTES",
+    "NO_BACKSLASH_ESCAPES",
+    "REAL_AS_FLOAT",
+    "ANSI",
+    "PAD_CHAR_TO_FULL_LENGTH",
+    "NO_ENGINE_SUBSTITUTION",
+    "STRICT_TRANS_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES",
+)
 MODES_OF_MARIADB = ("ORACLE", "ORACLE,NO_BACKSLASH_ESCAPES", "MSSQL", "STRICT_TRANS_TABLES", "ANSI", "")
-SETTINGS = ("", "", "SET default_collation_for_utf8mb4 = utf8mb4_general_ci", "SET sql_generate_invisible_primary_key = ON", "SET explicit_defaults_for_timestamp = OFF", "SET collation_server = latin1_swedish_ci", "SET character_set_server = utf8mb4", "SET sql_generate_invisible_primary_key = ON, default_collation_for_utf8mb4 = utf8mb4_general_ci", "SET lower_case_table_names = 0", "SET time_zone = '+03:00'")
-SETTINGS_OF_MARIADB = ("", "", "SET explicit_defaults_for_timestamp = OFF", "SET collation_server = latin1_swedish_ci", "SET collation_server = uca1400_ai_ci", "SET character_set_collations = 'utf8mb4=uca1400_ai_ci'", "SET system_versioning_alter_history = KEEP")
+SETTINGS = (
+    "",
+    "",
+    "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",
+    "SET sql_generate_invisible_primary_key = ON",
+    "SET explicit_defaults_for_timestamp = OFF",
+    "SET collation_server = latin1_swedish_ci",
+    "SET character_set_server = utf8mb4",
+    "SET sql_generate_invisible_primary_key = ON, default_collation_for_utf8mb4 = utf8mb4_general_ci",
+    "SET lower_case_table_names = 0",
+    "SET time_zone = '+03:00'",
+)
+SETTINGS_OF_MARIADB = (
+    "",
+    "",
+    "SET explicit_defaults_for_timestamp = OFF",
+    "SET collation_server = latin1_swedish_ci",
+    "SET collation_server = uca1400_ai_ci",
+    "SET character_set_collations = 'utf8mb4=uca1400_ai_ci'",
+    "SET system_versioning_alter_history = KEEP",
+)
 # Databases and what they are created with.
 DATABASES = {
     "sweep_plain": "", "sweep_latin1": "CHARACTER SET latin1", "sweep_utf8": "COLLATE utf8mb3_bin", "sweep_general": "COLLATE utf8mb4_general_ci", "sweep_gbk": "CHARACTER SET gbk", "sweep_binary": "CHARACTER SET binary",

@@ -77,7 +77,9 @@ class DefinitionMaker:
         optional = self._pick("", "", "", "IF NOT EXISTS ")
         replaced = "OR REPLACE " if self._mariadb and not optional and self._often(0.2) else ""
         name = self._pick("t", "`t`", "`t`")
-        return f"CREATE {replaced}TABLE {optional}{name} ({', '.join(columns + keys)}) {between.join(options)} {partition}"
+        return (
+            f"CREATE {replaced}TABLE {optional}{name} ({', '.join(columns + keys)}) {between.join(options)} {partition}"
+        )
 
     def _pick_count(self) -> int:
         return self._random.choice((0, 0, 1, 1, 2))
