@@ -132,7 +132,8 @@ def _generated(extra: str) -> str | None:
 # Types --------------------------------------------------------------------------------------------------------------
 
 _KINDS = frozenset(
-    "geometry point linestring polygon multipoint multilinestring multipolygon geomcollection geometrycollection".split()
+    "geometry point linestring polygon multipoint multilinestring multipolygon geomcollection"
+    " geometrycollection".split()
 )
 _STORED_AS_BYTES = frozenset({"inet4", "inet6", "uuid"})  # of MariaDB: in the log they are BINARY
 _SIZELESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
@@ -242,7 +243,7 @@ _Key = tuple[str, tuple[tuple[str, int], ...]]
 
 
 def _keys(table: Table) -> Iterator[_Key]:
-    """Yield name and columns of the keys that identify rows; the length of a prefix is known for the primary key only."""
+    """Yield name and columns of keys that identify rows; lengths of prefixes are known for the primary key only."""
     if table.primary_key and not table.serving:
         prefixes = table.primary_key_prefixes or (0,) * len(table.primary_key)
         yield "PRIMARY", tuple((name.lower(), size) for name, size in zip(table.primary_key, prefixes, strict=True))

@@ -8,6 +8,7 @@ of the server is read where it is.
 
 import os
 import random
+import sys
 from collections.abc import Iterator
 from itertools import product
 
@@ -43,7 +44,9 @@ def judge(server: DefinitionServer, cases: Iterator[Case], capsys: pytest.Captur
     found = list(followed(log, accepted))
     wrong = {id(each.accepted) for each in found}
     with capsys.disabled():
-        print(f"\nseed {SEED}: {len(accepted)} texts accepted, {refused} refused; {len(wrong)} came out differently")
+        sys.stdout.write(
+            f"\nseed {SEED}: {len(accepted)} texts accepted, {refused} refused; {len(wrong)} came out differently\n"
+        )
     lines = [f"{each.kind}: {each.mine} | {each.theirs} | {each.accepted.statement}" for each in found[:_SHOWN]]
     assert not found, "\n".join(lines)
 

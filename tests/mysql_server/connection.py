@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from types import TracebackType
+from typing import Self
 
 import attrs
 
@@ -47,7 +48,7 @@ class Connection:
             answer, self._number = self._packet()
         _raise_error(answer)
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

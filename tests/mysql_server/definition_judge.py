@@ -184,7 +184,7 @@ def _compared(known: Definitions, answer: Accepted) -> Iterator[Finding]:
     for name, shape in answer.shapes.items():
         for kind, mine, theirs in disagreements(known.find(database, name), shape):
             yield Finding(answer, kind, mine, theirs)
-    for (where, name), _ in known.tables.items():
+    for where, name in known.tables:
         if where == database and name not in answer.shapes:
             yield Finding(answer, "table that is gone", name, "")
 

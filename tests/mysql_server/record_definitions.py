@@ -33,7 +33,7 @@ def main(path: str, count: str = "220", seed: str = "1") -> None:
         server = DefinitionServer(os.environ[socket])
         log, accepted, _ = server.run(DefinitionMaker(int(seed), mariadb=server.mariadb).cases(int(count)))
         different = {id(each.accepted.case) for each in followed(log, accepted)}
-        print(f"{socket}: {len(accepted)} texts accepted, {len(different)} cases left out")
+        sys.stdout.write(f"{socket}: {len(accepted)} texts accepted, {len(different)} cases left out\n")
         lines += [json.dumps(each, separators=(",", ":")) for each in recorded(log, accepted, different)]
         server.close()
     Path(path).parent.mkdir(parents=True, exist_ok=True)
