@@ -132,8 +132,17 @@ def _generated(extra: str) -> str | None:
 # Types --------------------------------------------------------------------------------------------------------------
 
 _KINDS = frozenset(
-    "geometry point linestring polygon multipoint multilinestring multipolygon geomcollection"
-    " geometrycollection".split()
+    [
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geomcollection",
+        "geometrycollection",
+    ]
 )
 _STORED_AS_BYTES = frozenset({"inet4", "inet6", "uuid"})  # of MariaDB: in the log they are BINARY
 _SIZELESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
