@@ -120,7 +120,7 @@ def _of_column(column: Column, facts: Sequence[Fact], *, mariadb: bool) -> Itera
             two = (
                 two if two is _AS_WRITTEN else str(two).rstrip()
             )  # the asking session pads it under PAD_CHAR_TO_FULL_LENGTH
-            one = one and str(one).rstrip()
+            one = one.rstrip() if isinstance(one, str) else one
         if not _same(one, two) and not _same_in_type(column, one, two):
             yield "default", f"{column.sql_type} {one!r}", f"{two!r} ({default!r})"
 
@@ -132,18 +132,11 @@ def _generated(extra: str) -> str | None:
 # Types --------------------------------------------------------------------------------------------------------------
 
 _KINDS = frozenset(
-    [
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geomcollection",
+    {
+        "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
         "geometrycollection",
-    ]
-)
+    }
+)  # fmt: skip
 _STORED_AS_BYTES = frozenset({"inet4", "inet6", "uuid"})  # of MariaDB: in the log they are BINARY
 _SIZELESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 
