@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from itertools import zip_longest
 from typing import Any
 
 import attrs
@@ -248,7 +249,8 @@ def _keys(table: Table) -> Iterator[_Key]:
     """Yield name and columns of keys that identify rows; lengths of prefixes are known for the primary key only."""
     if table.primary_key and not table.serving:
         prefixes = table.primary_key_prefixes or (0,) * len(table.primary_key)
-        yield "PRIMARY", tuple((name.lower(), size) for name, size in zip(table.primary_key, prefixes, strict=True))
+        parts = zip_longest(table.primary_key, prefixes, fillvalue="")  # as many of both, if all is well
+        yield "PRIMARY", tuple((str(name).lower(), int(size or 0)) for name, size in parts)
     serving = [(table.serving, table.primary_key)] if table.serving and table.serving not in table.unique_names else []
     for name, columns in [*zip(table.unique_names, table.unique_keys, strict=True), *serving]:
         yield name.lower(), tuple((column.lower(), 0) for column in columns)
