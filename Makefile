@@ -26,8 +26,9 @@ check: setup             ## Style and types
 test: check              ## Everything that is fast enough for every commit
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
 
-test-mysql: setup         ## Written files and keys, judged by a real MySQL 9 server: make test-mysql MYSQL_SOCKET=...
-	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py
+test-mysql: setup         ## Files, keys and definitions, judged by real servers: make test-mysql MYSQL_SOCKET=... MARIADB_SOCKET=...
+	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py \
+		tests/mysql_server/check_definitions.py
 
 test-all: check          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long
