@@ -60,6 +60,8 @@ def value_text(value: Value) -> str | None:
         return value.text
     if isinstance(value, Geometry):
         return "0x" + value.data.hex().upper()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return "0x" + value.hex().upper() if isinstance(value, bytes) else str(value)
 
 

@@ -8,6 +8,7 @@ that its rows need, and its NDB epoch, come before them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from decimal import Context, Decimal, InvalidOperation
 
 import attrs
 import numpy as np
@@ -227,10 +228,23 @@ def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:
             if image in batch.records.schema.names and column in batch.layout.names:
                 values = batch.records.column(image)
                 if values.type.get_field_index(column) >= 0:
+                    given = _key_text(values.field(column).type, value)
                     texts = value_texts(values.field(column), batch.types[column])
-                    found |= pc.equal(texts, value).fill_null(False).to_numpy(zero_copy_only=False)
+                    found |= pc.equal(texts, given).fill_null(False).to_numpy(zero_copy_only=False)
         kept &= found
     return kept
+
+
+def _key_text(kind: pa.DataType, value: str) -> str:
+    """Return a value as rows print it: a DECIMAL may be given in any spelling of the number."""
+    if not pa.types.is_decimal(kind):
+        return value
+    try:
+        number = Decimal(value)
+        exact = number.quantize(Decimal(1).scaleb(-kind.scale), context=Context(prec=100))
+    except InvalidOperation:
+        return value
+    return f"{abs(exact) if exact == 0 else exact:f}" if exact == number else value
 
 
 def transaction_start(file: str, position: int) -> int:
