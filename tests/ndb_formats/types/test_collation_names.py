@@ -77,7 +77,7 @@ def test_collations_of_mariadb(number: int, name: str):
     """Numbers and full names as a MariaDB 10.11 server lists them."""
     found = collation_of(number)
     assert found is not None
-    assert (found.name, found.charset) == (name, name.split("_")[0])
+    assert (found.name, found.charset) == (name, name.split("_", maxsplit=1)[0])
 
 
 def test_a_short_name_of_mariadb_needs_its_character_set():
