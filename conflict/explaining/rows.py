@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +80,8 @@ def _compared(column: Column, text: str) -> str:
 def _text(value: object) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return value.hex() if isinstance(value, bytes) else str(value)
 
 

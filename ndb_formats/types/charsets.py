@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 
 from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.types.charset_tables import server_table
 from ndb_formats.types.collation_names import collation_of
 
 __all__ = [
@@ -147,6 +148,9 @@ def decode_text(data: bytes, charset: str) -> str:
     Raises:
         CorruptError: Bytes that are no character in a character set of 2 or 4 bytes per character.
     """
+    table = server_table(charset, PYTHON_CODEC.get(charset))
+    if table is not None:
+        return table.decode(data)
     try:
         text = data.decode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
     except UnicodeDecodeError as error:
@@ -157,6 +161,9 @@ def decode_text(data: bytes, charset: str) -> str:
 
 def encode_text(text: str, charset: str) -> bytes:
     """Encode text for a MySQL character set; the inverse of `decode_text`."""
+    table = server_table(charset, PYTHON_CODEC.get(charset))
+    if table is not None:
+        return table.encode(text)
     if charset in _SWAPPED:
         text = text.translate(_SWAPPED[charset])
     return text.encode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))

@@ -1,7 +1,8 @@
 """
-Names of MySQL's collations, by number.
+Names of the collations of MySQL and MariaDB, by number.
 
-Source: `information_schema.COLLATIONS` and `CHARACTER_SETS` of MySQL 9.x.
+Source: `information_schema.COLLATIONS` and `CHARACTER_SETS` of MySQL 9.x;
+`COLLATION_CHARACTER_SET_APPLICABILITY` of MariaDB 10.11. Numbers from 576 on are MariaDB's.
 """
 
 from __future__ import annotations
@@ -37,9 +38,14 @@ def collation_of(number: int) -> Collation | None:
     return _COLLATIONS.get(number)
 
 
-def collation_named(name: str) -> Collation | None:
-    """Return the collation of a name; None if it is not known."""
-    return _BY_NAME.get(name)
+def collation_named(name: str, charset: str | None = None) -> Collation | None:
+    """
+    Return the collation of a name; None if it is not known.
+
+    MariaDB's `uca1400_*` names fit several character sets: they need that of the column.
+    """
+    found = _BY_NAME.get(name)
+    return _BY_NAME.get(f"{charset}_{name}") if found is None and charset else found
 
 
 def max_bytes(charset: str) -> int:
@@ -112,6 +118,51 @@ _UCA_0900_BLOCKS = {255: "ai_ci", 278: "as_cs"}
 # Later ones have two numbers in a row, one for each form.
 _LATE_0900 = "nb nn sr_latn bs bg gl mn_cyrl"
 _LATE_0900_START = 310
+# MariaDB's collations of its own, in blocks of the same order for each Unicode character set.
+_MARIADB_BLOCKS = {"utf8mb3": 576, "utf8mb4": 608, "ucs2": 640, "utf16": 672, "utf32": 736}
+_MARIADB = ("croatian_ci", "myanmar_ci", "thai_520_w2")
+# Those that pad nothing have the number of the padding one plus 1024. They exist for these.
+_NOPAD = 1024
+_NOPAD_BASES = frozenset(
+    ["bin", "chinese_ci", "english_ci", "general_ci", "japanese_ci", "korean_ci", "swedish_ci", "thai_ci", "turkish_ci"]
+)
+_NOPAD_UNICODE = frozenset(("unicode_ci", "unicode_520_ci"))
+# Of the Unicode Collation Algorithm 14.0.0: eight numbers for each language; dashes are numbers that are not used.
+_UCA_1400_BLOCKS = {"utf8mb3": 2048, "utf8mb4": 2304, "ucs2": 2560, "utf16": 2816, "utf32": 3072}
+_UCA_1400 = (
+    "* icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish lithuanian slovak "
+    "spanish2 roman persian esperanto hungarian sinhala german2 - - vietnamese croatian"
+)
+_UCA_1400_FORMS = ("ai_ci", "ai_cs", "as_ci", "as_cs", "nopad_ai_ci", "nopad_ai_cs", "nopad_as_ci", "nopad_as_cs")
+
+
+def _of_mariadb() -> dict[int, tuple[str, str]]:
+    """Return character set and rest of the name of each collation that only MariaDB has, by number."""
+    found = {
+        start + position: (charset, rest)
+        for charset, start in _MARIADB_BLOCKS.items()
+        for position, rest in enumerate(_MARIADB)
+    }
+    for charset, names in _SINGLE.items():
+        for number, rest in names.items():
+            if rest in _NOPAD_BASES and charset != "gb18030" and (charset, rest) != ("latin1", "general_ci"):
+                found[_NOPAD + number] = (charset, _nopad(rest))
+    for charset, start in _UNICODE_BLOCKS.items():
+        for position, name in enumerate(_UNICODE.split()):
+            if f"{name}_ci" in _NOPAD_UNICODE:
+                found[_NOPAD + start + position] = (charset, f"{name}_nopad_ci")
+    for charset, start in _UCA_1400_BLOCKS.items():
+        for position, name in enumerate(_UCA_1400.split()):
+            if name != "-":
+                language = "" if name == "*" else f"{name}_"
+                for form, rest in enumerate(_UCA_1400_FORMS):
+                    found[start + len(_UCA_1400_FORMS) * position + form] = (charset, f"uca1400_{language}{rest}")
+    return found
+
+
+def _nopad(rest: str) -> str:
+    head, _, form = rest.rpartition("_")
+    return f"{head}_nopad_{form}" if head else f"nopad_{form}"
 
 
 def _suffixes() -> dict[int, tuple[str, str]]:
@@ -131,6 +182,7 @@ def _suffixes() -> dict[int, tuple[str, str]]:
 
 _COLLATIONS = {BINARY: Collation(BINARY, "binary", "binary", 1)} | {
     number: Collation(number, f"{charset}_{rest}", charset, max_bytes(charset))
-    for number, (charset, rest) in _suffixes().items()
+    for number, (charset, rest) in (_of_mariadb() | _suffixes()).items()
 }
-_BY_NAME = {collation.name: collation for collation in _COLLATIONS.values()}
+# A name of both servers is MySQL's, whose number is the lower one.
+_BY_NAME = {collation.name: collation for _, collation in sorted(_COLLATIONS.items(), reverse=True)}

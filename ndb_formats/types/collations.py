@@ -119,7 +119,7 @@ def comparison_of(collation: str, *, inexact: bool = False) -> Comparison:
         message = f"equality under collation {collation} is not known exactly"
         raise UnsupportedError(message)
     charset, table = charset_of_collation(collation), _table(collation)
-    pads = "_0900_" not in collation and collation != "binary"
+    pads = "_0900_" not in collation and "_nopad_" not in collation and collation != "binary"
     rules = _ascii_rules(table) if exact and charset in _LIKE_ASCII else None
     return Comparison(charset, pads, table, exact, rules, collation)
 

@@ -19,7 +19,7 @@ WIDE = ("ucs2", "utf16", "utf16le", "utf32")
 WITH_DUPLICATES = ("big5", "cp932")
 
 
-@pytest.mark.parametrize("number", [0, 17, 100, 125, 216, 254, 324, 2048])
+@pytest.mark.parametrize("number", [0, 17, 100, 125, 216, 254, 324, 2504])
 def test_an_unknown_collation_number_is_refused_by_number(number: int):
     """A number that no server uses is an error that names it."""
     with pytest.raises(UnsupportedError, match=f"collation number {number} "):
@@ -67,6 +67,11 @@ def test_default_collation_of_a_character_set(charset: str, collation: str):
         ("utf16le", "3dd800de", "😀"),
         ("utf32", "0001f600", "😀"),
         ("greek", "e2", "β"),
+        ("greek", "a1a2", "\u02bd\u02bc"),
+        ("cp866", "fcfd", "\u207f\u00b2"),
+        ("koi8u", "95", "\u2022"),
+        ("hebrew", "af", "\u203e"),
+        ("big5", "f9d6f9da", "\u7881\u6052"),
         ("utf8mb4", "", ""),
     ],
 )
@@ -115,7 +120,7 @@ def test_half_a_wide_character_is_corrupt():
         decode_text(b"\0a\0", "ucs2")
 
 
-@pytest.mark.parametrize("charset", ["dec8", "swe7", "armscii8", "geostd8", "keybcs2", "klingon"])
+@pytest.mark.parametrize("charset", ["klingon"])
 def test_a_character_set_without_a_codec_is_refused_by_name(charset: str):
     """Text that Python cannot decode is an error that names the character set."""
     with pytest.raises(UnsupportedError, match=charset):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ndb_formats.types.collation_names import Collation, collation_of
+from ndb_formats.types.collation_names import Collation, collation_named, collation_of
 
 # As in `SELECT id, collation_name, character_set_name FROM information_schema.collations` and MAXLEN of the set.
 KNOWN = [
@@ -52,6 +52,37 @@ def test_numbers_that_are_no_collation(number: int):
 
 def test_there_are_286():
     """As many as `information_schema.collations` of MySQL 8.0.30 and later has; all have names of their own."""
-    collations = [found for number in range(2048) if (found := collation_of(number))]
+    collations = [found for number in range(576) if (found := collation_of(number))]
     assert len(collations) == 286
     assert len({collation.name for collation in collations}) == 286
+
+
+def test_mariadb_has_():
+    """As many numbers from 576 on as `COLLATION_CHARACTER_SET_APPLICABILITY` of MariaDB 10.11 has."""
+    assert len([number for number in range(576, 4096) if collation_of(number)]) == 1023
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (1032, "latin1_swedish_nopad_ci"),
+        (1070, "utf8mb4_nopad_bin"),
+        (1174, "ucs2_unicode_520_nopad_ci"),
+        (2304, "utf8mb4_uca1400_ai_ci"),
+        (2495, "utf8mb4_uca1400_vietnamese_nopad_as_cs"),
+        (3271, "utf32_uca1400_croatian_nopad_as_cs"),
+    ],
+)
+def test_collations_of_mariadb(number: int, name: str):
+    """Numbers and full names as a MariaDB 10.11 server lists them."""
+    found = collation_of(number)
+    assert found is not None
+    assert (found.name, found.charset) == (name, name.split("_", maxsplit=1)[0])
+
+
+def test_a_short_name_of_mariadb_needs_its_character_set():
+    """`uca1400_ai_ci` fits five character sets."""
+    assert collation_named("uca1400_ai_ci") is None
+    found = collation_named("uca1400_ai_ci", "utf16")
+    assert found is not None
+    assert found.number == 2816
