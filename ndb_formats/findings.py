@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import attrs
 
-__all__ = ["Effect", "Finding", "Rule", "Severity"]
+__all__ = ["Effect", "Finding", "LogRemark", "Rule", "Severity"]
 
 
 class Severity(StrEnum):
@@ -91,3 +91,17 @@ class Finding:
     def place(self) -> str:
         """Table and column, as ``database.table.column``."""
         return self.table if self.column is None else f"{self.table}.{self.column}"
+
+
+@attrs.frozen
+class LogRemark:
+    """
+    What is to be said of a log besides its rows.
+
+    Attributes:
+        sentence: What it says, without a full stop.
+        contradicts: Whether a result cannot be right because of it.
+    """
+
+    sentence: str
+    contradicts: bool = False

@@ -113,7 +113,7 @@ def rows_of(
             continue
         with locate(event):
             if table_map not in layouts:
-                known = schema.find(table_map.database, table_map.table)
+                known = schema.find(table_map.database, table_map.table, any_case=not strict)
                 layouts[table_map] = layout_of(table_map, known) if strict else agreed_layout(table_map, known)[0]
             for number, (before, after) in enumerate(rows.rows(layouts[table_map])):
                 yield LoggedRow(

@@ -33,7 +33,7 @@ from conflict.compatibility.deployment import Policy
 if TYPE_CHECKING:
     from conflict.config.run_file import RunFile
     from conflict.jobs.runner import StageProgress
-    from ndb_formats.columnar.log_remarks import LogRemark
+    from ndb_formats.findings import LogRemark
     from ndb_formats.schema.tables import Schema
 
 __all__ = [

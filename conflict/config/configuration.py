@@ -16,7 +16,7 @@ from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
-from ndb_formats.columnar.log_remarks import LogRemark
+from ndb_formats.findings import LogRemark
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.exact_keys import with_inexact_keys

@@ -12,11 +12,12 @@ import attrs
 from conflict.decoding.inputs import Inputs
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.json_lines import json_lines
-from ndb_formats.columnar.log_remarks import LogRemark, remarks_on
+from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.columnar.log_scan import LoggedChange, scan_log
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
 from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import CutFileError
+from ndb_formats.findings import LogRemark
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection

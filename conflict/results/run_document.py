@@ -18,7 +18,7 @@ from conflict.results.likely_causes import CauseKind, LikelyCause
 from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.columnar.log_remarks import LogRemark
+from ndb_formats.findings import LogRemark
 
 __all__ = ["Run", "versions"]
 

@@ -8,28 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-import attrs
-
 from ndb_formats.columnar.log_scan import LoggedChange, LoggedIncident, LogItem, scan_log
+from ndb_formats.findings import LogRemark
 
-__all__ = ["LogRemark", "log_remarks", "remarks_on"]
+__all__ = ["log_remarks", "remarks_on"]
 
 _MOST_INCIDENTS = 3
 _MOST_SHOWN = 80  # characters of a statement
-
-
-@attrs.frozen
-class LogRemark:
-    """
-    One remark.
-
-    Attributes:
-        sentence: What it says, without a full stop.
-        contradicts: Whether a result cannot be right because of it.
-    """
-
-    sentence: str
-    contradicts: bool = False
 
 
 def log_remarks(files: Sequence[str | Path]) -> list[LogRemark]:

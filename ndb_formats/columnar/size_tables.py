@@ -10,9 +10,9 @@ import numpy as np
 from ndb_formats.columnar.kernels.size_layout import NO_DEFAULT, NULL_DEFAULT
 from ndb_formats.columnar.tables import BatchShape, Growing
 from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.events.agreed_layout import agreed_definition
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.rules.relogging import default_payload, has_default
 from ndb_formats.schema.tables import Schema, Table
@@ -89,7 +89,7 @@ class SizedTables:
     def _definition(self, table_map: TableMap, *, in_epoch: bool) -> Table | None:
         if table_map.full_name == APPLY_STATUS:
             return None  # always logged with all columns and as writes
-        table = self._schema.find(table_map.database, table_map.table) or definition_of(table_map)
+        table = agreed_definition(table_map, self._schema.find(table_map.database, table_map.table, any_case=True))
         if table is not None and table.engine is None and in_epoch:
             return attrs.evolve(table, engine="NDB")
         return table

@@ -64,7 +64,8 @@ class Stretches:
             follows: Whether statements in the log change them.
         """
         self.notes: list[str] = []
-        self._first = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
+        first = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
+        self._first = attrs.evolve(first, any_case=True)
         self._follows = follows
         self._known: dict[int | None, Definitions] = {}
 

@@ -39,7 +39,7 @@ def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowL
     for part in (part for file in files for part in stretches.of(file)):
         for table_map in _different_maps(part):
             if table_map.full_name == table:
-                known = part.schema.find(table_map.database, table_map.table)
+                known = part.schema.find(table_map.database, table_map.table, any_case=True)
                 found[agreed_layout(table_map, known)[0]] = None
     return list(found)
 

@@ -319,7 +319,7 @@ class TableRegister:
         self._last_kinds[slot] = kind
 
     def _layout(self, table_map: TableMap) -> RowLayout:
-        known = self.schema.find(table_map.database, table_map.table)
+        known = self.schema.find(table_map.database, table_map.table, any_case=not self.strict)
         if self.strict:
             return layout_of(table_map, known)
         layout, note = agreed_layout(table_map, known)

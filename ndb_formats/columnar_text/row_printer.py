@@ -91,7 +91,7 @@ class RowPrinter:
         Raises:
             FormatError: The definition does not fit.
         """
-        return agreed_layout(table_map, self.schema.find(table_map.database, table_map.table))[0]
+        return agreed_layout(table_map, self.schema.find(table_map.database, table_map.table, any_case=True))[0]
 
     def names(self, table_map: TableMap) -> tuple[str, ...] | None:
         """Return the names of columns that are printed; None for ``@1`` and so on."""

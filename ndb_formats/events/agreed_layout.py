@@ -7,14 +7,31 @@ signs, character sets, names and members. The definition gives the rest.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ndb_formats.errors import FormatError
 from ndb_formats.events.definition_check import differences
 from ndb_formats.events.row_image import RowLayout, layout_of
+from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.column_types import codec_of
 
-__all__ = ["agreed_layout"]
+__all__ = ["agreed_definition", "agreed_layout"]
+
+
+def agreed_definition(table_map: TableMap, table: Table | None) -> Table | None:
+    """
+    Return the definition of a table, if it fits its Table_map event, else what the event's full metadata tells.
+
+    None is a table that neither tells.
+    """
+    fits = table is not None and not any(each.matters and not each.of_key for each in differences(table_map, table))
+    if fits:
+        return table
+    with suppress(FormatError):
+        return definition_of(table_map)
+    return None
 
 
 def agreed_layout(table_map: TableMap, table: Table | None) -> tuple[RowLayout, str]:

@@ -18,6 +18,7 @@ from ndb_formats.events.row_image import CODES_OF_TYPE
 from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import NUMERIC_CODES, TableMap
 from ndb_formats.events.table_map_of_table import wire_type_of
+from ndb_formats.schema.serving_key import serving_key
 from ndb_formats.schema.tables import BLOB_TYPES, Column, Table
 from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.column_types import WireType
@@ -115,8 +116,14 @@ def _full(table: Table, full: Table) -> Iterator[Difference]:
         if column.members and other.members and column.members != other.members:
             mine, theirs = (", ".join(each.members) for each in (column, other))
             yield Difference(table.full_name, column.name, f"members {mine}", f"members {theirs}")
-    if table.primary_key != full.primary_key:
+    if full.primary_key not in (table.primary_key, _serving(table)):
         yield Difference(table.full_name, None, _key(table), _key(full), of_key=True)
+
+
+def _serving(table: Table) -> tuple[str, ...]:
+    """Return the unique key that a server logs as the primary key of a table of any engine that declares none."""
+    place = None if table.primary_key else serving_key(table)
+    return table.primary_key if place is None else table.unique_keys[place]
 
 
 def _nullable(*, allowed: bool) -> str:

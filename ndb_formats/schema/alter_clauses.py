@@ -212,7 +212,8 @@ def _add(reader: _Reader, clause: Words, text: Text) -> None:
 
 def _take_column(reader: _Reader, clause: Words, text: Text, new: NewColumn) -> None:
     definition, after = _split_place(clause)
-    item = take_column(definition, text, reader.session)
+    found = reader.found
+    item = take_column(definition, text, reader.session, found.charset if found.converted else None)
     reader.found.keys += keys_of(item)
     reader.found.columns.append(attrs.evolve(new, item=item, after=after))
 

@@ -129,8 +129,6 @@ def _added(table: Table, clauses: Clauses, dropped: set[int], session: Session) 
         if not new.optional or (new.old.lower() in names if new.old else new.item.column.name.lower() not in names)
     ]
     items = with_implicit_timestamps([new.item for new in added], session)
-    if clauses.converted:
-        items = [attrs.evolve(item, column=_converted(item.column, clauses.charset, is_new=True)) for item in items]
     return [attrs.evolve(new, item=item) for new, item in zip(added, items, strict=True)]
 
 
@@ -142,15 +140,15 @@ def _changed(column: Column, clauses: Clauses) -> Column:
     return attrs.evolve(column, name=clauses.renamed.get(name, column.name))
 
 
-def _converted(column: Column, text: Text | None, *, is_new: bool = False) -> Column:
-    """Return a column after CONVERT TO CHARACTER SET; a TEXT that the statement itself defines grows no larger."""
+def _converted(column: Column, text: Text | None) -> Column:
+    """Return a column after CONVERT TO CHARACTER SET."""
     if column.charset is None or text is None:
         return column
     charset, collation = text
     if column.members:
         names = (None, None) if charset == "binary" else text
         return attrs.evolve(column, charset=names[0], collation=names[1])
-    kind, length = converted_type(column.type, column.length, charset if is_new else column.charset, charset)
+    kind, length = converted_type(column.type, column.length, column.charset, charset)
     if charset == "binary":
         return attrs.evolve(column, type=kind, length=length, charset=None, collation=None)
     return attrs.evolve(column, type=kind, length=length, charset=charset, collation=collation)

@@ -11,13 +11,14 @@ from collections.abc import Callable
 
 import attrs
 
-from ndb_formats.schema.column_type import DeclaredType, literal_bytes, take_type
+from ndb_formats.schema.column_type import DeclaredType, charset_name, literal_bytes, take_type
 from ndb_formats.schema.default_values import declared_default
 from ndb_formats.schema.foreign_keys import split_reference
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import Column, ForeignKey
+from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
 __all__ = ["ROW_END", "ROW_START", "ColumnItem", "take_column", "take_default", "with_implicit_timestamps"]
@@ -69,7 +70,7 @@ class _Draft:
     versioned: bool = False
 
 
-def take_column(words: Words, text: Text, session: Session) -> ColumnItem:
+def take_column(words: Words, text: Text, session: Session, converted: Text | None = None) -> ColumnItem:
     """
     Read the definition of a column.
 
@@ -77,6 +78,7 @@ def take_column(words: Words, text: Text, session: Session) -> ColumnItem:
         words: Its name, its type and its attributes.
         text: Character set and collation of text that declares none.
         session: The session that defines it.
+        converted: Character set and collation that the statement gives all text; None if it does not.
 
     Raises:
         SchemaError: It cannot be read.
@@ -104,9 +106,12 @@ def take_column(words: Words, text: Text, session: Session) -> ColumnItem:
         on_update=draft.on_update,
         expression=draft.expression,
         invisible=draft.invisible,
-        **draft.declared.facts(text, session),
+        **draft.declared.facts(text, session, converted),
     )
-    column = attrs.evolve(column, default=declared_default(column, draft.default))
+    default = declared_default(column, draft.default)
+    if column.is_blob and default is not None and not session.server.mariadb:
+        default = ABSENT  # MySQL takes an empty one outside the strict modes, and drops it
+    column = attrs.evolve(column, default=default)
     return ColumnItem(column, draft.primary, draft.unique, reference, draft.nullable is True, draft.versioned)
 
 
@@ -151,13 +156,16 @@ def _set_default(draft: _Draft, words: Words) -> None:
         return
     negative = words.accept("-")
     words.accept("+")
-    if words.kind is WordKind.INTRODUCER or words.upper in ("DATE", "TIME", "TIMESTAMP"):
+    charset = charset_name(words.step()[1:]) if words.kind is WordKind.INTRODUCER else ""
+    if words.upper in ("DATE", "TIME", "TIMESTAMP"):
         words.step()
     kind, keyword = words.kind, words.upper
     text = words.step()
     value: Value = text
     if kind in (WordKind.HEX_STRING, WordKind.BIT_STRING):
         value = literal_bytes(kind, text)
+        if charset and charset != "binary":
+            value = decode_text(value, charset)
     elif keyword in ("TRUE", "FALSE"):
         value = "1" if keyword == "TRUE" else "0"
     elif kind in (WordKind.NUMBER, WordKind.STRING):

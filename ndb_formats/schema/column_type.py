@@ -98,15 +98,18 @@ class DeclaredType:
         """Declare a collation."""
         self.collation = collation_name(word)
 
-    def facts(self, text: Text, session: Session) -> dict[str, Any]:
+    def facts(self, text: Text, session: Session, converted: Text | None = None) -> dict[str, Any]:
         """
         Return the fields of a `Column` that its type decides.
 
         Args:
             text: Character set and collation of text that declares none.
             session: The session that defines it.
+            converted: Character set and collation that the statement gives all text; None if it does not.
         """
         charset, collation = self._text(text, session)
+        if converted is not None and charset not in (None, "binary"):
+            charset, collation = converted
         kind, length = self.type, self.length
         if kind in ("text", "blob") and length == 0 and session.server.mariadb:
             length = None  # where MySQL makes the smallest one

@@ -36,7 +36,9 @@ def declared_default(column: Column, default: MaybeValue) -> MaybeValue:
     """
     if isinstance(default, bytes):
         if column.charset is not None or column.members:
-            return decode_text(default, column.charset or "latin1")
+            charset = column.charset or "latin1"
+            missing = -len(default) % _UNIT.get(charset, 1)
+            return decode_text(bytes(missing) + default, charset)
         return default if column.type in _BYTES | BLOB_TYPES else str(int.from_bytes(default, "big"))
     if not isinstance(default, str):
         return default
@@ -51,6 +53,7 @@ def declared_default(column: Column, default: MaybeValue) -> MaybeValue:
 
 
 _EXACT = Context(prec=100)
+_UNIT = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}  # bytes that a literal is filled up to, from the left
 
 
 def _moment(column: Column, default: str) -> str:

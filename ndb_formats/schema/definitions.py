@@ -42,6 +42,7 @@ class Definitions:
         inexact_keys: See `Schema`; it holds for the tables that statements make, too.
         unnamed_everywhere: Whether a table without a database stands for those of its name in every database; while a
             file of definitions is read it does not.
+        any_case: Whether a name that no table has is that of the one that has it in other letters; see `Schema.find`.
         temporary: Connection, database and name of each temporary table: statements of that connection mean it.
     """
 
@@ -49,6 +50,7 @@ class Definitions:
     charsets: Mapping[str, Text] = attrs.field(factory=dict)
     inexact_keys: bool = False
     unnamed_everywhere: bool = True
+    any_case: bool = False
     temporary: frozenset[tuple[int, str, str]] = frozenset()
 
     @classmethod
@@ -66,7 +68,7 @@ class Definitions:
         found = self.tables.get((database, name))
         if found is None and self.unnamed_everywhere and ("", name) in self.tables:
             return attrs.evolve(self.tables["", name], database=database)
-        if found is None:
+        if found is None and self.any_case:
             wanted = (database.lower(), name.lower())
             others = [key for key in self.tables if (key[0].lower(), key[1].lower()) == wanted]
             found = self.tables[others[0]] if len(others) == 1 else None

@@ -103,8 +103,10 @@ def with_row_versions(table: Table) -> Table:
         ]
         columns, end = (*columns, *added), "row_end"
     keys = tuple((*key, end) for key in table.unique_keys)
-    primary = (*table.primary_key, end) if table.primary_key and end not in table.primary_key else table.primary_key
-    return attrs.evolve(table, columns=columns, primary_key=primary, unique_keys=keys)
+    primary, prefixes = table.primary_key, table.primary_key_prefixes
+    if primary and end not in primary:
+        primary, prefixes = (*primary, end), (*prefixes, 0) if prefixes else ()
+    return attrs.evolve(table, columns=columns, primary_key=primary, primary_key_prefixes=prefixes, unique_keys=keys)
 
 
 def sequence_table(name: tuple[str, str]) -> Table:

@@ -270,20 +270,24 @@ class Schema:
     tables: tuple[Table, ...] = ()
     inexact_keys: bool = False
 
-    def find(self, database: str, name: str) -> Table | None:
+    def find(self, database: str, name: str, *, any_case: bool = False) -> Table | None:
         """
         Return the table of that name, or None.
 
-        A definition that names no database stands for the tables of its name in every database. A name that no table
-        has is that of the one table that has it in other letters: lower_case_table_names makes statements and logs
-        differ so.
+        A definition that names no database stands for the tables of its name in every database.
+
+        Args:
+            database: The database.
+            name: The name.
+            any_case: Whether a name that no table has is that of the one table that has it in other letters:
+                lower_case_table_names makes statements and logs differ so.
         """
         named = {table.database: table for table in reversed(self.tables) if table.name == name}
         if database in named:
             return named[database]
         if "" in named:
             return attrs.evolve(named[""], database=database)
-        found = self._in_other_letters(database, name)
+        found = self._in_other_letters(database, name) if any_case else None
         return None if found is None else attrs.evolve(found, database=database, name=name)
 
     def _in_other_letters(self, database: str, name: str) -> Table | None:

@@ -11,11 +11,11 @@ import attrs
 
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
+from ndb_formats.events.agreed_layout import agreed_definition
 from ndb_formats.events.logged_statement import schema_after
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.row_image import RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent
-from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.images import Logging
@@ -188,13 +188,9 @@ class Plans:
 
     def _definition(self, table_map: TableMap) -> Table | None:
         """Return the definition of a table, from its full metadata if no schema has it; None if nothing tells it."""
-        found = self.schema.find(table_map.database, table_map.table)
-        if found is None:
-            with suppress(FormatError):
-                found = definition_of(table_map)
-            if found is not None and self.schema.inexact_keys:
-                found = with_inexact_columns(found)
-        return found
+        known = self.schema.find(table_map.database, table_map.table, any_case=True)
+        found = agreed_definition(table_map, known)
+        return with_inexact_columns(found) if found is not None and self.schema.inexact_keys else found
 
     def _plan(self, table_map: TableMap) -> TablePlan:
         plan = TablePlan(table_map.full_name, self.target.logging, self.logged_as, self.counts)

@@ -173,7 +173,7 @@ _ROWS_TEXT = 'db,table_name,server_id,binlog_type,conflict_fn\ncft,"t""1",0,7,ND
 
 def read_schema(path: Path) -> str:
     """Read definitions, as run files and commands do."""
-    load_definitions(path, inexact_keys=False)
+    load_definitions(path, [], inexact_keys=False)
     return "read"
 
 

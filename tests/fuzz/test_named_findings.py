@@ -52,7 +52,7 @@ def answer(folder: Path, events: list[RawEvent]) -> Answer:
 def epochs(found: Answer) -> list[int | None]:
     """Return the epoch of each row."""
     assert found.error is None
-    return [row[4] for rows in found.groups.values() for row in rows]
+    return [row[5] for rows in found.groups.values() for row in rows]
 
 
 WHOLE = b"\0" + struct.pack("<IQ", 1, EPOCH)
@@ -140,7 +140,7 @@ def test_definitions_that_are_not_text(tmp_path: Path) -> None:
     path = tmp_path / "schema.sql"
     path.write_bytes(b"CREATE TABLE t (a INT COMMENT '\xff')")
     with pytest.raises(ConfigurationError, match=r"schema\.sql: not UTF-8 text"):
-        load_definitions(path, inexact_keys=False)
+        load_definitions(path, [], inexact_keys=False)
 
 
 READERS: list[Callable[[Path], object]] = [

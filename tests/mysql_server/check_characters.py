@@ -29,7 +29,9 @@ def server() -> Server:
 def test_every_character(server: Server, charset: str):
     """Decodes to the server's, and that encodes to bytes of the same character."""
     found = dict(characters_of(server, charset))
-    letters = {code: letter for code, letter in found.items() if letter not in _NONE and (letter != "?" or code == b"?")}
+    letters = {
+        code: letter for code, letter in found.items() if letter not in _NONE and (letter != "?" or code == b"?")
+    }
     assert len(letters) >= 95
     wrong = {
         code: (decode_text(code, charset), letter)

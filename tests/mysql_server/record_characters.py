@@ -1,8 +1,8 @@
 """
 What a real MySQL server says of every character of its character sets, for `tools/charset_tables.py`.
 
-Usage: ``MYSQL_SOCKET=... python -m tests.mysql_server.record_characters FILE``. A line has a character set, the bytes of
-one character, and its UTF-8, both in hexadecimal digits.
+Usage: ``MYSQL_SOCKET=... python -m tests.mysql_server.record_characters FILE``. A line has a character set, the bytes
+of one character, and its UTF-8, both in hexadecimal digits.
 """
 
 import sys
@@ -49,8 +49,9 @@ def main() -> None:
     server = Server.from_environment()
     with Path(sys.argv[1]).open("w", encoding="ascii") as out:
         for charset in CHARSETS:
-            for code, letter in characters_of(server, charset):
-                out.write(f"{charset}\t{code.hex()}\t{letter.encode().hex()}\n")
+            out.writelines(
+                f"{charset}\t{code.hex()}\t{letter.encode().hex()}\n" for code, letter in characters_of(server, charset)
+            )
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ from conflict.history.definitions.definition_notes import (
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
-from ndb_formats.columnar.log_remarks import LogRemark, remarks_on
+from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem, scan_log
 from ndb_formats.errors import FormatError
+from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions, TableStep
 from ndb_formats.schema.tables import Schema, Table
 
