@@ -35,7 +35,7 @@ from ndb_formats.events.header import (
     encode_header,
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
-from ndb_formats.events.unpacked_size import OPTION, allow_unpacked
+from ndb_formats.unpacked_size import OPTION, allow_unpacked
 
 __all__ = [
     "FIRST_POSITION",

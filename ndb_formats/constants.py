@@ -118,6 +118,8 @@ class ColumnCode(IntEnum):
     TIMESTAMP2 = 17
     DATETIME2 = 18
     TIME2 = 19
+    BLOB_COMPRESSED = 140  # of MariaDB
+    VARCHAR_COMPRESSED = 141  # of MariaDB
     VECTOR = 242
     JSON = 245
     NEWDECIMAL = 246

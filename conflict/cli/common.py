@@ -93,7 +93,7 @@ UnpackedOption = Annotated[
 
 def allow_unpacked(mib: int | None) -> None:
     """Allow what `UnpackedOption` says, to this process and to those that it starts."""
-    from ndb_formats.events import unpacked_size
+    from ndb_formats import unpacked_size
 
     if mib is not None:
         os.environ[unpacked_size.OPTION] = str(mib)

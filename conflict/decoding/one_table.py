@@ -27,6 +27,9 @@ _INTEGERS = (
 )
 
 
+_ALL_64_BITS = pa.decimal128(20)  # signed and unsigned ones
+
+
 def joined_schema(
     files: Iterable[str],
     table: str,
@@ -104,9 +107,8 @@ def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if not (pa.types.is_integer(one) and pa.types.is_integer(other)):
         return None
     bounds = [bound for kind in (one, other) for bound in _bounds(kind)]
-    return next(
-        (kind for kind in _INTEGERS if _bounds(kind)[0] <= min(bounds) and max(bounds) <= _bounds(kind)[1]), None
-    )
+    fitting = (kind for kind in _INTEGERS if _bounds(kind)[0] <= min(bounds) and max(bounds) <= _bounds(kind)[1])
+    return next(fitting, _ALL_64_BITS)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -80,6 +80,7 @@ class RowBatch:
         layout: How rows of the table are read.
         records: The columns of `METADATA`, then a struct ``before``, a struct ``after``, or both.
         places: Number of each row in its block, which gives the order of the file. Shape (rows,), int64.
+        signs_known: Whether something tells which integers are unsigned.
     """
 
     database: str
@@ -92,6 +93,7 @@ class RowBatch:
     layout: RowLayout = attrs.field(repr=False)
     records: pa.RecordBatch = attrs.field(repr=False)
     places: npt.NDArray[np.int64] = attrs.field(repr=False)
+    signs_known: bool = True
 
     def __len__(self) -> int:
         return int(self.records.num_rows)
@@ -262,6 +264,7 @@ class BlockReader:
             shape.layout,
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
             rows,
+            shape.signs_known,
         )
 
     def reason(self, chunk: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:

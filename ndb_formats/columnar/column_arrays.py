@@ -63,6 +63,7 @@ _MOMENTS = {
     ColumnCode.TIMESTAMP2: pa.timestamp("us", tz="UTC"),
 }
 _ENUM, _SET = pa.dictionary(pa.uint16(), pa.string()), pa.dictionary(pa.int32(), pa.string())
+_COMPRESSED = frozenset({ColumnCode.BLOB_COMPRESSED, ColumnCode.VARCHAR_COMPRESSED})
 _MAX_DECIMAL256 = 76
 _MAX_UNSIGNED = (1 << 64) - 1
 
@@ -107,7 +108,7 @@ class ColumnReader:
     type: pa.DataType
     decode: Callable[[bytes], object]
     _fast: Callable[[Source], Buffers] | None
-    _dictionary: pa.Array | None = None
+    _dictionary: pa.DictionaryArray | None = None
 
     @classmethod
     def of(cls, codec: Codec, *, text: bool, diff: bool = False, moments: bool = False) -> ColumnReader:
@@ -135,7 +136,7 @@ class ColumnReader:
             return cls(codec, kind, lambda data: _moment(codec.decode(data), kind), moment_reader(codec))
         dictionary = None
         if meaning.wire.code is ColumnCode.ENUM and meaning.members:
-            dictionary = _text_array(("", *meaning.members))
+            dictionary = _text_array(("", *meaning.members)).dictionary_encode()
         return cls(
             codec, _type_of(meaning), lambda data: arrow_value(codec.decode(data)), fast_reader(codec), dictionary
         )
@@ -162,8 +163,10 @@ class ColumnReader:
         parts = [validity, *(pa.py_buffer(buffer) for buffer in buffers)]
         if self._dictionary is None:
             return pa.Array.from_buffers(self.type, len(source), parts, missing)
-        indices = pa.Array.from_buffers(self.type.index_type, len(source), parts, missing)
-        return pa.DictionaryArray.from_arrays(indices, self._dictionary)
+        numbers = pa.Array.from_buffers(self.type.index_type, len(source), parts, missing)
+        # Number 0, the error value, and a member '' are both an empty text, as in SELECT.
+        indices = self._dictionary.indices.cast(self.type.index_type).take(numbers)
+        return pa.DictionaryArray.from_arrays(indices, self._dictionary.dictionary)
 
     def check(self, payload: bytes) -> object:
         """
@@ -202,7 +205,10 @@ class ColumnReader:
                 raise ColumnFaultError(encoded.indices.index(number).as_py()) from None
         distinct = pa.array(decoded, kind)
         if pa.types.is_dictionary(self.type):
-            return pa.DictionaryArray.from_arrays(encoded.indices.cast(self.type.index_type), distinct)
+            texts = distinct.dictionary_encode()  # two values can be one text
+            return pa.DictionaryArray.from_arrays(
+                texts.indices.take(encoded.indices).cast(self.type.index_type), texts.dictionary
+            )
         return distinct.take(encoded.indices)
 
 
@@ -234,7 +240,7 @@ def _type_of(meaning: Meaning) -> pa.DataType:
         return _ENUM if meaning.members else {1: pa.uint8(), 2: pa.uint16()}.get(wire.length, pa.uint64())
     if wire.code is ColumnCode.SET:
         return _SET if meaning.members else pa.uint64()
-    if wire.code in BYTES or (wire.code in STRINGS and meaning.charset is None):
+    if wire.code in BYTES or (wire.code in STRINGS | _COMPRESSED and meaning.charset is None):
         return pa.binary()
     return pa.string()
 

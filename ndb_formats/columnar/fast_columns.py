@@ -219,8 +219,6 @@ def _decimal_reader(precision: int, scale: int) -> Callable[[Source], Buffers]:
 _TEMPORAL: dict[ColumnCode, tuple[Callable[..., int], tuple[bool, ...]]] = {
     ColumnCode.DATE: (temporal.date_text, ()),
     ColumnCode.NEWDATE: (temporal.date_text, ()),
-    ColumnCode.TIME: (temporal.old_time_text, ()),
-    ColumnCode.DATETIME: (temporal.old_datetime_text, ()),
     ColumnCode.TIMESTAMP: (temporal.timestamp_text, (True,)),
     ColumnCode.TIME2: (temporal.time_text, ()),
     ColumnCode.DATETIME2: (temporal.datetime_text, ()),

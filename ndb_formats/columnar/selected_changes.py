@@ -125,6 +125,9 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
         for chunk, is_last in part.chunks(selection, reading):
             for batches in BlockReader(walk).blocks(chunk):
                 kept = [batch.where(kept_rows(batch, selection, part.first)) for batch in batches]
+                for batch in kept:
+                    if not batch.signs_known and (name := _negative(batch)):
+                        register.notes.setdefault(batch.full_name, f"column {name}: {_SIGNS}")
                 yield Block(part.file, [batch for batch in kept if len(batch)])
                 reading.met(register.names)
                 for table, note in register.notes.items():
@@ -221,6 +224,23 @@ def kept_rows(batch: RowBatch, selection: Selection, start: int) -> Bools:
     if selection.key:
         kept &= _has_key(batch, selection.key)
     return kept
+
+
+_SIGNS = (
+    "the log does not say which integers are unsigned, and nothing defines the table: negative ones may be large ones; "
+    "give its CREATE TABLE statement (--schema)"
+)
+
+
+def _negative(batch: RowBatch) -> str:
+    """Return the first column of integers with a negative value; empty if there is none."""
+    for image in ("before", "after"):
+        for field in batch.records.schema.field(image).type if image in batch.records.schema.names else ():
+            if pa.types.is_signed_integer(field.type):
+                least = pc.min(batch.records.column(image).field(field.name)).as_py()
+                if least is not None and least < 0:
+                    return str(field.name)
+    return ""
 
 
 def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:

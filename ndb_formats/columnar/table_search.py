@@ -15,6 +15,7 @@ from ndb_formats.events.agreed_layout import agreed_layout
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema
+from ndb_formats.types.column_types import Meaning
 
 __all__ = ["table_layouts"]
 
@@ -34,14 +35,15 @@ def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowL
     Raises:
         FormatError: A file cannot be read at all, or the definition does not fit the log.
     """
-    found: dict[RowLayout, None] = {}
+    found: dict[tuple[RowLayout, tuple[Meaning | None, ...]], None] = {}
     stretches = Stretches(schema)
     for part in (part for file in files for part in stretches.of(file)):
         for table_map in _different_maps(part):
             if table_map.full_name == table:
                 known = part.schema.find(table_map.database, table_map.table, any_case=True)
-                found[agreed_layout(table_map, known)[0]] = None
-    return list(found)
+                layout = agreed_layout(table_map, known)[0]
+                found[layout, tuple(codec.meaning for codec in layout.codecs)] = None
+    return [layout for layout, _ in found]
 
 
 def _different_maps(part: Stretch) -> Iterator[TableMap]:

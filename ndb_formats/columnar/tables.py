@@ -20,7 +20,7 @@ from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
 from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind, Slot, Spec
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.cursor import Cursor
-from ndb_formats.errors import CorruptError, FormatError
+from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
 from ndb_formats.events.agreed_layout import agreed_layout
 from ndb_formats.events.apply_status import EPOCH, LOG_NAME, has_status_columns, is_status_image
 from ndb_formats.events.row_image import DIFF_CODEC, RowLayout, layout_of
@@ -111,6 +111,7 @@ class BatchShape:
         diffs: Positions of those columns of the after image that hold a JSON diff.
         before_columns: The wanted ones of the before image.
         after_columns: The wanted ones of the after image.
+        signs_known: Whether something tells which integers are unsigned.
     """
 
     table_map: TableMap
@@ -121,6 +122,7 @@ class BatchShape:
     diffs: tuple[int, ...]
     before_columns: tuple[ImageColumn, ...]
     after_columns: tuple[ImageColumn, ...]
+    signs_known: bool = True
 
     @property
     def width(self) -> int:
@@ -246,7 +248,7 @@ class TableRegister:
         Raises:
             FormatError: It cannot be read.
         """
-        table_map = decode_table_map(body)
+        table_map = self._decoded(body)
         slot = self._slot_of_body.get(body[_TABLE_ID:])
         if slot is None:
             mode = MODE_ROWS if self.wanted(table_map.full_name) else 0
@@ -262,6 +264,21 @@ class TableRegister:
             for number, known in self._slot_of_id.items():
                 self._hash(number, known)
         self._hash(table_map.table_id, slot)
+
+    def _decoded(self, body: bytes) -> TableMap:
+        """Decode a Table_map event; of a table that is not read, its name is enough."""
+        try:
+            return decode_table_map(body)
+        except UnsupportedError:
+            cursor = Cursor(body)
+            table_id = cursor.uint(_TABLE_ID)
+            cursor.skip(2)
+            database = cursor.text(cursor.uint(1))
+            cursor.skip(1)
+            unread = TableMap(table_id, database, cursor.text(cursor.uint(1)), (), ())
+            if self.wanted(unread.full_name):
+                raise
+            return unread
 
     def _hash(self, number: int, slot: int) -> None:
         mask = len(self._hash_ids) - 1
@@ -327,6 +344,10 @@ class TableRegister:
             self.notes.setdefault(table_map.full_name, note)
         return layout
 
+    def _knows_signs(self, table_map: TableMap) -> bool:
+        known = self.schema.find(table_map.database, table_map.table, any_case=not self.strict)
+        return table_map.unsigned is not None or known is not None
+
     def _batch(self, slot: int, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...]) -> int:
         diffs = tuple(ordinal for ordinal in diffs if ordinal in (event.after or ()))
         identity = (slot, event.operation, event.before, event.after, diffs)
@@ -341,6 +362,7 @@ class TableRegister:
                 diffs,
                 self._wanted_columns(slot, layout, event.before or (), ()),
                 self._wanted_columns(slot, layout, event.after or (), diffs),
+                self._knows_signs(self._maps[slot]),
             )
             self.shapes.append(shape)
         return self._batches[identity]

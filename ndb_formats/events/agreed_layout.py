@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.definition_check import differences
-from ndb_formats.events.row_image import RowLayout, layout_of
+from ndb_formats.events.row_image import RowLayout, is_unknown, layout_of
 from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.schema.tables import Table
@@ -48,10 +48,10 @@ def agreed_layout(table_map: TableMap, table: Table | None) -> tuple[RowLayout, 
     """
     told = layout_of(table_map)
     if table is None:
-        return told, ""
+        return told, _unknown_text(table_map, told)
     try:
         declared = layout_of(table_map, table)
-    except FormatError as error:
+    except SchemaError as error:
         names = "" if table_map.names is None else "; the binlog names the columns"
         return told, f"{error.message}{names}"
     found = [each for each in differences(table_map, table) if each.matters and not each.of_key]
@@ -60,6 +60,14 @@ def agreed_layout(table_map: TableMap, table: Table | None) -> tuple[RowLayout, 
     first = found[0]
     column = "" if first.column is None else f"column {first.column}: "
     return _merged(table_map, told, declared), f"{column}{first}; the binlog is right"
+
+
+def _unknown_text(table_map: TableMap, told: RowLayout) -> str:
+    """Return what is to be said of the first column whose collation is not known; empty if there is none."""
+    for name, number in zip(told.names, table_map.collations or (), strict=False):
+        if number is not None and is_unknown(number):
+            return f"column {name}: collation number {number} is not known; its text comes as bytes"
+    return ""
 
 
 def _merged(table_map: TableMap, told: RowLayout, declared: RowLayout) -> RowLayout:

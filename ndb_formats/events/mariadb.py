@@ -15,7 +15,7 @@ import zlib
 
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, UnsupportedError
-from ndb_formats.events.unpacked_size import check_unpacked
+from ndb_formats.unpacked_size import check_unpacked
 
 __all__ = ["uncompressed", "uncompressed_query"]
 

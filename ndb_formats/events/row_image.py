@@ -16,16 +16,26 @@ import attrs
 
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
-from ndb_formats.errors import CorruptError, FormatError, SchemaError
+from ndb_formats.errors import CorruptError, FormatError, SchemaError, UnsupportedError
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.events.table_metadata import decode_table_metadata
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.charsets import decode_text
+from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.column_types import Codec, WireType, charset_of, codec_of
 from ndb_formats.types.json_diff import JsonChange
 from ndb_formats.types.values import ABSENT, Absent, MaybeValue, Value
 
-__all__ = ["CODES_OF_TYPE", "RowImage", "RowLayout", "layout_of", "layout_of_types", "put_image", "take_image"]
+__all__ = [
+    "CODES_OF_TYPE",
+    "RowImage",
+    "RowLayout",
+    "is_unknown",
+    "layout_of",
+    "layout_of_types",
+    "put_image",
+    "take_image",
+]
 
 
 # A JSON diff has four bytes of length, whatever the length prefix of its column is.
@@ -177,6 +187,7 @@ def layout_of_types(table: Table, types: tuple[WireType, ...]) -> RowLayout:
     Raises:
         SchemaError: The definition does not fit the types.
     """
+    _refuse_old_fractions(table, types)
     if len(table.columns) != len(types):
         message = (
             f"its definition has {len(table.columns)} columns and the binlog {len(types)}; "
@@ -190,6 +201,30 @@ def layout_of_types(table: Table, types: tuple[WireType, ...]) -> RowLayout:
             raise SchemaError(message, table=table.full_name, column=column.name)
         codecs.append(codec_of(wire, unsigned=column.unsigned, charset=column.charset, members=column.members))
     return RowLayout(table.full_name, tuple(column.name for column in table.columns), types, tuple(codecs))
+
+
+def is_unknown(collation: int) -> bool:
+    """Whether the character set of a collation is not known: its text is bytes."""
+    return collation_of(collation) is None
+
+
+def _refuse_old_fractions(table: Table, types: tuple[WireType, ...]) -> None:
+    """
+    Refuse moments whose size a log does not tell.
+
+    Raises:
+        UnsupportedError: A column has a fraction of seconds in the form that MariaDB had before 10.1.
+    """
+    for column, wire in zip(table.columns, types, strict=False):
+        if column.length and wire.code in _OLD_MOMENTS and column.type in ("time", "datetime", "timestamp"):
+            message = (
+                f"{column.sql_type} in MariaDB's form from before 10.1 (mysql56_temporal_format=OFF), whose size a log "
+                "does not tell; rebuild the table under mysql56_temporal_format=ON and read what is logged after that"
+            )
+            raise UnsupportedError(message, table=table.full_name, column=column.name)
+
+
+_OLD_MOMENTS = (ColumnCode.TIME, ColumnCode.DATETIME, ColumnCode.TIMESTAMP)
 
 
 def _layout_of_event(table_map: TableMap) -> RowLayout:
@@ -207,7 +242,7 @@ def _layout_of_event(table_map: TableMap) -> RowLayout:
         codec_of(
             wire,
             unsigned=unsigned[ordinal],
-            charset=None if (collation := collations[ordinal]) is None else charset_of(collation),
+            charset=None if (number := collations[ordinal]) is None or is_unknown(number) else charset_of(number),
             members=members.get(ordinal, ()),
         )
         for ordinal, wire in enumerate(table_map.types)
@@ -235,7 +270,13 @@ def _members(table_map: TableMap) -> dict[int, tuple[str, ...]]:
 
 
 _STRING_CODES = (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING)
-_BLOB_CODES = (ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB)
+_BLOB_CODES = (
+    ColumnCode.BLOB,
+    ColumnCode.TINY_BLOB,
+    ColumnCode.MEDIUM_BLOB,
+    ColumnCode.LONG_BLOB,
+    ColumnCode.BLOB_COMPRESSED,
+)
 # The type codes that a column of a declared type can have.
 CODES_OF_TYPE: Mapping[str, tuple[ColumnCode, ...]] = {
     "tinyint": (ColumnCode.TINY,),
@@ -253,9 +294,9 @@ CODES_OF_TYPE: Mapping[str, tuple[ColumnCode, ...]] = {
     "datetime": (ColumnCode.DATETIME, ColumnCode.DATETIME2),
     "timestamp": (ColumnCode.TIMESTAMP, ColumnCode.TIMESTAMP2),
     "char": _STRING_CODES,
-    "varchar": _STRING_CODES,
+    "varchar": (*_STRING_CODES, ColumnCode.VARCHAR_COMPRESSED),
     "binary": _STRING_CODES,
-    "varbinary": _STRING_CODES,
+    "varbinary": (*_STRING_CODES, ColumnCode.VARCHAR_COMPRESSED),
     "enum": (ColumnCode.ENUM,),
     "set": (ColumnCode.SET,),
     "json": (ColumnCode.JSON,),

@@ -44,6 +44,7 @@ _TYPES = {
     ColumnCode.STRING: "char",
     ColumnCode.VAR_STRING: "varchar",
     ColumnCode.VARCHAR: "varchar",
+    ColumnCode.VARCHAR_COMPRESSED: "varchar",
 }
 
 

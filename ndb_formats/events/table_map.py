@@ -35,6 +35,7 @@ NUMERIC_CODES = frozenset(
 CHARACTER_CODES = frozenset(
     {ColumnCode.STRING, ColumnCode.VAR_STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.TINY_BLOB}
     | {ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB}
+    | {ColumnCode.BLOB_COMPRESSED, ColumnCode.VARCHAR_COMPRESSED}
     | {ColumnCode.VECTOR}  # its collation in the event is `binary`
 )
 

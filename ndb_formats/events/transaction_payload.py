@@ -18,7 +18,7 @@ from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.header import EventHeader, decode_header
-from ndb_formats.events.unpacked_size import check_unpacked
+from ndb_formats.unpacked_size import check_unpacked
 
 __all__ = [
     "TransactionPayload",

@@ -172,5 +172,8 @@ PRINTED: dict[ColumnCode, Printed] = {
     ColumnCode.VAR_STRING: Printed(_named("VARSTRING({0.length})"), _string),
     ColumnCode.STRING: Printed(_named("STRING({0.length})"), _string),
     ColumnCode.BLOB: Printed(lambda wire, _: _BLOB_NAMES.get(wire.length, "BLOB"), _string),
+    # As mariadb-binlog prints them: the compressed bytes.
+    ColumnCode.VARCHAR_COMPRESSED: Printed(_named("VARSTRING({0.length}) COMPRESSED"), _string),
+    ColumnCode.BLOB_COMPRESSED: Printed(lambda wire, _: f"{_BLOB_NAMES.get(wire.length, 'BLOB')} COMPRESSED", _string),
     ColumnCode.VECTOR: Printed(_named("VECTOR({1})"), _vector),
 }

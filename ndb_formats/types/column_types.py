@@ -24,6 +24,7 @@ from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
 from ndb_formats.types import temporal
 from ndb_formats.types.charsets import charset_of_collation_id, decode_text, encode_text
+from ndb_formats.types.compressed import compressed_value, uncompressed_value
 from ndb_formats.types.decimals import decimal_size, decode_decimal, encode_decimal
 from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument, document_bytes
@@ -264,6 +265,19 @@ def _blob(meaning: Meaning) -> Codec:
     return _text_or_bytes(meaning, meaning.wire.length)
 
 
+def _compressed(meaning: Meaning, width: int) -> Codec:
+    charset = meaning.charset
+
+    def decode(data: bytes) -> Value:
+        plain = uncompressed_value(data)
+        return plain if charset is None else decode_text(plain, charset)
+
+    def encode(value: Any) -> bytes:
+        return compressed_value(value if charset is None else encode_text(value, charset))
+
+    return Codec(width, True, decode, encode)
+
+
 def _kept_as_bytes(decode: Callable[[bytes], Value], encode: Callable[[Any], bytes]) -> ColumnType:
     return ColumnType(1, lambda meaning: Codec(meaning.wire.length, True, decode, encode))
 
@@ -340,6 +354,8 @@ COLUMN_TYPES: dict[ColumnCode, ColumnType] = {
     ColumnCode.STRING: ColumnType(2, _string),
     ColumnCode.VARCHAR: ColumnType(2, _string),
     ColumnCode.VAR_STRING: ColumnType(2, _string),
+    ColumnCode.VARCHAR_COMPRESSED: ColumnType(2, lambda meaning: _compressed(meaning, _string(meaning).width)),
+    ColumnCode.BLOB_COMPRESSED: ColumnType(1, lambda meaning: _compressed(meaning, meaning.wire.length)),
     ColumnCode.TINY_BLOB: ColumnType(1, _blob),
     ColumnCode.BLOB: ColumnType(1, _blob),
     ColumnCode.MEDIUM_BLOB: ColumnType(1, _blob),

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from ndb_formats.errors import CorruptError
+
 __all__ = [
     "decode_date",
     "decode_datetime2",
@@ -129,10 +131,20 @@ def encode_timestamp2(text: str, precision: int) -> bytes:
     return seconds.to_bytes(4, "big") + fraction.to_bytes(fraction_bytes(precision), "big")
 
 
+_MOST_OLD_TIME, _MOST_OLD_PARTS = 8385959, (12, 31, 23, 59, 59)
+_OLD_FORM = (
+    "with a fraction of seconds, MariaDB's form from before 10.1 (mysql56_temporal_format=OFF) has a size that a log "
+    "does not tell"
+)
+
+
 def decode_old_time(data: bytes) -> str:
     """Return a TIME of servers before MySQL 5.6 (decimal HHMMSS, signed)."""
     packed = int.from_bytes(data, "little", signed=True)
     sign, packed = ("-", -packed) if packed < 0 else ("", packed)
+    if packed > _MOST_OLD_TIME or packed // 100 % 100 >= 60 or packed % 100 >= 60:
+        message = f"holds {sign}{packed}, which is no TIME; {_OLD_FORM}"
+        raise CorruptError(message)
     return f"{sign}{packed // 10000:02d}:{packed // 100 % 100:02d}:{packed % 100:02d}"
 
 
@@ -146,6 +158,10 @@ def encode_old_time(text: str) -> bytes:
 def decode_old_datetime(data: bytes) -> str:
     """Return a DATETIME of servers before MySQL 5.6 (decimal YYYYMMDDHHMMSS)."""
     digits = f"{int.from_bytes(data, 'little'):014d}"
+    parts = [int(digits[start : start + 2]) for start in range(-10, 0, 2) if digits[start : start + 2 or None]]
+    if len(digits) > 14 or any(part > most for part, most in zip(parts, _MOST_OLD_PARTS, strict=True)):
+        message = f"holds {digits}, which is no DATETIME; {_OLD_FORM}"
+        raise CorruptError(message)
     date = f"{digits[:-10]}-{digits[-10:-8]}-{digits[-8:-6]}"
     return f"{date} {digits[-6:-4]}:{digits[-4:-2]}:{digits[-2:]}"
 
