@@ -11,7 +11,7 @@ import attrs
 from conflict.rules.table_setup import is_exceptions_table
 from ndb_formats.schema.tables import Schema, Table
 
-__all__ = ["in_databases"]
+__all__ = ["in_databases", "logged_name", "named_as"]
 
 Name = tuple[str, str]
 
@@ -47,3 +47,31 @@ def _placed(table: Table, known: Collection[Name], qualified: Collection[Name]) 
     for database in databases:
         if (database, table.name) not in qualified:
             yield attrs.evolve(table, database=database)
+
+
+def named_as(schema: Schema, known: Collection[Name]) -> Schema:
+    """
+    Return a schema whose tables have the names that logs give them.
+
+    Under lower_case_table_names a log has them in small letters, whatever statements and dumps say.
+
+    Args:
+        schema: The tables.
+        known: Database and name of each table of the logs.
+    """
+    tables = []
+    for table in schema.tables:
+        database, name = logged_name((table.database, table.name), known)
+        tables.append(attrs.evolve(table, database=database, name=name))
+    return attrs.evolve(schema, tables=tuple(tables))
+
+
+def logged_name(name: Name, known: Collection[Name]) -> Name:
+    """
+    Return the name that logs give a table: its own, unless they have it in small letters only.
+
+    An exceptions table keeps its name, of which the letters count.
+    """
+    small = name[0].lower(), name[1].lower()
+    other = name not in known and small in known and not small[1].endswith("$ex")
+    return small if other else name

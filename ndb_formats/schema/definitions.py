@@ -29,6 +29,7 @@ from ndb_formats.types.charsets import charset_of_collation
 __all__ = ["Definitions", "Statement", "TableStep", "defines_tables"]
 
 Name = tuple[str, str]  # database and table
+_EXCEPTIONS = "$ex"  # the end of the names of exceptions tables, of which the letters count
 
 
 @attrs.frozen
@@ -68,7 +69,7 @@ class Definitions:
         found = self.tables.get((database, name))
         if found is None and self.unnamed_everywhere and ("", name) in self.tables:
             return attrs.evolve(self.tables["", name], database=database)
-        if found is None and self.any_case:
+        if found is None and self.any_case and not name.lower().endswith(_EXCEPTIONS):
             wanted = (database.lower(), name.lower())
             others = [key for key in self.tables if (key[0].lower(), key[1].lower()) == wanted]
             found = self.tables[others[0]] if len(others) == 1 else None

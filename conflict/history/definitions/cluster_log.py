@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.databases import logged_name
 from conflict.history.definitions.definition_notes import DefinitionNote, NoteKind
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem
 from ndb_formats.errors import FormatError
@@ -44,6 +45,7 @@ class ClusterLog:
         steps: Statements that changed definitions.
         added: Tables that the schema lacks, as their Table_map events tell them.
         unfollowed: Tables of statements that could not be followed, and what is to be said of each.
+        logged: Database and name of each table of the log.
         others: Database and name of tables that are only changed outside of NDB's epochs.
         reads: Whether rows of a table can be read.
         error: Why it cannot be followed any further.
@@ -56,6 +58,7 @@ class ClusterLog:
     steps: list[Step] = attrs.field(factory=list)
     added: list[Table] = attrs.field(factory=list)
     unfollowed: list[tuple[str | None, str]] = attrs.field(factory=list)
+    logged: frozenset[tuple[str, str]] = frozenset()
     others: frozenset[tuple[str, str]] = frozenset()
     reads: bool = False
     error: FormatError | None = None
@@ -70,11 +73,13 @@ class ClusterLog:
     def read(cls, configuration: Configuration, cluster: ClusterConfiguration, scan: Sequence[LogItem]) -> ClusterLog:
         """Follow a cluster's log."""
         schema = cluster.schema or configuration.schema
+        small = all(name == (name[0].lower(), name[1].lower()) for name in _logged(scan))
         start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
+        start = attrs.evolve(start, any_case=small)
         if configuration.schema_at_end:
             start = definitions_before(start, [each.statement for each in scan if isinstance(each, LoggedStatement)])
         own = cluster.schema is not None or configuration.schema_at_end
-        log = cls(cluster, start, own=own, others=_others(scan))
+        log = cls(cluster, start, own=own, logged=_logged(scan), others=_others(scan))
         current, log.start = start, log._of_ndb(start)
         for item in scan:
             try:
@@ -93,6 +98,9 @@ class ClusterLog:
             after, steps = current.after(item.statement)
         except FormatError as error:
             after, steps = self._unfollowed(item, current, item.statement.shown_in(error))
+        named = tuple(self._as_logged(each) for each in steps)
+        if named != steps:
+            steps, after = named, attrs.evolve(after, tables=current.with_steps(named).tables)
         kept = tuple(step for each in steps if (step := self._step_of_ndb(each)) is not None)
         if kept:
             self.steps.append(Step(item, kept, self._of_ndb(after)))
@@ -111,6 +119,13 @@ class ClusterLog:
             return current, ()
         step = TableStep(found, None, emptied=True)
         return current.with_steps([step]), (step,)
+
+    def _as_logged(self, step: TableStep) -> TableStep:
+        """Return a step that names the new table as the log does."""
+        if step.after is None:
+            return step
+        database, name = logged_name((step.after.database, step.after.name), self.logged)
+        return attrs.evolve(step, after=attrs.evolve(step.after, database=database, name=name))
 
     def is_other(self, table: Table) -> bool:
         """Whether a table is of another engine: as it declares, else by where it is changed."""
@@ -164,6 +179,10 @@ class ClusterLog:
         for step in self.steps:
             step.after = attrs.evolve(step.after, tables={**step.after.tables, (told.database, told.name): told})
         return attrs.evolve(current, tables={**current.tables, (told.database, told.name): told})
+
+
+def _logged(scan: Sequence[LogItem]) -> frozenset[tuple[str, str]]:
+    return frozenset((each.table_map.database, each.table_map.table) for each in scan if isinstance(each, LoggedTable))
 
 
 def _others(scan: Sequence[LogItem]) -> frozenset[tuple[str, str]]:

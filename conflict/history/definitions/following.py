@@ -47,7 +47,8 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     if configuration.followed:
         return configuration
     scans = {cluster.name: list(scan_log(cluster.files, verify=True)) for cluster in configuration.clusters}
-    configuration = configuration.in_databases(_logged_tables(item for scan in scans.values() for item in scan))
+    logged = _logged_tables(item for scan in scans.values() for item in scan)
+    configuration = configuration.in_databases(logged).named_as(logged)
     logs = [ClusterLog.read(configuration, cluster, scans[cluster.name]) for cluster in configuration.clusters]
     notes = sentences_of(note for log in logs for note in log.notes)
     added = [table for log in logs for table in log.added]
