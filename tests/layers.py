@@ -8,7 +8,8 @@ ROOT = Path(__file__).parents[1]
 # A folder, or a module beside them, imports from itself and from what stands before it.
 LAYERS = {
     "ndb_formats": (
-        *("errors", "findings", "constants", "cursor", "types", "schema", "events", "rules"),
+        *("errors", "findings", "constants", "cursor", "compiled_cache", "unpacked_size"),
+        *("types", "schema", "events", "rules"),
         *(
             "binlog_reader",
             "selection",

@@ -158,7 +158,7 @@ def encode_old_time(text: str) -> bytes:
 def decode_old_datetime(data: bytes) -> str:
     """Return a DATETIME of servers before MySQL 5.6 (decimal YYYYMMDDHHMMSS)."""
     digits = f"{int.from_bytes(data, 'little'):014d}"
-    parts = [int(digits[start : start + 2]) for start in range(-10, 0, 2) if digits[start : start + 2 or None]]
+    parts = [int(digits[-10:][start : start + 2]) for start in range(0, 10, 2)]
     if len(digits) > 14 or any(part > most for part, most in zip(parts, _MOST_OLD_PARTS, strict=True)):
         message = f"holds {digits}, which is no DATETIME; {_OLD_FORM}"
         raise CorruptError(message)

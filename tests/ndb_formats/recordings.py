@@ -36,7 +36,9 @@ def binlogs(folder: Path) -> list[Path]:
     return sorted(path for path in files if path.open("rb").read(4) == BINLOG_MAGIC)
 
 
-BINLOGS = binlogs(ALL_RECORDINGS)
+# Its rows have a size that a log does not tell, so they are refused; the tests of reports hold what is said of it.
+_UNREADABLE = ALL_RECORDINGS / "reports" / "25-mariadb-old-temporal.binlog"
+BINLOGS = [path for path in binlogs(ALL_RECORDINGS) if path != _UNREADABLE]
 CORPUS = binlogs(SHARED)  # more of them beside the checkout; tests that read them are marked `corpus`
 
 

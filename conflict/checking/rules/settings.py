@@ -42,7 +42,8 @@ def no_transaction_ids(subject: Subject) -> Iterator[Finding]:
     The applier of a secondary stops as well, as recorded.
     """
     for arrival in subject.arrivals:
-        if arrival.here.setup.refusal is not None or arrival.here.cluster.role is Role.PASS:
+        passed = arrival.function.spec.uses_role and arrival.here.cluster.role is Role.PASS
+        if arrival.here.setup.refusal is not None or passed:
             continue
         if arrival.function.spec.transactional and arrival.source.logging.transaction_ids is False:
             sentence = (

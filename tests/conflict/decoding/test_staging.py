@@ -31,14 +31,15 @@ def test_a_file_that_a_killed_run_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_folders_that_a_killed_run_left_are_removed(tmp_path: Path) -> None:
-    """What it was replacing is there until the new one is in its place."""
+    """What it was replacing is there again until the new one takes its place."""
     old = tmp_path / ".out.0123456789abcdef.old"
     for folder in (tmp_path / KILLED, old):
         folder.mkdir()
         (folder / "table.csv").write_text("1")
     with staged_folder(tmp_path / "out", {}) as folder:
         assert not (tmp_path / KILLED).exists()
-        assert old.is_dir()
+        assert not old.exists()
+        assert (tmp_path / "out" / "table.csv").read_text() == "1"
         (folder / "table.csv").write_text("2")
     assert names(tmp_path) == {"out"}
     assert names(tmp_path / "out") == {"table.csv", "tables.json"}

@@ -24,7 +24,12 @@ class Builder:
         self.given[name] = value
         return self
 
-    def getOrCreate(self) -> dict[str, str]:  # noqa: N802  # Spark's name
+    def getOrCreate(self) -> "Builder":  # noqa: N802  # Spark's name
+        return self
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """The settings of the session."""
         return self.given
 
 
@@ -51,7 +56,7 @@ def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_choice")
 def test_by_default_spark_runs_here() -> None:
     """A local master, with settings that only suit one."""
-    given = session.spark_session("3")
+    given = session.spark_session("3").conf
     assert (given["master"], given["spark.driver.host"]) == ("local[3,4]", "127.0.0.1")
 
 
@@ -60,7 +65,16 @@ def test_by_default_spark_runs_here() -> None:
 def test_spark_runs_where_the_user_chose(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is set that would override the user."""
     monkeypatch.setenv(name, "somewhere")
-    assert session.spark_session() == {"name": "ndb-conflict"}
+    assert session.spark_session().conf == {"name": "ndb-conflict"}
+
+
+@pytest.mark.usefixtures("no_choice")
+def test_speculation_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second attempt of a task would write over what the first one finished."""
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "somewhere")
+    monkeypatch.setattr(Builder, "conf", {"spark.speculation": "true"})
+    with pytest.raises(ConfigurationError, match=r"Set spark\.speculation to false"):
+        session.spark_session()
 
 
 @pytest.mark.usefixtures("no_choice")

@@ -16,7 +16,7 @@ from tests.strategies import CHARSETS
 
 WIDE = ("ucs2", "utf16", "utf16le", "utf32")
 # Two codes of one character: what was the second encodes to the first.
-WITH_DUPLICATES = ("big5", "cp932")
+WITH_DUPLICATES = ("big5", "cp932", "eucjpms", "sjis", "ujis")
 
 
 @pytest.mark.parametrize("number", [0, 17, 100, 125, 216, 254, 324, 2504])
@@ -100,6 +100,14 @@ def test_bytes_that_are_no_utf8_survive():
 def test_any_bytes_survive_in_a_character_set_of_bytes(charset: str, data: bytes):
     """Decoding never fails and never loses a byte."""
     assert encode_text(decode_text(data, charset), charset) == data
+
+
+@pytest.mark.parametrize("charset", WITH_DUPLICATES)
+@given(data=st.binary(max_size=12))
+def test_the_text_of_any_bytes_survives_where_a_character_has_two_codes(charset: str, data: bytes):
+    """The code may be the other one."""
+    text = decode_text(data, charset)
+    assert decode_text(encode_text(text, charset), charset) == text
 
 
 @pytest.mark.parametrize("charset", WIDE)
