@@ -40,7 +40,8 @@ def load_schema(
         binlogs: Binlogs of the server that has the tables; the version in the first one says what definitions mean.
 
     Raises:
-        ConfigurationError: It cannot be read; the message names it. Or the server has no such character set.
+        ConfigurationError: It cannot be read, or defines no table; the message names it. Or the server has no such
+            character set.
     """
     charset = charset_name(charset)
     if not is_charset(charset):
@@ -50,7 +51,13 @@ def load_schema(
         return Schema()
     text = as_statements(read_text(Path(path)))
     with located(path):
-        return parse_schema(text, database=database, charset=charset, server=_server_of(binlogs))
+        schema = parse_schema(text, database=database, charset=charset, server=_server_of(binlogs))
+    if not schema.tables:
+        message = (
+            f"{path} defines no table; give CREATE TABLE statements, as mysqldump --no-data and SHOW CREATE TABLE do"
+        )
+        raise ConfigurationError(message)
+    return schema
 
 
 def _server_of(binlogs: Iterable[Path | str]) -> ServerVersion | None:

@@ -40,17 +40,21 @@ def types_by_table(
     configuration: Configuration, cluster: ClusterConfiguration
 ) -> Iterator[tuple[Table, tuple[int, ...]]]:
     """
-    Yield the tables that a server changed itself, with the binlog types that fit its images.
+    Yield the tables that a server changed itself, as defined last, with the binlog types that fit all its images.
 
     Args:
         configuration: The run, with definitions that follow the binlogs.
         cluster: The cluster of the server.
     """
-    found: dict[str, tuple[Table, set[EventColumns]]] = {}
+    found: dict[str, list[tuple[Table, set[EventColumns]]]] = {}
     for table, columns in itertools.islice(_logged(configuration, cluster), SAMPLE):
-        found.setdefault(table.full_name, (table, set()))[1].add(columns)
-    for table, events in found.values():
-        yield table, fitting_types(table, events)
+        versions = found.setdefault(table.full_name, [])
+        if not versions or versions[-1][0] != table:
+            versions.append((table, set()))
+        versions[-1][1].add(columns)
+    for versions in found.values():
+        fitting = [fitting_types((table,), events) for table, events in versions]
+        yield versions[-1][0], tuple(each for each in fitting[0] if all(each in types for types in fitting))
 
 
 def _preferred(types: tuple[int, ...]) -> int | None:

@@ -179,7 +179,7 @@ def declared_types(
             logged = [each for each in events if any(may_log(one.format, one.table, each) for one in known)]
             misfit = next((each for each in events if each not in logged), None)
             if misfit is not None:
-                fitting = ", ".join(map(str, fitting_types(setup.table, events)))
+                fitting = ", ".join(map(str, fitting_types([one.table for one in known], events)))
                 what = f"they are those of binlog type {fitting}" if fitting else "no binlog type logs all of them"
                 sentence = (
                     f"The images of {table} in the binlog of {name} are not those of its declared binlog type, for "

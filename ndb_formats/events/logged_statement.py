@@ -62,7 +62,8 @@ def definitions_without_faults(known: Definitions, statement: Statement) -> Defi
 
 
 def _without(known: Definitions, table: str | None) -> Definitions:
-    kept = {name: each for name, each in known.tables.items() if each.full_name != table}
+    found = None if table is None else known.find(*split_full_name(table))  # in other letters, if there is no other
+    kept = {name: each for name, each in known.tables.items() if found is None or each.full_name != found.full_name}
     return attrs.evolve(known, tables=kept)
 
 

@@ -35,11 +35,13 @@ def may_log(update_format: UpdateFormat, table: Table, event: EventColumns) -> b
     return any(ndb_event(update_format, table, Operation.UPDATE_ROW, marked) == event for marked in marks)
 
 
-def fitting_types(table: Table, events: Iterable[EventColumns]) -> tuple[int, ...]:
-    """Return the named binlog types other than 0 under which a table may have logged all of some events."""
-    events = list(events)
+def fitting_types(versions: Iterable[Table], events: Iterable[EventColumns]) -> tuple[int, ...]:
+    """Return the named binlog types other than 0 under which the versions of a table may have logged some events."""
+    versions, events = list(versions), list(events)
     return tuple(
         row.number
         for row in BINLOG_TYPES
-        if row.format is not None and row.names and all(may_log(row.format, table, event) for event in events)
+        if row.format is not None
+        and row.names
+        and all(any(may_log(row.format, table, event) for table in versions) for event in events)
     )

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from conflict.config.run_file import load_run_file
+from conflict.conformance.case import ConflictCase
 from conflict.discovery.draft import Additions, draft_run
-from conflict.discovery.logged_types import logged_types
+from conflict.discovery.logged_types import logged_types, types_by_table
 from conflict.errors import ConfigurationError
+from conflict.history.definitions.following import follow_definitions
 from tests.corpora import DEMO, RECORDINGS
 
 SCHEMA = DEMO / "schema.sql"
@@ -35,6 +37,19 @@ def test_refreshes_do_not_hide_the_type() -> None:
     configuration = load_run_file(DEMO / "run.toml").configuration
     for cluster in configuration.clusters:
         assert logged_types(configuration, cluster) == {"cft.t1": 9, "cft.t2": 9, "cft.plain": 9}
+
+
+@pytest.mark.parametrize(
+    "name", ["max/ddl_drop_column_type7", "epoch2/ddl_drop_column_type8", "epoch2/ddl_add_column_type8"]
+)
+def test_columns_that_come_and_go_do_not_hide_the_type(name: str) -> None:
+    """Images are held against the definition that was in force when they were logged."""
+    configuration = follow_definitions(ConflictCase.load(RECORDINGS / "everyday" / name).configuration())
+    (recorded,) = {row.binlog_type for row in configuration.replication}
+    for cluster in configuration.clusters:
+        fitting = {table.name: types for table, types in types_by_table(configuration, cluster)}
+        assert fitting.keys() == {"t1", "t2"}
+        assert all(recorded in types for types in fitting.values()), fitting
 
 
 def test_the_primary_alone_has_a_function_by_epoch(tmp_path: Path) -> None:
