@@ -53,9 +53,7 @@ def load_schema(
     with located(path):
         schema = parse_schema(text, database=database, charset=charset, server=_server_of(binlogs))
     if not schema.tables:
-        message = (
-            f"{path} defines no table; give CREATE TABLE statements, as mysqldump --no-data and SHOW CREATE TABLE do"
-        )
+        message = f"{path}: no CREATE TABLE statement; give what SHOW CREATE TABLE or mysqldump prints"
         raise ConfigurationError(message)
     return schema
 

@@ -12,7 +12,6 @@ import typer
 from conflict.cli.common import console
 from conflict.cli.exit_codes import code_of_findings, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_CHARSET
 
 if TYPE_CHECKING:
@@ -76,8 +75,4 @@ def _settings(row_image: str | None, binlog_type: str | None, conversions: str) 
 def _schema(file: Path, database: str, charset: str) -> Schema:
     from conflict.config.schema_file import load_schema
 
-    schema = load_schema(file, database=database, charset=charset)
-    if not schema.tables:
-        message = f"{file}: no CREATE TABLE statement; give what SHOW CREATE TABLE prints"
-        raise ConfigurationError(message)
-    return schema
+    return load_schema(file, database=database, charset=charset)

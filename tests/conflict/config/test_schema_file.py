@@ -23,5 +23,5 @@ def test_a_file_that_defines_no_table_is_refused(text: str, tmp_path: Path):
     """Else everything would go on as if no file had been given."""
     file = tmp_path / "schema.sql"
     file.write_text(text)
-    with pytest.raises(ConfigurationError, match=r"schema\.sql defines no table; give CREATE TABLE statements"):
+    with pytest.raises(ConfigurationError, match=r"schema\.sql: no CREATE TABLE statement; give what"):
         load_schema(file)
