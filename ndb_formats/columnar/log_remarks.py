@@ -45,7 +45,7 @@ def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iter
         tables = ", ".join(sorted({each.table for each in touching if each.table is not None}))
         said = f"{_count(touching)}, on {tables}, for which a conflict function is set; {_FIRST} {_shown(touching[0])}"
         yield LogRemark(said, contradicts=True)
-    others = [each for each in changes if each not in touching]
+    others = [each for each in changes if each.table not in resolved]
     if others:
         yield LogRemark(f"{_count(others)}; {_FIRST} {_shown(others[0])}")
 
@@ -57,7 +57,7 @@ def _of_incident(each: LoggedIncident) -> str:
     message = f" ({each.incident.message})" if each.incident.message else ""
     return (
         f"{each.file}, position {each.position}: incident {each.incident.number}, {each.incident.name}{message}: the "
-        "log lacks changes from here on, and a replica stops here with error 13119 (before MySQL 9: 1590)"
+        "log may lack changes from here on, and a replica stops here with error 13119 (before MySQL 9: 1590)"
     )
 
 
