@@ -19,6 +19,7 @@ from ndb_formats.types.vector import Vector
 
 __all__ = ["decimal_texts", "records_of", "value_texts"]
 
+_PLAIN_PLACES = 6  # to so many digits after the point, Arrow's own text has no exponent
 _SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
@@ -81,11 +82,11 @@ def _images(batch: RowBatch, name: str) -> pa.Array:
 def decimal_texts(values: pa.Array) -> pa.StringArray:
     """Return decimal numbers as text with all their digits after the point; Arrow's own text may have an exponent."""
     scale = values.type.scale
+    if 0 <= scale <= _PLAIN_PLACES:
+        return values.cast(pa.string())
     whole = pa.decimal256(76) if pa.types.is_decimal256(values.type) else pa.decimal128(38)
     unscaled = pa.Array.from_buffers(whole, len(values), values.buffers(), values.null_count, values.offset)
     texts = unscaled.cast(pa.string())
-    if not scale:
-        return texts
     digits = pc.utf8_lpad(pc.utf8_ltrim(texts, "-"), scale + 1, "0")
     sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
     point = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
