@@ -27,7 +27,7 @@ def is_lasting() -> bool:
 def provide_cache() -> None:
     """Make sure, before the first kernel is loaded, that there is a folder for compiled ones."""
     given = os.environ.get(_OPTION)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"  # noqa: PTH111  # no error
     places = [Path(given)] if given else [Path(__file__).parent / "__pycache__", home]
     if any(map(_can_be_written, places)):
         return

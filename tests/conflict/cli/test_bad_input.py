@@ -161,7 +161,7 @@ OTHER_FILES = [
         "cft.t1, cft.t2; give the CREATE TABLE statements of these",
         edit("USE cft", "USE shop", "schema.sql"),
     ),
-    Case("schema without tables", RESOLVE, "the definition of no table is known", put("schema.sql", "SELECT 1;")),
+    Case("schema without tables", RESOLVE, "schema.sql: no CREATE TABLE statement", put("schema.sql", "SELECT 1;")),
     Case("steps missing", RESOLVE, "steps.json: No such file or directory", remove("steps.json")),
     Case("steps as number", RESOLVE, "steps of [schedule] is 5; it must be a text", edit(STEPS, "steps = 5")),
     Case("steps no JSON", RESOLVE, "a JSON object with a list of steps is needed", put("steps.json", "{")),
@@ -229,7 +229,12 @@ SITUATIONS = [
         "schema.sql: no CREATE TABLE statement",
         put("schema.sql", ""),
     ),
-    Case("check of no table", "check --schema {d}/schema.sql", "no table is known", put("schema.sql", "")),
+    Case(
+        "check of no table",
+        "check --schema {d}/schema.sql",
+        "schema.sql: no CREATE TABLE statement",
+        put("schema.sql", ""),
+    ),
     Case(
         "config.ini of an option",
         "check --schema {d}/schema.sql --config-ini A={d}/a.ini",
