@@ -4,7 +4,7 @@ Whether an applier converts a column's values into another type: `replica_type_c
 The applier looks at two columns in the same place. Of the same type it compares sizes; of different types it knows
 three families: integers, DECIMAL with FLOAT and DOUBLE, and texts with byte strings. Sizes are bytes, so VARCHAR(20) of
 utf8mb4 is as long as VARCHAR(80) of latin1. Everything else stops it with error 13146.
-Sources: the manual's page replication-features-differing-tables; recordings of MySQL 9.7.4 for 79 types.
+Sources: the manual's page replication-features-differing-tables; recordings of MySQL 9.7.4 for 90 types.
 """
 
 from __future__ import annotations
