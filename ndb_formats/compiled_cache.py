@@ -8,12 +8,13 @@ container, it would refuse to load the kernels; then they are compiled for this 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["is_lasting", "provide_cache"]
+__all__ = ["cache_folders", "is_lasting", "provide_cache"]
 
 _OPTION = "NUMBA_CACHE_DIR"
 _state = {"lasting": True}
@@ -27,8 +28,7 @@ def is_lasting() -> bool:
 def provide_cache() -> None:
     """Make sure, before the first kernel is loaded, that there is a folder for compiled ones."""
     given = os.environ.get(_OPTION)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"  # noqa: PTH111  # no error
-    places = [Path(given)] if given else [Path(__file__).parent / "__pycache__", home]
+    places = [Path(given)] if given else [Path(__file__).parent / "__pycache__", _home()]
     if any(map(_can_be_written, places)):
         return
     folder = tempfile.mkdtemp(prefix="ndb-conflict-kernels-")
@@ -36,6 +36,19 @@ def provide_cache() -> None:
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     os.environ[_OPTION] = folder
     _state["lasting"] = False
+
+
+def cache_folders(source: Path) -> list[Path]:
+    """Return the folders in which numba may keep what it compiled of a source file, whether they are there or not."""
+    subfolder = f"{source.parent.name}_{hashlib.sha1(str(source.parent).encode()).hexdigest()}"
+    given = os.environ.get(_OPTION)
+    if given:
+        return [Path(given) / subfolder]
+    return [source.parent / "__pycache__", _home() / subfolder]
+
+
+def _home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"  # noqa: PTH111  # no error
 
 
 def _can_be_written(place: Path) -> bool:

@@ -7,14 +7,15 @@ Computes docs/concepts.md, "Max replicated epoch".
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernel import kernel
 
 __all__ = ["NO_CLUSTER", "known_before", "order"]
 
 NO_CLUSTER = -1
 
 
-@njit(cache=True)
+@kernel
 def order(epochs, foreign):
     """
     Return applier and number of the epoch applies in order, and the cluster whose next one is never possible.
@@ -49,7 +50,7 @@ def order(epochs, foreign):
     return applier[:count], number[:count], stuck
 
 
-@njit(cache=True)
+@kernel
 def known_before(applier, number, epochs, foreign, traced):
     """
     Return the max replicated epoch before each epoch apply. uint64, shape (applies,).

@@ -6,16 +6,15 @@ Computes docs/concepts.md, "Refresh, reflect, read".
 
 from __future__ import annotations
 
-from numba import njit
-
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["queue_up", "start_arrivals"]
 
 LAST_OPERATION = max(int(operation) for operation in Operation)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def start_arrivals(schedule, changes, arrivals):
     """
     Fill in the own changes that each epoch apply receives.
@@ -47,7 +46,7 @@ def start_arrivals(schedule, changes, arrivals):
                 place += 1
 
 
-@njit(inline="always")
+@inlined
 def queue_up(number, schedule, first, stop, work):
     """
     Queue what an applier logged in an epoch apply for the epoch applies of the other applier that receive it.

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32
 from conflict.columnar.kernels.search import first_at_least
+from ndb_formats.kernel import kernel
 
 __all__ = [
     "NEEDS_TRANSACTION_ID",
@@ -77,7 +77,7 @@ class CountedDecisions(NamedTuple):
     cause: Int8
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def facts_of_rows(facts, key_table, key, carried):
     """
     Return a fact about each row that follows from its table and the columns that its image carries.
@@ -101,7 +101,7 @@ def facts_of_rows(facts, key_table, key, carried):
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def epoch_of_rows(epochs, starts, rows):
     """
     Return the epoch of some rows.
@@ -123,7 +123,7 @@ def epoch_of_rows(epochs, starts, rows):
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_of_keys(key, chosen):
     """
     Return the numbers of the rows of some keys, ascending. int32.
@@ -140,7 +140,7 @@ def rows_of_keys(key, chosen):
     return found[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_keys(row_epochs, starts, row_group, key, epochs, groups, marked):
     """
     Mark the keys of the rows of some groups. Rows and groups are sorted by epoch and group.
@@ -171,7 +171,7 @@ def mark_keys(row_epochs, starts, row_group, key, epochs, groups, marked):
                 row += 1
 
 
-@njit(cache=True)
+@kernel
 def distinct_numbers(numbers, seen):
     """
     Return the distinct numbers that are not negative, in the order of their first occurrence. int64.
@@ -192,7 +192,7 @@ def distinct_numbers(numbers, seen):
     return found[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stopping_rows(rows, stopping):
     """
     Return the numbers of the rows that stop an applier, ascending. int64. Computes docs/functions.md, "Stops".
@@ -212,7 +212,7 @@ def stopping_rows(rows, stopping):
     return found[:count].copy()
 
 
-@njit(cache=True)
+@kernel
 def count_outcomes(decisions, counts):
     """
     Count decisions. Computes what docs/functions.md, "Counters", is made of.
@@ -226,6 +226,6 @@ def count_outcomes(decisions, counts):
     one_table, flat = counts.shape[1] == 1, counts.reshape(-1)
     _, tables, operations, kinds, verdicts, causes = counts.shape
     for decision in range(len(apply)):
-        number = applier[apply[decision]] * tables + (0 if one_table else key_table[key[decision]])
+        number = np.int64(applier[apply[decision]]) * tables + (0 if one_table else key_table[key[decision]])
         number = (number * operations + operation[decision]) * kinds + kind[decision]
         flat[np.uint64((number * verdicts + verdict[decision]) * causes + cause[decision])] += 1

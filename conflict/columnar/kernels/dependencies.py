@@ -7,9 +7,9 @@ Computes the dependencies of docs/functions.md, "Functions that judge transactio
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Int8, Int32, OperationKind, each_read_only
+from ndb_formats.kernel import kernel
 
 __all__ = ["dependent_groups", "find_dependent_groups", "reachable"]
 
@@ -43,7 +43,7 @@ def dependent_groups(apply: Int32, key: Int32, group: Int32, kind: Int8, keys: i
         capacity = int(found)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_dependent_groups(apply, key, group, kind, last_apply, last_group, pairs):
     """
     Fill in pairs up to the capacity; return how many there are.
@@ -71,7 +71,7 @@ def find_dependent_groups(apply, key, group, kind, last_apply, last_group, pairs
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reachable(start, offsets, successors, count):
     """
     Return which nodes of a graph can be reached from some of them, these included. bool, shape (count,).

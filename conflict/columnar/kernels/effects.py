@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
 from conflict.grid import image_digests
 from conflict.history.effects import Effect
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "in_order", "touched_rows"]
 
@@ -63,7 +63,7 @@ class ShownRows(NamedTuple):
     digest: UInt64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def touched_rows(side, applier, decided, sent, digests, keys):
     """
     Return epoch apply, row, effect and digest of one applier, in order; an epoch apply has one effect on a row.
@@ -122,7 +122,7 @@ def touched_rows(side, applier, decided, sent, digests, keys):
     return applies[:found], rows[:found], effects[:found], given[:found]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_order(epochs, groups):
     """Whether rows are sorted by epoch and group. Shape of both columns (rows,)."""
     for place in range(1, len(epochs)):
@@ -132,13 +132,13 @@ def in_order(epochs, groups):
     return True
 
 
-@njit(inline="always")
+@inlined
 def _other_values(mine, shown):
     """Whether two digests are of the same columns with other values."""
     return mine != shown and mine >> COLUMNS_SHIFT == shown >> COLUMNS_SHIFT
 
 
-@njit(inline="always")
+@inlined
 def _same_in_order(mine, start, stop, shown, shown_start, shown_stop):
     """Whether two runs of `ShownRows` have the same effects on the same rows in the same order."""
     if stop - start != shown_stop - shown_start:
@@ -153,7 +153,7 @@ def _same_in_order(mine, start, stop, shown, shown_start, shown_stop):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare(mine, apply, shown, keys):
     """
     Compare the effects of one applier with those that its binlog shows.

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int32
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import kernel
 from ndb_formats.rules.event_columns import stored_columns, updated_columns
 from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.tables import Table
@@ -113,7 +113,7 @@ def _virtual(table: Table) -> tuple[int, int]:
     return first, following
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_columns(masks, table, written, apply, marked):
     """
     Find the columns of a row that count as written, virtual ones included, which no mask has.

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
 from conflict.columnar.kernels.records import ROW_STATE, Records
@@ -22,6 +21,7 @@ from conflict.history.effects import Effect
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["NEVER_MET", "OPEN", "TOLD", "FirstEvents", "Limits", "ShownEffects", "find_first_states"]
 
@@ -142,7 +142,7 @@ class Trials(NamedTuple):
     shown_at: Int64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
     """
     Find what rows were before the log starts.
@@ -185,7 +185,7 @@ def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
         _meet_own(side, done[side], LAST_EPOCH, PAST_ALL_GROUPS, changes, limits, found)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _meet_own(side, start, epoch, group, changes, limits, found):
     """Let a cluster's own changes before a group of an epoch tell of their rows; return the first one after them."""
     number = start
@@ -206,7 +206,7 @@ def _meet_own(side, start, epoch, group, changes, limits, found):
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _note_shown(number, apply, start, shown, trials):
     """Note what the binlog shows of an epoch apply; return the first effect that is not before it."""
     place, stop = start, shown.end[apply["applier"]]
@@ -224,7 +224,7 @@ def _note_shown(number, apply, start, shown, trials):
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _try_operations(number, schedule, arrivals, changes, rules, limits, trials, found):
     """Try the operations of an epoch apply on the rows that nothing has told of; return how many rows there are."""
     apply, arrival = schedule.applies[number], arrivals[number]
@@ -253,7 +253,7 @@ def _try_operations(number, schedule, arrivals, changes, rules, limits, trials, 
     return used
 
 
-@njit(inline="always")
+@inlined
 def _start_trials(tried, apply, here, table, limits, brought):
     """Put the states that a row may have had before the log in place."""
     compares = limits.compares[here, table]
@@ -275,7 +275,7 @@ def _start_trials(tried, apply, here, table, limits, brought):
         tried[state]["value"] = tried[state]["assumed"]
 
 
-@njit(inline="always")
+@inlined
 def _try(tried, rule, cell, row, values, apply):
     """Decide an operation on a row in a state that is tried, and apply it."""
     operation = row["operation"]
@@ -307,7 +307,7 @@ def _try(tried, rule, cell, row, values, apply):
     tried["local"], tried["epoch"] = False, apply["epoch"]
 
 
-@njit(inline="always")
+@inlined
 def _effect(tried):
     """Return the effect of the operations on a row in a state that is tried."""
     if tried["refreshed"]:
@@ -319,7 +319,7 @@ def _effect(tried):
     return DELETED if tried["existed"] else NO_EFFECT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _settle(number, apply, place, limits, any_shown, trials, found):
     """Take the first state of a row that has the effect that the binlog shows, if it leaves nothing open."""
     key, tried, here = trials.keys[place], trials.tried[place], apply["applier"]

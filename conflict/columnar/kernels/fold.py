@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import (
     Bool,
@@ -53,6 +52,7 @@ from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["Folded", "fold", "fold_packed", "log_rows"]
 
@@ -211,7 +211,7 @@ def fold_packed(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
     """
     Decide all epoch applies; return the number of decisions, those of pass TRACK and log entries, or `NO_DECISIONS`.
@@ -277,7 +277,7 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
     return made, seen, sent
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _complete_track(passes, started, made, marks, start):
     """
     Copy the final decisions on rows that are not marked to those of pass TRACK, and clear the marks.
@@ -309,7 +309,7 @@ def _complete_track(passes, started, made, marks, start):
     return start + made - started
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_rows(number, schedule, rules, work, decisions, places, sent):
     """
     Log what the other applier receives of an epoch apply: one entry per row, reflected rows first.
@@ -370,14 +370,14 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
     return sent
 
 
-@njit(inline="always")
+@inlined
 def _put_entry(entry, key, mine, operation, given):
     """Fill in what a log entry says of a row: its present state, and whether it gives the resolve column."""
     entry["key"], entry["operation"], entry["value"] = key, operation, mine["value"]
     entry["refresh"], entry["given"] = False, given
 
 
-@njit(inline="always")
+@inlined
 def _put_origin(entry, here, number, decision):
     """Fill in the applier, epoch apply and decision that a log entry comes from."""
     entry["cluster"], entry["apply"], entry["decision"] = here, number, decision

@@ -7,14 +7,15 @@ Computes whether errors 1451 and 1452 of docs/functions.md, "Stops", can occur.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernel import kernel
 
 __all__ = ["NO_TRANSACTION", "NO_VALUE", "first_broken"]
 
 NO_VALUE, NO_TRANSACTION = -1, -1
 
 
-@njit(cache=True)
+@kernel
 def first_broken(starts, own, rows, values, refers, row_count, value_count):
     """
     Return the first epoch apply that leaves a row that it touched without parent, or rows without one that it removed.

@@ -8,11 +8,11 @@ read from the end: one image completes most rows, and earlier changes of these a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["last_images"]
 
@@ -22,7 +22,7 @@ CHANGED, EMPTIED = int(RowStep.CHANGED), int(RowStep.EMPTIED)
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _order_on(side, traced):
     """Return the numbers of the changes that a cluster made or applied, in order. int32."""
     base, end = traced.begin[side], traced.end[side]
@@ -48,7 +48,7 @@ def _order_on(side, traced):
     return order[:count]
 
 
-@njit(inline="always")
+@inlined
 def _fill(final, side, columns, key, chosen, image):
     """Set the columns of a row that an image carries and no later image did; return how many it set."""
     count, start = 0, columns.slots[key]
@@ -61,7 +61,7 @@ def _fill(final, side, columns, key, chosen, image):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def last_images(traced, columns, left_out):
     """
     Return which rows exist at the end, and the image of each of their columns.

@@ -8,12 +8,12 @@ docs/result.md, "Open decisions".
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.passes import LAST_OPERATION, Groups, call_decide_pass, copy_version, restore
 from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Verdict
+from ndb_formats.kernel import kernel
 
 __all__ = ["choose_rows", "go_back", "outcome_bit", "try_earlier_states"]
 
@@ -22,13 +22,13 @@ FIRST_VERDICT_BIT = 8  # causes have the bits below
 NO_CHANGE = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def outcome_bit(verdict, cause):
     """Return the bit of an outcome in a set of candidates: that of its cause if it is rejected, else of its verdict."""
     return np.int64(1) << np.int64(cause if verdict == REJECTED else FIRST_VERDICT_BIT + verdict)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose_rows(here, changes, work, keys, first_open):
     """
     List the marked rows that their own cluster changed from `first_open` on in `Work.moved`; return how many.
@@ -54,7 +54,7 @@ def choose_rows(here, changes, work, keys, first_open):
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def go_back(here, chosen, work):
     """Undo one own change of each chosen row, and keep the row as it was; return how many rows changed."""
     count = 0
@@ -70,7 +70,7 @@ def go_back(here, chosen, work):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_earlier_states(number, schedule, changes, rules, work, passes, start, stop):
     """
     Add the outcomes that pass TRACK may have decided on the marked rows of an epoch apply.

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import (
     Bool,
@@ -33,6 +32,7 @@ from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Cause, Verdict
+from ndb_formats.kernel import kernel
 
 __all__ = ["JudgedRows", "moments_differ"]
 
@@ -96,7 +96,7 @@ def moments_differ(
         capacity *= 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _try_all(schedule, changes, rules, conflicts, work, passes, judged, facts, found):
     """
     Fold the rows, and try the moments of those that are judged; return 0, or `FULL`.
@@ -135,7 +135,7 @@ def _try_all(schedule, changes, rules, conflicts, work, passes, judged, facts, f
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _try_moments(number, schedule, changes, rules, rejected, work, passes, judged, facts, found):
     """
     Try the moments of the rows that an epoch apply judges; arguments as for `_try_all`.
@@ -174,7 +174,7 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
         work.marks[key], facts[key] = False, 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _note_facts(here, rules, work, decisions, final, count, facts):
     """
     Note what a pass decided on the marked rows.
@@ -208,7 +208,7 @@ def _note_facts(here, rules, work, decisions, final, count, facts):
             facts[key] |= DIFFERS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _effect(here, key, work, facts):
     """Return what a pass does to a row, which is as the pass leaves it; see `conflict.reference.epoch_commit`."""
     exists = work.state.rows[key, here]["exists"]

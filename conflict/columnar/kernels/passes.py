@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Int32, OperationKind
 from conflict.columnar.kernels.fetch_soon import fetch_soon
@@ -19,6 +18,7 @@ from conflict.columnar.kernels.search import first_at_least, reaches
 from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "FULL",
@@ -55,7 +55,7 @@ class Groups(NamedTuple):
     stop: int
 
 
-@njit(inline="always")
+@inlined
 def contains(rejected, group):
     """Whether a transaction is among `Groups`."""
     if rejected.start == rejected.stop:
@@ -64,14 +64,14 @@ def contains(rejected, group):
     return place < rejected.stop and rejected.groups[place] == group
 
 
-@njit(inline="always")
+@inlined
 def copy_version(target, source):
     """Copy the state of a row to another record: existence, author, epoch, resolve column."""
     target["epoch"], target["value"] = source["epoch"], source["value"]
     target["exists"], target["local"] = source["exists"], source["local"]
 
 
-@njit(inline="always")
+@inlined
 def catch_up(side, epoch, group, changes, rules, work, keeping):
     """
     Make the own changes of a cluster that come before a group of an epoch.
@@ -118,7 +118,7 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
     state.done[side] = number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_early(side, epoch, group, changes, rules, work, keeping):
     """
     Keep the rows of `Work.early` as they are at their moments before a group of an epoch.
@@ -137,7 +137,7 @@ def keep_early(side, epoch, group, changes, rules, work, keeping):
         early.passed[side] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _early_row(arrival, key, pass_number, early):
     """Return which of `Early.states` an operation on a row is judged by; `NOT_EARLY` for the present row."""
     if early.ignored[0]:
@@ -148,7 +148,7 @@ def _early_row(arrival, key, pass_number, early):
     return NOT_EARLY
 
 
-@njit(inline="always")
+@inlined
 def restore(side, count, work):
     """Undo a pass that saved `count` rows."""
     for place in range(count):
@@ -265,7 +265,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
     return made, saved, answers
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def are_rejected(apply, group, offsets, groups, found):
     """
     Mark the operations of transactions in conflict.
@@ -282,7 +282,7 @@ def are_rejected(apply, group, offsets, groups, found):
         found[place] = contains(rejected, group[place])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_rows(number, schedule, changes, rejected, work):
     """
     Mark the rows of an epoch apply that transactions in conflict touch; return whether there are any.
@@ -312,5 +312,5 @@ def mark_rows(number, schedule, changes, rejected, work):
 
 
 # Inlined into the main loop; pass TRACK and its trials, which are few, call it.
-decide_pass = njit(inline="always")(_decide_pass)
-call_decide_pass = njit(cache=True, nogil=True)(_decide_pass)
+decide_pass = inlined(_decide_pass)
+call_decide_pass = kernel(_decide_pass)

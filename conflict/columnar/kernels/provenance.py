@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from conflict.columnar.kernels.arrays import (
     Bool,
@@ -43,6 +42,7 @@ from conflict.columnar.kernels.provenance_records import (
 from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["ABSENT_IMAGE", "DEFAULT_IMAGE", "trace_images"]
 
@@ -149,7 +149,7 @@ def _trace_of(followed: Bool, final: Int64, columns: Columns, widest: int, *, re
     return Trace(followed, final, rows, stamps, old, written, np.empty(widest, np.bool_))
 
 
-@njit(inline="always")
+@inlined
 def _spread(trace, columns, side, key):
     """Give a row one image number per column instead of one for all."""
     mine = trace.rows[side, key]
@@ -159,7 +159,7 @@ def _spread(trace, columns, side, key):
         mine["spread"] = True
 
 
-@njit(inline="always")
+@inlined
 def _put(trace, columns, side, key, chosen, image):
     """Set the columns that an image carries, those of the column set `chosen`."""
     if chosen >= 0:
@@ -174,7 +174,7 @@ def _put(trace, columns, side, key, chosen, image):
                 trace.final[side, start + columns.columns[place]] = image
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write(trace, columns, side, number, change):
     """Make a change to a row of a cluster; `number` is that of the change."""
     key = change["key"]
@@ -190,7 +190,7 @@ def _write(trace, columns, side, number, change):
         _put(trace, columns, side, key, change["after"], 2 * number + AFTER)
 
 
-@njit(inline="always")
+@inlined
 def _tell_older(trace, columns, side, key, chosen, image):
     """Set the columns of a row that nothing told of, and that the before image of an own change carries."""
     mine = trace.rows[side, key]
@@ -203,7 +203,7 @@ def _tell_older(trace, columns, side, key, chosen, image):
             trace.final[side, slot] = image
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep_state(trace, columns, states, count, side, key, row, decision):
     """Keep the present state of a row as state `count`; return the number of the next."""
     _spread(trace, columns, side, key)
@@ -215,13 +215,13 @@ def _keep_state(trace, columns, states, count, side, key, row, decision):
     return count + 1
 
 
-@njit(inline="always")
+@inlined
 def _logged_image(image, held):
     """Return the image of a column in a logged event from that in the row; `held`: the row has such a column."""
     return DEFAULT_IMAGE if held and image == ABSENT_IMAGE else image
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reflect(trace, columns, masks, entries, entry, side):
     """Fill in the images of a reflected event, as the table's format logs it."""
     key, operation = entries.key[entry], entries.operation[entry]
@@ -246,7 +246,7 @@ def _reflect(trace, columns, masks, entries, entry, side):
             entries.after[entry, column] = _logged_image(trace.final[side, slot + column], held)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apply(trace, columns, traced, entries, side, source, apply, reflecting):
     """Make one change that an applier applied; `reflecting`: mark the columns that it wrote."""
     if source < 0:
@@ -273,7 +273,7 @@ def _apply(trace, columns, traced, entries, side, source, apply, reflecting):
             trace.written[columns.slots[change["key"]] + columns.columns[place]] = apply
 
 
-@njit(inline="always")
+@inlined
 def _do_own(trace, columns, traced, states, count, side, first, last):
     """Make own changes of a cluster to the rows that are followed; return the number of states."""
     changes, followed = traced.changes, trace.followed
@@ -289,7 +289,7 @@ def _do_own(trace, columns, traced, states, count, side, first, last):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _trace(traced, columns, masks, entries, trace, states):
     """
     Follow rows through all epoch applies, and fill in their images; return the number of states.

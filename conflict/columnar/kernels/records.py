@@ -14,7 +14,6 @@ from typing import NamedTuple
 import attrs
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from conflict.columnar.kernels.arrays import (
     Bool,
@@ -33,6 +32,7 @@ from conflict.columnar.kernels.arrays import (
 )
 from conflict.columnar.kernels.early_rows import Early
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import kernel
 
 __all__ = [
     "Changes",
@@ -367,7 +367,7 @@ def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
     return records
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pack_changes(records, key, operation, epoch, group, before_presence, after_presence, incomplete):
     """Fill in `CHANGE` records from columns of `BucketRows`. Shape (changes,)."""
     for place in range(len(key)):

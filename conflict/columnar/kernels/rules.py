@@ -8,11 +8,11 @@ compare it with the scalar rules.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined
 
 __all__ = ["decide_operation", "needs_refresh"]
 
@@ -29,7 +29,7 @@ NOTHING = np.uint64(0)  # for a value that is not compared
 LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
-@njit(inline="always")
+@inlined
 def _stored_precision(epoch, bits):
     """Return an epoch as a row stores it; see `conflict.rules.decision.stored_precision`."""
     low = epoch & LOW_WORD
@@ -38,7 +38,7 @@ def _stored_precision(epoch, bits):
     return epoch
 
 
-@njit(inline="always")
+@inlined
 def _wins(cell, brought, stored):
     """Whether the brought value wins against the stored one in a comparing cell."""
     if cell == EQUAL:
@@ -50,7 +50,7 @@ def _wins(cell, brought, stored):
     return brought < stored
 
 
-@njit(inline="always")
+@inlined
 def _judge(cell, rule, mine, operation, before, after, complete, max_replicated):
     """Return (verdict, cause, incoming, stored) of a cell; see `conflict.rules.functions.judge`."""
     writes = operation == WRITE
@@ -80,7 +80,7 @@ def _judge(cell, rule, mine, operation, before, after, complete, max_replicated)
     return REJECTED, IN_CONFLICT, brought, mine["value"]
 
 
-@njit(inline="always")
+@inlined
 def decide_operation(cell, rule, mine, incoming, max_replicated):
     """
     Return (verdict, cause, incoming, stored) of one operation that is not rejected with its transaction.
@@ -107,7 +107,7 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
     return decision
 
 
-@njit(inline="always")
+@inlined
 def needs_refresh(refreshes, operation, cause):
     """Whether a rejected operation refreshes its row; a delete-delete does not."""
     return cause == TRANSACTION or (refreshes and not (operation == DELETE and cause == MISSING))

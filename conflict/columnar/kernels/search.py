@@ -5,7 +5,8 @@ Binary searches in sorted columns: which changes of a cluster come before an epo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["LAST_EPOCH", "PAST_ALL_GROUPS", "boundaries_of", "first_at_least", "open_start", "open_starts", "reaches"]
 
@@ -14,7 +15,7 @@ PAST_ALL_GROUPS = np.int64(2**40)
 LAST_EPOCH = np.uint64(2**64 - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def boundaries_of(numbers):
     """
     Return the distinct numbers of an array, and where each begins.
@@ -36,13 +37,13 @@ def boundaries_of(numbers):
     return numbers[starts[:found]], starts[: found + 1].copy()
 
 
-@njit(inline="always")
+@inlined
 def reaches(row, epoch, group):
     """Whether a change (`CHANGE`) belongs to a group of an epoch, or to a later one."""
     return row["epoch"] > epoch or (row["epoch"] == epoch and row["group"] >= group)
 
 
-@njit(inline="always")
+@inlined
 def first_at_least(numbers, low, high, number):
     """Return the first index from `low` to `high` of an element that is not lower than `number`; `high` for none."""
     while low < high:
@@ -54,7 +55,7 @@ def first_at_least(numbers, low, high, number):
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _seek(rows, low, high, epoch, group):
     """Return the first change from `low` to `high` of (epoch, group) or later; `high` if there is none."""
     while low < high:
@@ -66,7 +67,7 @@ def _seek(rows, low, high, epoch, group):
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_start(number, schedule, changes):
     """
     Return the first own change that may have come after the applier began with an epoch.
@@ -88,7 +89,7 @@ def open_start(number, schedule, changes):
     return start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_starts(applies, schedule, changes):
     """
     Return `open_start` of several epoch applies. int64, shape (applies,).

@@ -7,14 +7,15 @@ Computes error 1022 of docs/functions.md, "Stops".
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernel import kernel
 
 __all__ = ["first_duplicate"]
 
 NO_ROW, NO_VALUE, NO_TRANSACTION = -1, -1, -1
 
 
-@njit(cache=True)
+@kernel
 def first_duplicate(starts, own, rows, values, row_count, value_count):
     """
     Return the first epoch apply after which two rows have one value, and the row of each value before it.

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int8, Int32, each_read_only
 from conflict.columnar.kernels.fold import Folded
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import kernel
 
 __all__ = ["logged_rows"]
 
@@ -58,7 +58,7 @@ def logged_rows(applies: EpochApplies, keys: int, folded: Folded) -> tuple[int, 
     return int(first), int(second)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _logged_rows(made, sent, applier, keys):
     """Return how many rows each of two appliers logs; `sent`: epoch apply and row of what is refreshed or reflected."""
     found = np.zeros(2, np.int64)
@@ -91,7 +91,7 @@ def _logged_rows(made, sent, applier, keys):
     return found[0], found[1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_apply(decided, place, sent, entry):
     """Return the earlier one of the epoch applies of the next decision and of the next row that is sent back."""
     if place == len(decided):

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import attrs
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import (
     Bool,
@@ -31,6 +30,7 @@ from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import kernel
 from ndb_formats.schema.tables import Table
 
 __all__ = ["LAST_OPERATION", "LostChanges", "Written", "lost_changes", "written_by"]
@@ -225,7 +225,7 @@ def _words(operation: Int8, updated: UInt64, columns: UInt64, widest: int, inser
     return words
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _delivered(receiver, judged, size):
     """
     Return when and how the other cluster received the changes of a cluster.
@@ -244,7 +244,7 @@ def _delivered(receiver, judged, size):
     return seen, rejected
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _overwritten(side, judged, own, foreign, keys):
     """
     Return which own changes of a cluster were overwritten by changes that it applied and that had not seen them.

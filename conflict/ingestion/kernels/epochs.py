@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from conflict.ingestion.kernels.event_roles import EventRole
+from ndb_formats.kernel import inlined, kernel, wrapping_product
 
 __all__ = [
     "AppliedArrays",
@@ -140,7 +140,7 @@ NOTHING, OWN, ARRIVING, STATED = 0, 1, 2, 3
 LEAST_SLOTS = 16
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _group_table(roles, status_bounds):
     """Return a table at least twice as large as the most groups that one transaction can have."""
     most = count = np.int64(0)
@@ -158,11 +158,11 @@ def _group_table(roles, status_bounds):
     return _GroupTable(np.empty(slots, np.uint64), np.zeros(slots, np.int64), np.empty(slots, np.int32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _group_of(table, identity, transaction, groups):
     """Return the group of an identity; it is number `groups` if the identity is new in this transaction."""
     mask = len(table.identity) - 1
-    slot = np.int64((identity * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
+    slot = np.int64(wrapping_product(identity, np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
     while table.transaction[slot] == transaction:
         if table.identity[slot] == identity:
             return np.int64(table.group[slot])
@@ -172,7 +172,7 @@ def _group_of(table, identity, transaction, groups):
     return groups
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _after(last, own, flags):
     """Return what came last after rows without id, and whether they go on with the group that was last."""
     if flags & REFRESH:
@@ -182,7 +182,7 @@ def _after(last, own, flags):
     return part, last == part
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_events(events, status, status_bounds, server_id):
     """
     Divide events into epochs and groups, as `conflict.history.epochs.EpochReader` does.
@@ -274,7 +274,7 @@ def group_events(events, status, status_bounds, server_id):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def order_rows(row_event, row_bucket, buckets, events, first_group):
     """
     Find the order of rows in their buckets.

@@ -7,10 +7,10 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.words import little_endian, load16
 from ndb_formats.constants import EventType
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["EventRole", "commit_times", "read_numbers", "roles_of"]
 
@@ -41,7 +41,7 @@ GTID_CLOCK, LOGICAL, GTID_TIME, TIME_BYTES = 25, 2, 42, 7
 TIME_BITS = np.uint64((1 << 55) - 1)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _is(data, place, end, text):
     if end - place != len(text):
         return False
@@ -51,7 +51,7 @@ def _is(data, place, end, text):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def roles_of(data, types, starts, ends, batches, of_status):
     """
     Return the `EventRole` of each event. Shape (events,), uint8.
@@ -87,7 +87,7 @@ def roles_of(data, types, starts, ends, batches, of_status):
     return roles
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def commit_times(data, types, starts, ends):
     """
     Return the microsecond since 1970 at which the transaction of each Gtid event committed; 0 for other events.
@@ -103,7 +103,7 @@ def commit_times(data, types, starts, ends):
     return times
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_numbers(data, starts, lengths):
     """
     Read little-endian numbers of up to 8 bytes; NULL, of length -1, is 0.

@@ -5,14 +5,14 @@ The lower half of digests of row images; see `conflict.grid.image_digests`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.checksums import crc32
+from ndb_formats.kernel import kernel
 
 __all__ = ["add_values"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_values(data, starts, sizes, digests):
     """
     Add the lower half to digests of images that have the upper half.

@@ -5,12 +5,13 @@ Where the images of rows are, and how long.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernel import kernel
 
 __all__ = ["image_slices"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def image_slices(offsets, base, batches, carries):
     """
     Return where the images of rows start, and their bytes, -1 for none. Each of shape (2, rows), int64: before, after.

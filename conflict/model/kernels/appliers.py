@@ -8,7 +8,6 @@ replicated epoch, transactions in conflict, data columns, and which changes of u
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.dependencies import find_dependent_groups
 from conflict.columnar.kernels.fold import log_rows
@@ -19,6 +18,7 @@ from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, author_of
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["apply_epoch"]
 
@@ -28,7 +28,7 @@ EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 LOST_REJECTED, LOST_OVERWRITTEN = int(Loss.REJECTED), int(Loss.OVERWRITTEN)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def apply_epoch(here, now, world):
     """
     Apply and commit the next epoch of the other cluster; return whether there was room for what it did.
@@ -69,7 +69,7 @@ def apply_epoch(here, now, world):
     return room
 
 
-@njit(inline="always")
+@inlined
 def _begin(number, here, foreign, world):
     """Fill in the epoch apply and what it receives."""
     site, apply, arrival = world.site[here], world.schedule.applies[number], world.work.arrivals[number]
@@ -80,7 +80,7 @@ def _begin(number, here, foreign, world):
     arrival["queue_start"], arrival["queue_stop"] = foreign["queue_start"], foreign["queue_stop"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _stops(number, here, arrivals, log, changes, key_table, cells, site):
     """Whether an operation lacks the value that its function compares; then the applier stops for good."""
     arrival, lacks = arrivals[number], False
@@ -104,12 +104,12 @@ def _stops(number, here, arrivals, log, changes, key_table, cells, site):
     return lacks
 
 
-@njit(inline="always")
+@inlined
 def _lacks_value(cell, operation, before_given, after_given):
     return EQUAL <= cell <= LESS and not (before_given if cell == EQUAL or operation == DELETE else after_given)
 
 
-@njit(inline="always")
+@inlined
 def _commit(number, here, now, foreign, world):
     """Note what an epoch apply tells: own epochs came back with it, and its own epoch will say so."""
     site, run = world.site[here], world.run[0]
@@ -126,7 +126,7 @@ def _commit(number, here, now, foreign, world):
     run["applies"] = number + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark(arrival, queue, entries, changes, marks, marked):
     """Mark all rows that an epoch apply receives, or none of them; `queue` is that of the other cluster."""
     for place in range(arrival["first"], arrival["last"]):
@@ -135,7 +135,7 @@ def _mark(arrival, queue, entries, changes, marks, marked):
         marks[entries[queue[place]]["key"]] = marked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _transactions_in_conflict(number, here, world):
     """
     Return the transactions that an epoch apply rejects, as `Groups`, and whether there was room.
@@ -197,7 +197,7 @@ def _transactions_in_conflict(number, here, world):
     return Groups(groups, start, stop), True
 
 
-@njit(inline="always")
+@inlined
 def _take_columns(number, here, started, made, world):
     """Give rows the data columns of the operations that were applied; return whether anything changed."""
     rows, decisions, state = world.rows, world.passes.final, world.work.state
@@ -216,7 +216,7 @@ def _take_columns(number, here, started, made, world):
     return content
 
 
-@njit(inline="always")
+@inlined
 def _take_operation(here, key, operation, source, existed, world):
     """Give a row the data columns of one operation; `source` as in `Decisions`."""
     rows, there = world.rows, 1 - here
@@ -240,7 +240,7 @@ def _take_operation(here, key, operation, source, existed, world):
             rows.columns[key, here, column] = 0
 
 
-@njit(inline="always")
+@inlined
 def _note_loss(here, value, seen, world):
     """Note that a value was overwritten by a change of the other cluster, which had applied `seen` epochs of here."""
     side, number = author_of(value)
@@ -252,7 +252,7 @@ def _note_loss(here, value, seen, world):
         world.made.loss[change] = LOST_OVERWRITTEN
 
 
-@njit(inline="always")
+@inlined
 def _complete_entries(here, first, stop, world):
     """Queue what an applier logged, with the data columns of the rows; return whether there was room."""
     log, rows = world.work.log, world.rows

@@ -11,7 +11,6 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int64, UInt64
 from conflict.columnar.kernels.plain_values import YES, ZERO
@@ -20,6 +19,7 @@ from conflict.model.kernels.world import RESOLVE_BIT, Entries, Made
 from conflict.rules.decision import Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["APPLIED_BIT", "Held", "LoggedRows", "Origin", "RowKind", "log_epochs"]
 
@@ -128,7 +128,7 @@ class LoggedRows(NamedTuple):
     after: UInt64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_epochs(first, last, origin, held, out, starts):
     """
     Find the row events of some epochs.
@@ -159,7 +159,7 @@ def log_epochs(first, last, origin, held, out, starts):
     starts[last - first] = row
 
 
-@njit(inline="always")
+@inlined
 def _show(row, shown, key, origin, held, exists):
     """Put a row of a cluster into an image; of one that is missing, the key alone."""
     table = origin.key_table[key]
@@ -171,7 +171,7 @@ def _show(row, shown, key, origin, held, exists):
         shown[row, count + 1] = held.columns[key, held.columns.shape[1] - 1] if exists else np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _change_row(key, operation, carried, values, given, value, origin, held):
     """Do a row operation."""
     count, resolve = origin.columns[origin.key_table[key]], held.columns.shape[1] - 1
@@ -187,7 +187,7 @@ def _change_row(key, operation, carried, values, given, value, origin, held):
         held.columns[key, resolve] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_change(place, row, origin, held, out):
     """Log a change of a user."""
     change = origin.changes[place]
@@ -202,7 +202,7 @@ def _log_change(place, row, origin, held, out):
     out.written[row] = origin.made.written[place]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_apply(number, row, origin, held, out):
     """Log an epoch apply: its row of `ndb_apply_status`, and one event per row that it changed or refreshed."""
     begun, decisions, there = row, origin.decisions, 1 - origin.side
@@ -242,7 +242,7 @@ def _log_apply(number, row, origin, held, out):
     return row
 
 
-@njit(inline="always")
+@inlined
 def _begin_event(key, number, row, origin, held, out):
     """Begin the event of a row in an epoch apply: it shows how the row was; `kind` says whether it existed."""
     held.apply[key], held.place[key] = number + 1, row
@@ -252,7 +252,7 @@ def _begin_event(key, number, row, origin, held, out):
     return row + 1
 
 
-@njit(inline="always")
+@inlined
 def _end_event(event, origin, held, out):
     """End the event of a row in an epoch apply: it shows how the row is now."""
     key, existed = np.int64(out.after[event, 0]), out.kind[event] != 0

@@ -11,11 +11,11 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from conflict.model.kernels.appliers import apply_epoch
 from conflict.model.kernels.users import commit_transaction, epoch_number, read_rows
 from conflict.model.kernels.world import NEVER
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["End", "outside", "run_until"]
 
@@ -35,7 +35,7 @@ FIRST: Any = np.int64(0)
 THINKING, RETRYING = range(2)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_until(until, world):
     """
     Let everything happen up to a time.
@@ -80,7 +80,7 @@ def run_until(until, world):
             return FULL
 
 
-@njit(inline="always")
+@inlined
 def _closing_time(side, world):
     setting, site = world.settings[side], world.site[side]
     if site["tick"] == world.latency.shape[1]:
@@ -88,7 +88,7 @@ def _closing_time(side, world):
     return setting["phase"] + (site["tick"] + 1) * setting["epoch"]
 
 
-@njit(inline="always")
+@inlined
 def _user_time(side, world):
     """Return when a user of a cluster does something next."""
     site, wishes = world.site[side], world.intentions[side]
@@ -102,7 +102,7 @@ def _user_time(side, world):
     return time
 
 
-@njit(inline="always")
+@inlined
 def _is_quiet(world):
     """Whether users are done and both clusters have applied everything."""
     quiet = True
@@ -113,7 +113,7 @@ def _is_quiet(world):
     return quiet
 
 
-@njit(inline="always")
+@inlined
 def _serve_user(side, now, world):
     """Start a transaction, or commit one that has thought; return whether there was room for what it did."""
     site, setting, (numbers, times) = world.site[side], world.settings[side], world.queues
@@ -143,7 +143,7 @@ def _serve_user(side, now, world):
     return room
 
 
-@njit(inline="always")
+@inlined
 def _end_transaction(side, number, now, world):
     """Commit a transaction; one that fails is tried again later, as often as its users do that."""
     site, setting, totals, (numbers, times) = world.site[side], world.settings[side], world.totals[side], world.queues
@@ -159,7 +159,7 @@ def _end_transaction(side, number, now, world):
     return room
 
 
-@njit(inline="always")
+@inlined
 def outside(time, intervals):
     """Return the first time from `time` on that is in none of some intervals."""
     starts, ends = intervals
@@ -169,7 +169,7 @@ def outside(time, intervals):
     return time
 
 
-@njit(inline="always")
+@inlined
 def _close_epoch(side, now, world):
     """End the open epoch of a cluster: log and send it if it holds anything, and begin the next one."""
     site, setting, tail = world.site[side], world.settings[side], world.work.log.tail[side]
@@ -193,7 +193,7 @@ def _close_epoch(side, now, world):
     site["tick"] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leave_untraced(epoch, number, applies):
     """An epoch in which only `ndb_apply_status` changed is not logged, so what was applied in it leaves no trace."""
     while number >= 0 and applies[number]["epoch"] == epoch:
@@ -201,7 +201,7 @@ def _leave_untraced(epoch, number, applies):
         number = applies[number]["previous"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _plan_apply(here, sites, epochs, settings, stops):
     """Work out when an applier commits its next epoch, if it has one."""
     site, setting, there = sites[here], settings[here], 1 - here

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Int32, Int64, UInt64
 from ndb_formats.columnar.kernels.checksums import crc32
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["CHECKSUM", "HEADER", "Bytes", "RowsToPack", "Templates", "pack_rows", "packed_bytes", "seal_events"]
 
@@ -70,14 +70,14 @@ class RowsToPack(NamedTuple):
     templates: Templates
 
 
-@njit(inline="always")
+@inlined
 def _put(data, place, value, width):
     """Write a number, little-endian."""
     for byte in range(width):
         data[place + byte] = np.uint8(value >> np.uint64(8 * byte) & np.uint64(0xFF))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_image(data, place, values, columns, nullable, widths):
     """Write an image: a bit per column for NULL, then the values; return the place after it."""
     count = 0
@@ -100,7 +100,7 @@ def _put_image(data, place, values, columns, nullable, widths):
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack_rows(start, stop, rows, limit, timestamp, data):
     """
     Write the row events of an epoch, with room for positions and checksums.
@@ -152,7 +152,7 @@ def pack_rows(start, stop, rows, limit, timestamp, data):
     return place + CHECKSUM
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def packed_bytes(starts, rows, limit, data):
     """Return the bytes of the row events of epochs; `starts` has the first row of each, and one more at the end."""
     total = 0
@@ -161,14 +161,14 @@ def packed_bytes(starts, rows, limit, data):
     return total
 
 
-@njit(inline="always")
+@inlined
 def _put_images(data, place, before, after, shape, templates):
     nullable, widths = templates.nullable[shape], templates.widths[shape]
     place = _put_image(data, place, before, templates.before[shape], nullable, widths)
     return _put_image(data, place, after, templates.after[shape], nullable, widths)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def seal_events(data, position):
     """
     Give events their positions and checksums.

@@ -5,13 +5,13 @@ What the transactions of users do to the rows of their own cluster.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.passes import catch_up
 from conflict.columnar.kernels.records import Changes
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.model.kernels.world import RESOLVE_BIT, Loss, Stamp, Wish, written_by
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["commit_transaction", "epoch_number", "note_difference", "read_rows"]
 
@@ -23,7 +23,7 @@ KEPT = int(Loss.KEPT)
 NOTHING = 0  # no operation
 
 
-@njit(inline="always")
+@inlined
 def epoch_number(setting, tick):
     """Return the number of an epoch: the checkpoint in the high word, the epoch within it in the low one."""
     time = tick * setting["epoch"]
@@ -31,7 +31,7 @@ def epoch_number(setting, tick):
     return np.uint64(checkpoint << 32 | (time % setting["checkpoint"]) // setting["epoch"])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def note_difference(key, now, states, rows, run, stale):
     """
     Note whether a row differs between the clusters from now on; return whether there was room for it.
@@ -71,7 +71,7 @@ def note_difference(key, now, states, rows, run, stale):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_rows(side, number, wishes, version, read):
     """
     Let a transaction read the rows that it wants, to check later that nobody changed them since.
@@ -87,7 +87,7 @@ def read_rows(side, number, wishes, version, read):
         read[side, place] = version[wishes.key[place], side]
 
 
-@njit(inline="always")
+@inlined
 def _operation(kind, exists):
     """Return the operation that a wish comes to."""
     if kind == INSERT or (not exists and kind in (PUT, SWAP)):
@@ -97,7 +97,7 @@ def _operation(kind, exists):
     return DELETE if kind in (WISHED_DELETE, SWAP) else UPDATE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def commit_transaction(side, number, now, world):
     """
     Let a transaction do what it wants.
@@ -159,7 +159,7 @@ def commit_transaction(side, number, now, world):
     return True, room
 
 
-@njit(inline="always")
+@inlined
 def _log_change(side, key, operation, wished, epoch, now, world):
     """Log one row operation of a user, and give the row its data columns."""
     site, setting, rows = world.site[side], world.settings[side], world.rows

@@ -11,10 +11,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
 from conflict.columnar.kernels.records import Changes, PassDecisions, Records, Rules, Schedule, Work
+from ndb_formats.kernel import inlined
 
 __all__ = [
     "EPOCH",
@@ -271,13 +271,13 @@ class World(NamedTuple):
     stale: Int64
 
 
-@njit(inline="always")
+@inlined
 def written_by(side, number):
     """Return the value of a data column that the change of that number among a cluster's own ones wrote."""
     return (np.uint64(number) << np.uint64(1) | np.uint64(side)) + np.uint64(1)
 
 
-@njit(inline="always")
+@inlined
 def author_of(value):
     """Return the cluster that wrote a value of a data column, and the number of its change."""
     return np.int64((value - np.uint64(1)) & np.uint64(1)), np.int64((value - np.uint64(1)) >> np.uint64(1))

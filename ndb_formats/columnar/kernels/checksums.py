@@ -7,11 +7,13 @@ other. Calling `zlib.crc32` once per event from Python takes several times as lo
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from ndb_formats.columnar.kernels.words import load64
+from ndb_formats.kernel import inlined, interpreted_by, kernel
 
 __all__ = ["crc32"]
 
@@ -36,7 +38,7 @@ def _tables() -> npt.NDArray[np.uint32]:
 TABLES = _tables()
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _eight(word, following):
     """Return what eight bytes add to a CRC32; `following` is how many follow the first of them in its slice. uint64."""
     added = np.uint32(0)
@@ -45,7 +47,12 @@ def _eight(word, following):
     return added
 
 
-@njit(cache=True, nogil=True)
+def _crc32(data, start, end):
+    return np.uint32(zlib.crc32(data[int(start) : int(end)]))
+
+
+@interpreted_by(_crc32)
+@kernel
 def crc32(data, start, end):
     """Return the CRC32 of ``data[start:end]``."""
     crc = np.uint32(0xFFFFFFFF)

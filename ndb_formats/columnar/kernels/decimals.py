@@ -7,10 +7,10 @@ Arguments as in `values`; layout of the values: `ndb_formats.types.decimals`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian
+from ndb_formats.kernel import kernel
 
 __all__ = ["SHORT_DIGITS", "get_decimals", "get_short_decimals"]
 
@@ -21,7 +21,7 @@ BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_short_decimals(data, base, cells, groups, out):
     """
     Read values of at most 18 digits.
@@ -59,7 +59,7 @@ def get_short_decimals(data, base, cells, groups, out):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_decimals(data, base, cells, groups, out):
     """
     Read values of as many digits as the result can hold.

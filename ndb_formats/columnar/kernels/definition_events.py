@@ -5,9 +5,9 @@ Finds the events of a log that say something besides rows: statements, new Table
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
+from ndb_formats.kernel import kernel
 
 __all__ = ["definition_events"]
 
@@ -19,7 +19,7 @@ ID_BYTES, HEADER = 6, EVENT_HEADER_SIZE
 SLOTS, MOST = 4096, 2048  # of the set of table ids; when it is full, it is emptied, and known ids are found again
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_with(data, end, word):
     for place in range(len(word)):
         if data[end - len(word) + place] != word[place]:
@@ -27,7 +27,7 @@ def _ends_with(data, end, word):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def definition_events(data, positions, types, sizes, trailer):
     """
     Return the numbers of events that say something besides rows. int64.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.words import load32
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
+from ndb_formats.kernel import kernel
 
 __all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "Headers", "walk_headers"]
 
@@ -41,7 +41,7 @@ class Headers(NamedTuple):
     verify: bool
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_headers(data, position, stop, trailer, span, wanted, arrays):
     """
     Read headers from `position` on, and stop at an event whose size or checksum is wrong.

@@ -8,15 +8,15 @@ has one), as in `rows`. The columns that an image carries are given by the numbe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import little_endian
+from ndb_formats.kernel import kernel
 
 __all__ = ["find_cells"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_cells(data, offsets, chosen, set_offsets, set_columns, prefixes, widths):
     """
     Return the cells of images.

@@ -9,10 +9,10 @@ call only notes where they are, and a second one gets their texts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, store64
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["MAX_GROWTH", "SPARE", "json_texts"]
 
@@ -41,7 +41,7 @@ START, END, WIDTH, COUNT, NEXT, KEYS, VALUES, FIRST = (np.uint64(place) for plac
 FRAME = np.uint64(8)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _digits(out, to, number):
     """Write an unsigned number; return where it ends."""
     size, rest = 1, number // TEN
@@ -54,7 +54,7 @@ def _digits(out, to, number):
     return to + size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _quoted(data, at, size, out, to):
     """Write text in double quotes, escaped; return where it ends."""
     out[to] = QUOTE
@@ -92,7 +92,7 @@ def _quoted(data, at, size, out, to):
     return to + 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _number(data, at, kind, size, out, to):
     """Write a number; return where it ends, or -1 if it is foreign."""
     word = little_endian(data, at, size)
@@ -107,7 +107,7 @@ def _number(data, at, kind, size, out, to):
     return _digits(out, to, np.uint64(word))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _double(value, out, to):
     """Write a double that has at most 15 digits; return where it ends, or -1 if it has more."""
     if not abs(value) < MAX_EXACT:
@@ -137,7 +137,7 @@ def _double(value, out, to):
     return to + max(places, 1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _prefixed(data, at, end):
     """Return where bytes that follow their length start, and their number; -1 if they do not end in time."""
     length = np.int64(0)
@@ -152,12 +152,12 @@ def _prefixed(data, at, end):
     return at, np.int64(-1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _inlined(kind, width):
     return LITERAL <= kind <= UINT16 or (width == 4 and kind in (INT32, UINT32))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _opened(data, kind, at, end, stack, top):
     """Fill in the frame of a container; return the bytes of its head and entries, or -1 if they do not fit."""
     width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
@@ -175,14 +175,14 @@ def _opened(data, kind, at, end, stack, top):
     return head
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _key_entry(data, entry, width):
     """Return where a key starts in its object, and its bytes."""
     word = little_endian(data, entry, width + 2)
     return np.int64(word & (ALL_BITS >> np.uint64(64 - 8 * width))), np.int64(word >> np.uint64(8 * width))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _key(data, stack, top, out, to):
     """Write the next key of an object; return where it ends, or -1 if it is not valid, and its bytes."""
     width, number = stack[top + WIDTH], stack[top + NEXT]
@@ -208,7 +208,7 @@ def _key(data, stack, top, out, to):
     return to + 2, size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _document(data, at, end, stack, out, to, noted, places, text_offsets, texts):
     """
     Write one document.
@@ -302,7 +302,7 @@ def _document(data, at, end, stack, out, to, noted, places, text_offsets, texts)
                 return np.int64(-1), noted
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def json_texts(data, base, cells, prefix, quoted, stack, offsets, out, foreign):
     """
     Write documents as text.

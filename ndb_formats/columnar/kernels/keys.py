@@ -7,11 +7,11 @@ A *slice* is the offset of some bytes and their number; a negative length is NUL
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "LOWER",
@@ -33,7 +33,7 @@ LOWER = np.frombuffer(b"0123456789abcdef", np.uint8)  # hexadecimal digits
 UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _copy(data, start, length, out, to):
     """Copy a slice, and nothing beyond its end."""
     place = np.int64(0)
@@ -45,7 +45,7 @@ def _copy(data, start, length, out, to):
         place += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slices_of(data, base, cells, prefix, width, starts, lengths):
     """
     Find the slices of values.
@@ -72,7 +72,7 @@ def slices_of(data, base, cells, prefix, width, starts, lengths):
                 starts[row], lengths[row] = offset + prefix, length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def same_slices(data, starts, lengths, others, other_starts, other_lengths):
     """
     Return whether the slices of two arrays are the same, one by one.
@@ -94,7 +94,7 @@ def same_slices(data, starts, lengths, others, other_starts, other_lengths):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh_ascii(data, starts, texts, pairs, trimmed, targets, out, lengths, done):
     """
     Compute the weights of ASCII texts, see `ndb_formats.types.collations.AsciiRules`.
@@ -132,7 +132,7 @@ def weigh_ascii(data, starts, texts, pairs, trimmed, targets, out, lengths, done
             lengths[text] = length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_parts(lengths, rows, sizes):
     """
     Add the sizes of parts to those of their keys: one byte for NULL, else five and the bytes of the part.
@@ -146,7 +146,7 @@ def add_parts(lengths, rows, sizes):
         sizes[rows[part]] += 1 if lengths[part] < 0 else 5 + lengths[part]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_parts(data, starts, lengths, rows, targets, out):
     """
     Append a part to each key: 0 for NULL, else 1, the length in four bytes, and the bytes.
@@ -174,7 +174,7 @@ def put_parts(data, starts, lengths, rows, targets, out):
         targets[row] = to + 5 + length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_parts(data, offsets, ends, starts, lengths):
     """
     Read the next part of each key.
@@ -200,7 +200,7 @@ def next_parts(data, offsets, ends, starts, lengths):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_slices(data, starts, lengths, targets, out):
     """
     Copy slices.
@@ -216,7 +216,7 @@ def copy_slices(data, starts, lengths, targets, out):
         _copy(data, starts[number], lengths[number], out, targets[number])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slice_offsets(lengths, rows, offsets, targets):
     """
     Find where slices are copied to, one after the other; a negative length takes no bytes.
@@ -240,7 +240,7 @@ def slice_offsets(lengths, rows, offsets, targets):
     return negative
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_rows(data, chosen, starts, lengths, targets, out):
     """
     Copy the slices of rows, in the order of the rows, so that every byte comes to the cache once.
@@ -258,7 +258,7 @@ def copy_rows(data, chosen, starts, lengths, targets, out):
             _copy(data, starts[row], lengths[row], out, targets[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hex_text(data, starts, lengths, digits, offsets, out):
     """
     Write slices as hexadecimal digits, padded with zeros to the length of their texts.
@@ -282,7 +282,7 @@ def hex_text(data, starts, lengths, digits, offsets, out):
             to += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def buckets_of(data, offsets, buckets, out):
     """
     Compute the bucket of each identity: its CRC32 modulo the number of buckets.

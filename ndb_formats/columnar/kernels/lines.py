@@ -5,14 +5,14 @@ Lines put together from pieces: one value of each row at a time, with the same t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.words import copy_eight
+from ndb_formats.kernel import inlined, interpreted_by, kernel
 
 __all__ = ["add_sizes", "put_pieces"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_sizes(lines, offsets, missing, around, instead, sizes):
     """
     Add the bytes of a piece of each line.
@@ -32,7 +32,14 @@ def add_sizes(lines, offsets, missing, around, instead, sizes):
             sizes[lines[number]] += around + np.int64(offsets[number + 1]) - np.int64(offsets[number])
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _copy_slice(data, start, end, out, to):
+    first, last, target = int(start), int(end), int(to)
+    out[target : target + last - first] = data[first:last]
+    return target + last - first
+
+
+@interpreted_by(_copy_slice)
+@inlined
 def _copy(data, start, end, out, to):
     # Nothing after the end may be overwritten: the next line may be there already.
     while start + 8 <= end:
@@ -46,7 +53,7 @@ def _copy(data, start, end, out, to):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_pieces(values, before, after, instead, targets, out):
     """
     Write a piece of each line.

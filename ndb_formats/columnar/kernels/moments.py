@@ -8,10 +8,10 @@ not have, and a value that no server writes are not. Layouts: `ndb_formats.types
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, little_endian
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["date_days", "datetime_micros", "timestamp_micros"]
 
@@ -25,7 +25,7 @@ NO_DAY = np.int64(1) << 40
 MICROS = 1_000_000
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _day(year, month, day):
     """Return the days since 1970, or `NO_DAY`."""
     leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -38,14 +38,14 @@ def _day(year, month, day):
     return year // 400 * DAYS_OF_400_YEARS + days - DAYS_BEFORE_1970
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _micros(data, offset, precision):
     """Return the fraction of a second in microseconds; at an odd precision it is stored with one digit more."""
     stored = np.int64(big_endian(data, offset, (precision + 1) // 2))
     return stored * POWERS[precision] if stored < LIMITS[precision] else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def date_days(data, base, cells, out):
     """Write DATE values as days. `out`: shape (rows,), int32."""
     for row in range(len(cells)):
@@ -60,7 +60,7 @@ def date_days(data, base, cells, out):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def datetime_micros(data, base, cells, precision, out):
     """Write DATETIME values as microseconds. `out`: shape (rows,), int64."""
     for row in range(len(cells)):
@@ -78,7 +78,7 @@ def datetime_micros(data, base, cells, precision, out):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def timestamp_micros(data, base, cells, precision, old, out):
     """Write TIMESTAMP values as microseconds; `old` ones are little-endian. `out`: shape (rows,), int64."""
     for row in range(len(cells)):

@@ -5,12 +5,13 @@ Rows that were walked over, sorted by batch.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernel import kernel
 
 __all__ = ["by_kind", "cells_of"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_kind(row_batch, count, batches):
     """
     Sort rows by batch, in order within each.
@@ -32,7 +33,7 @@ def by_kind(row_batch, count, batches):
     return order, bounds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cells_of(cells, row_cell, rows, width):
     """Return the cells of rows column by column. Shape (width, rows), uint32."""
     result = np.empty((width, len(rows)), np.uint32)

@@ -10,7 +10,6 @@ event that it cannot read.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import (
     MODE_EPOCH,
@@ -24,6 +23,7 @@ from ndb_formats.columnar.kernels.layout import (
 )
 from ndb_formats.columnar.kernels.words import little_endian, load16, load32, load64
 from ndb_formats.constants import EventType
+from ndb_formats.kernel import inlined, kernel, wrapping_product
 
 __all__ = ["walk_rows"]
 
@@ -49,12 +49,12 @@ EPOCH_COLUMN, LOG_NAME_COLUMN = 1, 2  # of ndb_apply_status
 TABLE_ID, QUERY_HEAD = 6, 13
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _table_id(data, offset):
     return np.uint64(load32(data, offset)) | np.uint64(load16(data, offset + 4)) << np.uint64(32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _same(data, offset, other, other_offset, length):
     byte = np.int64(0)
     while byte + 8 <= length:
@@ -68,7 +68,7 @@ def _same(data, offset, other, other_offset, length):
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _packed(data, offset, end):
     """Return a length-encoded integer, or -1, and where it ends."""
     if offset >= end:
@@ -83,7 +83,7 @@ def _packed(data, offset, end):
     return (number if number >= 0 else np.int64(1) << 62), offset + 1 + width
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _extra(data, offset, end, event, facts):
     """Read the blocks of extra row info; return whether they are valid."""
     ids, no_id, flags, no_flags = facts[:4]
@@ -121,11 +121,11 @@ def _extra(data, offset, end, event, facts):
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _slot_of(number, ids, slots, hashing):
     """Return the slot of a table id, or -1; `ids` and `slots` are a hash table with open addressing."""
     mask = len(ids) - 1
-    offset = np.int64(number * hashing[0] >> hashing[1])
+    offset = np.int64(wrapping_product(number, hashing[0]) >> hashing[1])
     while slots[offset] >= 0:
         if ids[offset] == number:
             return slots[offset]
@@ -133,7 +133,7 @@ def _slot_of(number, ids, slots, hashing):
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _kind_of(data, event_type, offset, length, diffs, first, kinds, keys):
     """Return the kind of a rows event, searched from `first` on; -1 if it is not registered."""
     kind = np.int64(first)
@@ -149,7 +149,7 @@ def _kind_of(data, event_type, offset, length, diffs, first, kinds, keys):
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _image(data, offset, end, base, first, count, columns, cells, cell):
     """Step over an image and write the cells of its wanted values; return where it ends, or -1."""
     nulls = offset
@@ -186,7 +186,7 @@ def _image(data, offset, end, base, first, count, columns, cells, cell):
     return offset
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _partial_mask(data, offset, end, documents):
     """Return a mask of the JSON columns whose after image is a diff, and where the mask ends, or -1."""
     options, offset = _packed(data, offset, end)
@@ -203,7 +203,7 @@ def _partial_mask(data, offset, end, documents):
     return np.int64(mask), offset + size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs):
     """Set the current epoch to the one that an event names: 1 if it names one, 0 if not, -1 if it cannot be read."""
     before, after, first = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, EPOCH_SPEC]
@@ -232,7 +232,7 @@ def _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs):
     return found
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _head(data, code, start, end, event, facts, tables, kinds, keys):
     """
     Read the head of a rows event, up to its images.
@@ -269,7 +269,7 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
     return (END if kind >= 0 else NEW_KIND), mode, kind, offset
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _known_table(data, start, end, tables):
     """Return whether a Table_map event equals the last one of its table id."""
     ids, id_slots, slots, bodies, hashing = tables
@@ -282,7 +282,7 @@ def _known_table(data, start, end, tables):
     return _same(data, start + TABLE_ID, bodies, slots[slot, BODY_AT], size)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _whole_query(data, start, end):
     """Return whether a Query event is as long as its head says."""
     size = end - start
@@ -291,7 +291,7 @@ def _whole_query(data, start, end):
     return size > QUERY_HEAD + np.int64(data[start + 8]) + np.int64(load16(data, start + 11))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells):
     """Walk the rows of one event from the state's position on; return a `WalkStop`."""
     row_batch, row_event, row_number, row_cell, spans = rows
@@ -335,7 +335,7 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
     return stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cells, facts, epochs, scratch):
     """
     Walk the events of a chunk from the state's position on, until a `WalkStop`.

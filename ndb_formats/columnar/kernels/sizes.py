@@ -14,7 +14,6 @@ columns, nothing ends it, and its body stays within ``binlog_row_event_max_size`
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.size_layout import (
@@ -29,6 +28,7 @@ from ndb_formats.columnar.kernels.size_layout import (
 )
 from ndb_formats.columnar.kernels.words import little_endian, load16, load64
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
+from ndb_formats.kernel import inlined, kernel, wrapping_product
 
 __all__ = ["account_events", "join_events", "mask_hash", "size_rows"]
 
@@ -49,12 +49,12 @@ LEAST = 0  # the bound
 OLD = 0  # the image that a set of columns is of
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _is_rows(code):
     return FIRST_V2 <= code <= LAST_V2 or FIRST_V1 <= code <= LAST_V1 or code == PARTIAL
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join_events(data, types, starts, ends, servers, trailer, joins, heads):
     """
     Find out which rows events continue the one before them, as far as format does not matter.
@@ -95,7 +95,7 @@ def join_events(data, types, starts, ends, servers, trailer, joins, heads):
         previous, previous_extra = (event if fits and not ended else -1), extra
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def account_events(data, events, trailer, shapes, names, first, logged, maps, others):
     """
     Add up the bytes and the number of events as they are.
@@ -136,7 +136,7 @@ def account_events(data, events, trailer, shapes, names, first, logged, maps, ot
     return len(types)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _table_of(data, start, end, texts, bounds, guess):
     """Return the table that a Table_map event names, or -1; `guess` is looked at first."""
     count = len(bounds) - 1
@@ -153,7 +153,7 @@ def _table_of(data, start, end, texts, bounds, guess):
     return -1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _same_bytes(data, first, second, length):
     byte = np.int64(0)
     while byte + 8 <= length:
@@ -167,7 +167,7 @@ def _same_bytes(data, first, second, length):
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _is_default(data, offset, size, prefix, default_at, default_size, default_data):
     """Return whether a value is the declared default; `size` is -1 for NULL."""
     if size < 0:
@@ -181,7 +181,7 @@ def _is_default(data, offset, size, prefix, default_at, default_size, default_da
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _size_of(data, offset, prefix, width):
     if prefix < 0:
         return width
@@ -192,17 +192,17 @@ def _size_of(data, offset, prefix, width):
     return prefix + np.int64(little_endian(data, offset, min(prefix, 8)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mask_hash(shape, state, mask, words):
     """Return the hash of a variant."""
-    number = np.uint64(shape) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(state)
+    number = wrapping_product(np.uint64(shape), np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(state)
     for word in range(words):
-        number = (number ^ mask[word]) * np.uint64(0xFF51AFD7ED558CCD)
+        number = wrapping_product(number ^ mask[word], np.uint64(0xFF51AFD7ED558CCD))
         number ^= number >> np.uint64(32)
     return number
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _variant_of(shape, state, mask, words, table, keys, masks):
     """Return the number of a variant, or -1; `table` has open addressing."""
     last = np.uint64(len(table) - 1)
@@ -221,7 +221,7 @@ def _variant_of(shape, state, mask, words, table, keys, masks):
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def size_rows(data, base, trailer, events_of_chunk, rows, cells, most, shapes, variants, state, work, pending, sums):
     """
     Add up the bytes of rows in every format, from the state's row on.

@@ -9,10 +9,10 @@ Layouts: `ndb_formats.types.temporal`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, little_endian
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "MAX_PRECISION",
@@ -47,13 +47,13 @@ DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8).r
 OLD_DATETIME_LIMIT = np.uint64(10**14)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _two_digits(out, to, number):
     start = np.uint64(to)
     out[start], out[start + ONE] = DIGITS[number, 0], DIGITS[number, 1]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _date(out, to, year, month, day):
     _two_digits(out, to, year // HUNDRED)
     _two_digits(out, to + 2, year % HUNDRED)
@@ -64,7 +64,7 @@ def _date(out, to, year, month, day):
     return to + 10
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _clock(out, to, hour, minute, second):
     _two_digits(out, to, hour)
     out[to + 2] = COLON
@@ -74,7 +74,7 @@ def _clock(out, to, hour, minute, second):
     return to + 8
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _hours(out, to, hour, minute, second):
     """Write a time with two to four digits of hours."""
     if hour >= THOUSAND:
@@ -86,7 +86,7 @@ def _hours(out, to, hour, minute, second):
     return _clock(out, to, hour % HUNDRED, minute, second)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _fraction(out, to, stored, precision):
     if precision == 0:
         return to
@@ -101,7 +101,7 @@ def _fraction(out, to, stored, precision):
     return to + 1 + precision
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def date_text(data, base, cells, offsets, out):
     """Write DATE values."""
     to = np.int64(0)
@@ -116,7 +116,7 @@ def date_text(data, base, cells, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def time_text(data, base, cells, precision, offsets, out):
     """Write TIME values."""
     size = (precision + 1) // 2
@@ -142,7 +142,7 @@ def time_text(data, base, cells, precision, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def datetime_text(data, base, cells, precision, offsets, out):
     """Write DATETIME values."""
     size = (precision + 1) // 2
@@ -167,7 +167,7 @@ def datetime_text(data, base, cells, precision, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def timestamp_text(data, base, cells, precision, old, offsets, out):
     """Write TIMESTAMP values in UTC; `old` ones are little-endian."""
     size = (precision + 1) // 2
@@ -193,7 +193,7 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def old_time_text(data, base, cells, offsets, out):
     """Write TIME values of servers before MySQL 5.6."""
     sign, range_ = np.uint64(0x800000), np.uint64(0x1000000)
@@ -211,7 +211,7 @@ def old_time_text(data, base, cells, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def old_datetime_text(data, base, cells, offsets, out):
     """Write DATETIME values of servers before MySQL 5.6."""
     to = np.int64(0)

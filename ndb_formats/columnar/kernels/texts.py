@@ -7,10 +7,10 @@ The first functions take cells as in `values`, the last ones text that is there 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load64
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["decimal_text", "escape", "integer_text", "needs_escape", "seconds_text"]
 
@@ -24,7 +24,7 @@ HIGH_BITS, ONES, LOW_LIMIT = np.uint64(0x8080808080808080), np.uint64(0x01010101
 BACKSLASHES = np.uint64(BACKSLASH) * ONES
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _digits(out, to, number):
     size, rest = 1, number // TEN
     while rest:
@@ -36,7 +36,7 @@ def _digits(out, to, number):
     return to + size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _padded(out, to, number, size):
     for offset in range(to + size - 1, to - 1, -1):
         out[np.uint64(offset)] = ZERO + number % TEN
@@ -44,7 +44,7 @@ def _padded(out, to, number, size):
     return to + size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def integer_text(data, base, cells, width, signed, offsets, out):
     """
     Write integers; a negative one is followed by what it is without a sign, as `mysqlbinlog` prints it.
@@ -71,7 +71,7 @@ def integer_text(data, base, cells, width, signed, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decimal_text(data, base, cells, whole, part, offsets, out):
     """
     Write DECIMAL values.
@@ -128,7 +128,7 @@ def decimal_text(data, base, cells, whole, part, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def seconds_text(data, base, cells, precision, offsets, out):
     """Write TIMESTAMP values as seconds since 1970; `out` has 20 bytes for each. Returns as `decimal_text`."""
     to = np.int64(0)
@@ -149,7 +149,7 @@ def seconds_text(data, base, cells, precision, offsets, out):
     return to
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _special(word, quotes):
     """Return whether one of eight bytes is a control character, a backslash or the quote."""
     quote, slash = word ^ quotes, word ^ BACKSLASHES
@@ -157,7 +157,7 @@ def _special(word, quotes):
     return found & ~word & HIGH_BITS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def needs_escape(text, size, quote, escapes):
     """Return whether any byte of text has an escape; see `escape`."""
     quotes = np.uint64(quote) * ONES
@@ -173,7 +173,7 @@ def needs_escape(text, size, quote, escapes):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def escape(text, offsets, quote, escapes, prefix, new_offsets, out):
     """
     Write text with escapes.

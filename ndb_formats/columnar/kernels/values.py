@@ -8,10 +8,10 @@ per row. A NULL gives zero or nothing in the buffers; the validity bitmap is mad
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load16, load32, load64
+from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "copy_bytes",
@@ -31,49 +31,49 @@ MAX_OFFSET = 0x7FFFFFFF
 HIGH_BITS = np.uint64(0x8080808080808080)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_u8(data, base, cells, out):
     """Copy numbers of one byte."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else data[base + np.int64(cells[row])]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_u16(data, base, cells, out):
     """Copy numbers of two bytes."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else load16(data, base + np.int64(cells[row]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_u32(data, base, cells, out):
     """Copy numbers of four bytes."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else load32(data, base + np.int64(cells[row]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_u64(data, base, cells, out):
     """Copy numbers of eight bytes."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else load64(data, base + np.int64(cells[row]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_little_endian(data, base, cells, width, out):
     """Copy unsigned numbers of up to eight bytes, the lowest first."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else little_endian(data, base + np.int64(cells[row]), width)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get_big_endian(data, base, cells, width, out):
     """Copy unsigned numbers of up to eight bytes, the highest first."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else big_endian(data, base + np.int64(cells[row]), width)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _length(data, offset, prefix, width):
     if prefix == 1:
         return np.int64(data[offset])
@@ -82,7 +82,7 @@ def _length(data, offset, prefix, width):
     return np.int64(width) if prefix < 0 else np.int64(little_endian(data, offset, min(prefix, 5)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_bytes(data, base, cells, prefix, width, least, offsets):
     """
     Fill in the offsets of values that are copied as they are.
@@ -108,7 +108,7 @@ def measure_bytes(data, base, cells, prefix, width, least, offsets):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_bytes(data, base, cells, prefix, width, offsets, out):
     """
     Copy values as they are, padded with zero bytes; return whether all of them are ASCII.
@@ -147,7 +147,7 @@ def copy_bytes(data, base, cells, prefix, width, offsets, out):
     return seen < 0x80
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def valid_utf8(text, offsets):
     """Return whether every value is valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
     for row in range(len(offsets) - 1):
@@ -185,7 +185,7 @@ def valid_utf8(text, offsets):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_single_byte_text(text, offsets, sizes, new_offsets):
     """
     Fill in the offsets of text of a one-byte character set once it is UTF-8.
@@ -211,7 +211,7 @@ def measure_single_byte_text(text, offsets, sizes, new_offsets):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_single_byte_text(text, size, sizes, characters, out):
     """
     Write text of a one-byte character set as UTF-8.

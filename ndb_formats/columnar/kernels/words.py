@@ -9,19 +9,32 @@ array; the caller must have done so.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernel import inlined, interpreted_by
 
 __all__ = ["big_endian", "copy_eight", "little_endian", "load16", "load32", "load64", "store64"]
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _load16(data, offset):
+    start = int(offset)
+    return np.uint16(int.from_bytes(data[start : start + 2].tobytes(), "little"))
+
+
+@interpreted_by(_load16)
+@inlined
 def load16(data, offset):
     """Return two bytes as an unsigned number, the lowest first."""
     start = np.uint64(offset)
     return np.uint16(data[start]) | np.uint16(data[start + np.uint64(1)]) << np.uint16(8)
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _load32(data, offset):
+    start = int(offset)
+    return np.uint32(int.from_bytes(data[start : start + 4].tobytes(), "little"))
+
+
+@interpreted_by(_load32)
+@inlined
 def load32(data, offset):
     """Return four bytes as an unsigned number, the lowest first."""
     start, number = np.uint64(offset), np.uint32(0)
@@ -30,7 +43,13 @@ def load32(data, offset):
     return number
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _load64(data, offset):
+    start = int(offset)
+    return np.uint64(int.from_bytes(data[start : start + 8].tobytes(), "little"))
+
+
+@interpreted_by(_load64)
+@inlined
 def load64(data, offset):
     """Return eight bytes as an unsigned number, the lowest first."""
     start, number = np.uint64(offset), np.uint64(0)
@@ -39,7 +58,13 @@ def load64(data, offset):
     return number
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _little_endian(data, offset, width):
+    start = int(offset)
+    return np.uint64(int.from_bytes(data[start : start + int(width)].tobytes(), "little"))
+
+
+@interpreted_by(_little_endian)
+@inlined
 def little_endian(data, offset, width):
     """Return an unsigned number of up to 8 bytes, the lowest first."""
     if width > 0 and offset + 8 <= len(data):
@@ -51,7 +76,13 @@ def little_endian(data, offset, width):
     return number
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _big_endian(data, offset, width):
+    start = int(offset)
+    return np.uint64(int.from_bytes(data[start : start + int(width)].tobytes(), "big"))
+
+
+@interpreted_by(_big_endian)
+@inlined
 def big_endian(data, offset, width):
     """Return an unsigned number of up to 8 bytes, the highest first."""
     start, number = np.uint64(offset), np.uint64(0)
@@ -64,13 +95,25 @@ def big_endian(data, offset, width):
     return number
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _copy_eight(data, offset, out, to):
+    start, target = int(offset), int(to)
+    out[target : target + 8] = data[start : start + 8]
+
+
+@interpreted_by(_copy_eight)
+@inlined
 def copy_eight(data, offset, out, to):
     """Copy eight bytes from one array to another."""
     store64(out, to, load64(data, offset))
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _store64(out, to, word):
+    start = int(to)
+    out[start : start + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
+
+
+@interpreted_by(_store64)
+@inlined
 def store64(out, to, word):
     """Write an unsigned number as eight bytes, the lowest first."""
     start = np.uint64(to)

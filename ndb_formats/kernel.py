@@ -1,0 +1,223 @@
+"""
+Kernels: loops over arrays that numba compiles, or that Python runs as they are written.
+
+To compile all kernels takes the better part of a minute, once a machine and version. A small log does not pay for
+that. So a kernel runs *interpreted* while all that its process was asked to do is small and numba's cache does not
+have the kernel yet; its results are the same. numba is not even imported then.
+
+A kernel calls other kernels by their names. What runs is a copy of its function, with the names bound to functions of
+the same kind: numba's dispatchers, or plain Python functions.
+
+Python and numpy count differently from numba in three ways, which kernels avoid:
+
+* A number from an array keeps its type beside a Python int: ``uint8 << 8`` is 0, and ``uint8 * 300`` overflows. Make
+  it an int64 first.
+* numpy warns of an overflow that is meant: see `wrapping_product`.
+* A negative Python int does not become an unsigned number by itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from enum import Enum, IntEnum, auto
+from pathlib import Path
+from types import FunctionType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ndb_formats.compiled_cache import cache_folders
+
+__all__ = [
+    "SMALL_BYTES",
+    "Kernel",
+    "Mode",
+    "expect_work",
+    "inlined",
+    "interpreted_by",
+    "kernel",
+    "part",
+    "set_mode",
+    "wrapping_product",
+]
+
+SMALL_BYTES = 4 << 20  # of binlogs; to read and resolve so many takes a few seconds interpreted
+_making = threading.RLock()
+_linked: dict[tuple[int, Mode], dict[str, Any]] = {}
+
+
+class Mode(Enum):
+    """How kernels run that numba's cache does not have: compiled first, or interpreted."""
+
+    COMPILED = auto()
+    INTERPRETED = auto()
+
+
+class Use(Enum):
+    """Who calls a kernel: Python, or other kernels, in which it may be inlined."""
+
+    CALLED = auto()
+    PART = auto()
+    INLINED = auto()
+
+
+class _Process:
+    """What this process does."""
+
+    mode = Mode.COMPILED
+    fixed = False  # somebody has said how kernels run
+    expected = 0  # bytes of binlogs, in all that was asked for so far
+    overflow = "ignore"  # what numpy does at an overflow in an interpreted kernel
+    announced: ClassVar[list[Callable[[], None]]] = []  # called before the first kernel is compiled or loaded
+
+
+def expect_work(size: int) -> None:
+    """
+    Say, before work begins, how large it is; without a word kernels are compiled.
+
+    Args:
+        size: Bytes of binlogs to read, or what takes as long.
+    """
+    _Process.expected += size
+    if not _Process.fixed:
+        _Process.mode = Mode.INTERPRETED if _Process.expected <= SMALL_BYTES else Mode.COMPILED
+
+
+def set_mode(mode: Mode | None) -> None:
+    """Fix how kernels run that numba's cache does not have; with None, it is again as before the first word."""
+    _Process.fixed, _Process.expected = mode is not None, 0
+    _Process.mode = mode or Mode.COMPILED
+
+
+class Kernel:
+    """
+    A function over arrays, compiled or interpreted.
+
+    Attributes:
+        function: The function as it is written.
+        use: Who calls it.
+        instead: What runs in its place where kernels are interpreted.
+    """
+
+    def __init__(self, function: Any, use: Use) -> None:
+        self.function, self.use, self.instead = function, use, None
+        self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
+        self._forms: dict[Mode, Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel as its process does; called from Python, not from another kernel."""
+        compiled = self._forms.get(Mode.COMPILED)
+        if compiled is not None:
+            return compiled(*arguments)
+        if _Process.mode is Mode.INTERPRETED and (_Process.fixed or not self._is_cached()):
+            with np.errstate(over=_Process.overflow):
+                return _plain(self.form(Mode.INTERPRETED)(*map(_as_numba_takes, arguments)))
+        return self.form(Mode.COMPILED)(*arguments)
+
+    def form(self, mode: Mode) -> Callable[..., Any]:
+        """Return what runs in a mode, and what kernels in that mode call."""
+        with _making:
+            if mode not in self._forms:
+                function = self.function if self.instead is None or mode is Mode.COMPILED else self.instead
+                linked = FunctionType(
+                    function.__code__, _names(function, mode), function.__name__, function.__defaults__
+                )
+                linked.__qualname__, linked.__doc__ = function.__qualname__, function.__doc__
+                self._forms[mode] = self._compiled(linked) if mode is Mode.COMPILED else linked
+        return self._forms[mode]
+
+    def _compiled(self, function: FunctionType) -> Any:
+        from numba import njit  # noqa: PLC0415  # which takes half a second, and small work does without
+
+        for announce in _Process.announced:
+            announce()
+        _Process.announced.clear()
+        if self.use is Use.CALLED:
+            return njit(cache=True, nogil=True)(function)
+        return njit(inline="always" if self.use is Use.INLINED else "never")(function)
+
+    def _is_cached(self) -> bool:
+        """Return whether numba's cache has the kernel, compiled since its source was last changed."""
+        function = self.function
+        source = Path(function.__code__.co_filename)
+        stem = f"{source.stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+        name = f"{stem}.py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}.nbi"
+        changed = source.stat().st_mtime
+        for folder in cache_folders(source):
+            try:
+                if (folder / name).stat().st_mtime >= changed:
+                    return True
+            except OSError:
+                continue
+        return False
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Make a function over arrays, called from Python, a kernel."""
+    return Kernel(function, Use.CALLED)
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Make a function that kernels call a part of them."""
+    return Kernel(function, Use.PART)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Make a function that kernels call a part of them, which is compiled anew in each place that calls it."""
+    return Kernel(function, Use.INLINED)
+
+
+def interpreted_by(instead: Callable[..., Any]) -> Callable[[Kernel], Any]:
+    """
+    Give a kernel a function that runs in its place where kernels are interpreted.
+
+    Args:
+        instead: Takes the same arguments and gives the same results, faster when Python runs it.
+    """
+
+    def given(made: Kernel) -> Kernel:
+        made.instead = instead
+        return made
+
+    return given
+
+
+def _names(function: FunctionType, mode: Mode) -> dict[str, Any]:
+    """Return the names of a function's module, with kernels as they are called in a mode."""
+    given = function.__globals__
+    names = _linked.get((id(given), mode))
+    if names is None:
+        # It is there before it is filled: kernels of two modules may call each other.
+        names = _linked[id(given), mode] = dict(given)
+        for name, value in given.items():
+            if isinstance(value, Kernel):
+                names[name] = value.form(mode)
+    return names
+
+
+def _as_numba_takes(argument: Any) -> Any:
+    """Return an argument with members of enums and bools of Python as what numba makes of them."""
+    return int(argument) if isinstance(argument, IntEnum) else argument
+
+
+def _plain(result: Any) -> Any:
+    """Return a result with numbers of Python, as numba gives them."""
+    if isinstance(result, np.generic) and not isinstance(result, np.void):
+        return result.item()
+    if isinstance(result, tuple):
+        plain = map(_plain, result)
+        return type(result)(*plain) if hasattr(result, "_fields") else tuple(plain)
+    return result
+
+
+def _wrapped(first: Any, second: Any) -> Any:
+    return np.uint64(int(first) * int(second) & 0xFFFFFFFFFFFFFFFF)
+
+
+@interpreted_by(_wrapped)
+@inlined
+def wrapping_product(first: Any, second: Any) -> Any:
+    """Return the lowest 64 bits of the product of two unsigned numbers of 64 bits."""
+    return first * second
