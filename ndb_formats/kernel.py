@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import Enum, IntEnum, auto
 from pathlib import Path
 from types import FunctionType
@@ -34,6 +35,10 @@ __all__ = [
     "SMALL_BYTES",
     "Kernel",
     "Mode",
+    "Use",
+    "are_interpreted",
+    "before_numba",
+    "expect_files",
     "expect_work",
     "inlined",
     "interpreted_by",
@@ -68,27 +73,56 @@ class _Process:
 
     mode = Mode.COMPILED
     fixed = False  # somebody has said how kernels run
-    expected = 0  # bytes of binlogs, in all that was asked for so far
+    expected: ClassVar[dict[object, int]] = {}  # bytes, by what is read
     overflow = "ignore"  # what numpy does at an overflow in an interpreted kernel
-    announced: ClassVar[list[Callable[[], None]]] = []  # called before the first kernel is compiled or loaded
+    loading: ClassVar[list[Callable[[], None]]] = []  # called before the first kernel is compiled or loaded
 
 
-def expect_work(size: int) -> None:
+def expect_work(size: int, of: object = None) -> None:
     """
     Say, before work begins, how large it is; without a word kernels are compiled.
 
     Args:
         size: Bytes of binlogs to read, or what takes as long.
+        of: What is read; what is read again does not count twice. With None it counts by itself.
     """
-    _Process.expected += size
+    _Process.expected[object() if of is None else of] = size
     if not _Process.fixed:
-        _Process.mode = Mode.INTERPRETED if _Process.expected <= SMALL_BYTES else Mode.COMPILED
+        small = sum(_Process.expected.values()) <= SMALL_BYTES
+        _Process.mode = Mode.INTERPRETED if small else Mode.COMPILED
+
+
+def expect_files(paths: Iterable[str | Path]) -> None:
+    """Say which binlogs are going to be read, as `expect_work`."""
+    for path in map(Path, paths):
+        if path.exists():
+            expect_work(path.stat().st_size, of=path.absolute())
+
+
+def are_interpreted() -> bool:
+    """Return whether kernels that numba's cache does not have are interpreted, in one thread of the processor."""
+    return _Process.mode is Mode.INTERPRETED
 
 
 def set_mode(mode: Mode | None) -> None:
-    """Fix how kernels run that numba's cache does not have; with None, it is again as before the first word."""
-    _Process.fixed, _Process.expected = mode is not None, 0
+    """Fix how kernels run, whatever numba's cache has; with None, it is again as before the first word."""
+    _Process.fixed = mode is not None
+    _Process.expected.clear()
     _Process.mode = mode or Mode.COMPILED
+
+
+@contextmanager
+def before_numba(callback: Callable[[], None]) -> Iterator[None]:
+    """Call a function before the block compiles or loads its first kernel, when numba is imported; or never."""
+    if "numba" in sys.modules:
+        callback()
+    else:
+        _Process.loading.append(callback)
+    try:
+        yield
+    finally:
+        if callback in _Process.loading:
+            _Process.loading.remove(callback)
 
 
 class Kernel:
@@ -131,9 +165,8 @@ class Kernel:
     def _compiled(self, function: FunctionType) -> Any:
         from numba import njit  # noqa: PLC0415  # which takes half a second, and small work does without
 
-        for announce in _Process.announced:
-            announce()
-        _Process.announced.clear()
+        while _Process.loading:
+            _Process.loading.pop()()
         if self.use is Use.CALLED:
             return njit(cache=True, nogil=True)(function)
         return njit(inline="always" if self.use is Use.INLINED else "never")(function)

@@ -25,6 +25,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from conflict.cli.compiling import compilation_is_shown
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
 from conflict.cli.terminal import PlainConsole
@@ -145,9 +146,10 @@ def progress_bars(*, time_left: bool = False) -> Iterator[StageProgress]:
     stages: dict[str, TaskID] = {}
     with Progress(*columns, console=messages, transient=True) as progress:
 
-        def show(stage: str, done: int, total: int) -> None:
+        def show(stage: str, done: int, total: int | None) -> None:
             if stage not in stages:
                 stages[stage] = progress.add_task(stage, total=total)
             progress.update(stages[stage], completed=done, total=total)
 
-        yield show
+        with compilation_is_shown(lambda done: show("compiling kernels", done, None)):
+            yield show

@@ -4,16 +4,12 @@ Says that kernels are being compiled, which takes a minute when they run for the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from numba.core.event import Event, Listener, install_listener
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from conflict.cli.refusals import messages
-from ndb_formats.compiled_cache import is_lasting
 
-__all__ = ["compilation_is_said"]
-
+__all__ = ["compilation_is_said", "compilation_is_shown"]
 
 _ONCE = "Compiling the kernels, which takes a minute or two and happens once."
 _EVERY_TIME = (
@@ -22,22 +18,48 @@ _EVERY_TIME = (
 )
 
 
+
+
 @contextmanager
 def compilation_is_said() -> Iterator[None]:
     """Print a sentence when the first kernel is compiled in the block; one from numba's cache is not."""
-    with install_listener("numba:compile", _Sentence()):
+    said = False
+
+    def show(_: int) -> None:
+        nonlocal said
+        if not said:
+            said = True
+            from ndb_formats.compiled_cache import is_lasting  # noqa: PLC0415
+
+            messages.print(_ONCE if is_lasting() else _EVERY_TIME, highlight=False, soft_wrap=True)
+
+    with compilation_is_shown(show):
         yield
 
 
-class _Sentence(Listener):
-    """Prints once."""
+@contextmanager
+def compilation_is_shown(show: Callable[[int], None]) -> Iterator[None]:
+    """Call a function whenever the block begins to compile a kernel, with the number of those before it."""
+    from ndb_formats.kernel import before_numba  # noqa: PLC0415  # numpy takes long
 
-    said = False
+    with ExitStack() as listening:
 
-    def on_start(self, event: Event) -> None:  # noqa: ARG002
-        if not self.said:
-            self.said = True
-            messages.print(_ONCE if is_lasting() else _EVERY_TIME, highlight=False, soft_wrap=True)
+        def begin() -> None:
+            from numba.core.event import Event, Listener, install_listener  # noqa: PLC0415  # small work does without
 
-    def on_end(self, event: Event) -> None:
-        """Nothing is said at the end."""
+            class Counting(Listener):  # type: ignore[misc]  # numba gives it no type
+                begun = open = 0
+
+                def on_start(self, event: Event) -> None:  # noqa: ARG002
+                    if self.open == 0:
+                        show(self.begun)
+                        self.begun += 1
+                    self.open += 1
+
+                def on_end(self, event: Event) -> None:  # noqa: ARG002
+                    self.open -= 1
+
+            listening.enter_context(install_listener("numba:compile", Counting()))
+
+        with before_numba(begin):
+            yield

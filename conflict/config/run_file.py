@@ -95,6 +95,7 @@ from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.constants import DEFAULT_CHARSET
+from ndb_formats.kernel import expect_files
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.tables import Schema
@@ -207,6 +208,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
         check_entries("the run file", document, _ENTRIES)
         _refuse_addresses(document)
         clusters = _clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
+        expect_files(file for cluster in clusters for file in cluster.files)
         at_end = document.get("schema_at", "start") == "end"
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)

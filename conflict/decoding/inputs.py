@@ -22,6 +22,7 @@ import zstandard
 
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError
+from ndb_formats.kernel import expect_files
 
 __all__ = ["Inputs", "opened_inputs"]
 
@@ -71,6 +72,7 @@ def opened_inputs(files: Sequence[Path]) -> Iterator[Inputs]:
         for number, file in enumerate(files):
             copy = Path(folder) / f"{number}"
             paths.append(str(copy) if _copied(file, copy) else str(file))
+        expect_files(paths)
         yield Inputs(tuple(files), tuple(paths))
 
 

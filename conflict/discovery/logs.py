@@ -15,6 +15,7 @@ from ndb_formats.binlog_reader import first_event
 from ndb_formats.constants import BINLOG_MAGIC
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import EventHeader
+from ndb_formats.kernel import expect_files
 
 __all__ = ["FoundLog", "find_logs"]
 
@@ -68,6 +69,7 @@ def find_logs(given: Sequence[Path]) -> tuple[FoundLog, ...]:
         ConfigurationError: Something is missing, is no binlog, or holds none.
     """
     files = {file.path.resolve(): file for path in given for file in _files(path)}
+    expect_files(files)
     logs: dict[int, list[_File]] = {}
     for file in files.values():
         logs.setdefault(file.header.server_id, []).append(file)

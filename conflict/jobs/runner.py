@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
+from ndb_formats.kernel import are_interpreted
+
 __all__ = ["Progress", "Runner", "StageProgress", "in_process", "in_threads"]
 
 Task = TypeVar("Task")
@@ -37,9 +39,9 @@ def in_process(function: Callable[[Task], Result], tasks: Sequence[Task], progre
 
 
 def in_threads(function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress) -> list[Result]:
-    """Run the tasks in this process, in one thread per core; compiled code runs on all cores."""
+    """Run the tasks in this process, in one thread per core: compiled code runs on all cores, interpreted on one."""
     results = []
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    with ThreadPoolExecutor(1 if are_interpreted() else os.cpu_count()) as threads:
         for done, result in enumerate(threads.map(function, tasks), start=1):
             results.append(result)
             progress(done, len(tasks))

@@ -20,6 +20,7 @@ from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, Heade
 from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
+from ndb_formats.kernel import expect_files
 
 __all__ = ["EventIndex", "changed_file", "index_events", "index_parts", "map_bytes", "recent_index"]
 
@@ -73,6 +74,7 @@ def changed_file(event: Event) -> FormatError:
 
 def map_bytes(path: str | Path) -> npt.NDArray[np.uint8]:
     """Return the bytes of a file, memory-mapped. Shape (bytes,), read-only."""
+    expect_files([path])
     return np.frombuffer(map_file(path), np.uint8)
 
 

@@ -26,7 +26,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["Slack", "write_undecided"]
 
 _OUTCOMES = {
-    int(outcome_bit(int(verdict), int(cause))): Decision(verdict, cause)
+    int(outcome_bit.function(int(verdict), int(cause))): Decision(verdict, cause)
     for verdict in Verdict
     for cause in (Cause if verdict is Verdict.REJECTED else (Cause.NONE,))
 }
