@@ -40,7 +40,7 @@ def provide_cache() -> None:
 
 def cache_folders(source: Path) -> list[Path]:
     """Return the folders in which numba may keep what it compiled of a source file, whether they are there or not."""
-    subfolder = f"{source.parent.name}_{hashlib.sha1(str(source.parent).encode()).hexdigest()}"
+    subfolder = f"{source.parent.name}_{hashlib.sha1(str(source.parent).encode(), usedforsecurity=False).hexdigest()}"
     given = os.environ.get(_OPTION)
     if given:
         return [Path(given) / subfolder]

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
+from ndb_formats.columnar.kernel_mode import Mode, set_mode
 from tests.examples import LONG
 
 pytest_plugins = ["tests.corpora"]
@@ -20,7 +21,14 @@ settings.load_profile("ndb")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let slow tests that repeat something random be run for as long as one likes."""
+    parser.addoption("--interpreted", action="store_true", help="run kernels interpreted, and let no number overflow")
     parser.addoption("--times", type=int, default=20, help="how often tests of races, kills and full disks try")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run kernels as it is asked for."""
+    if config.getoption("--interpreted"):
+        set_mode(Mode.INTERPRETED, overflow="raise")
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,9 @@ from pathlib import Path
 import attrs
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from ndb_formats.binlog_reader import read_events
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.constants import BINLOG_MAGIC, EventType
 from ndb_formats.events.header import EventHeader, encode_header
@@ -122,7 +122,7 @@ def _put(data: npt.NDArray[np.uint8], places: Int64, values: npt.NDArray[np.uint
     data[places[:, None] + np.arange(width)] = values.view(np.uint8).reshape(-1, 8)[:, :width]
 
 
-@njit(cache=True)
+@kernel
 def _put_checksums(data: npt.NDArray[np.uint8], starts: Int64) -> None:
     for event in range(len(starts)):
         end = starts[event + 1] if event + 1 < len(starts) else len(data)
@@ -184,10 +184,10 @@ def _rows_head(table: int, transaction: int | None, *, update: bool) -> bytes:
     return head + b"\x05" + b"\x1f" * (1 + update)
 
 
-def _section(cluster: int, author: int, shape: int, *, update: bool) -> Section:
+def _section(cluster: int, author: int, shape: int, rows: int, *, update: bool) -> Section:
     """Return the changes of an author in the binlog of a cluster, in transactions of 1 to 8 rows."""
     random, made = np.random.default_rng([shape, author, update]), SectionMaker()
-    rows, transaction, applied = ROWS - 1, 0, author != cluster
+    transaction, applied = 0, author != cluster
     servers = [author + 1, cluster + 1]
     while rows:
         count = min(int(random.integers(1, 9)), rows)
@@ -222,25 +222,25 @@ def _tail(cluster: int) -> Section:
 _QUERY = struct.pack("<IIBHH", 5, 0, 0, 0, 0) + b"\0"
 
 
-def _values(cluster: int, epochs: int, seed: int) -> Values:
+def _values(cluster: int, epochs: int, rows: int, seed: int) -> Values:
     """Return the changes of a cluster: a tenth inserts rows, the rest updates them."""
     random, inserts = np.random.default_rng([seed, cluster]), epochs // 10
-    keys = inserts * (ROWS - 1)
+    keys = inserts * (rows - 1)
     numbers = np.arange(epochs)[:, None]
-    own = np.concatenate([np.arange(keys), random.integers(0, keys, (epochs - inserts) * (ROWS - 1))])
-    ids = np.empty((epochs, ROWS), np.uint64)
-    ids[:, :-1] = (2 * own + cluster).reshape(epochs, ROWS - 1)
+    own = np.concatenate([np.arange(keys), random.integers(0, keys, (epochs - inserts) * (rows - 1))])
+    ids = np.empty((epochs, rows), np.uint64)
+    ids[:, :-1] = (2 * own + cluster).reshape(epochs, rows - 1)
     contested = min(CONTESTED, inserts)
     ids[:inserts, -1] = _OTHERS_FROM + 2 * np.arange(inserts) + cluster
     ids[: 0 if cluster else contested, -1] = _CONTESTED_FROM + np.arange(0 if cluster else contested)
     ids[inserts:, -1] = _CONTESTED_FROM + np.arange(epochs - inserts) % contested
-    version = ((2 * numbers + cluster) * 1000 + np.arange(ROWS)).astype(np.uint64)
+    version = ((2 * numbers + cluster) * 1000 + np.arange(rows)).astype(np.uint64)
     flat, order = version.ravel(), np.argsort(ids.ravel(), kind="stable")
     before = np.zeros_like(flat)
     same = ids.ravel()[order][1:] == ids.ravel()[order][:-1]
     before[order[1:][same]] = flat[order[:-1][same]]
-    amount = random.integers(0, 10**6, (epochs, ROWS), dtype=np.uint64)
-    return Values(inserts, ids, version, before.reshape(epochs, ROWS), amount)
+    amount = random.integers(0, 10**6, (epochs, rows), dtype=np.uint64)
+    return Values(inserts, ids, version, before.reshape(epochs, rows), amount)
 
 
 _CONTESTED_FROM, _OTHERS_FROM = 1 << 40, 1 << 41
@@ -248,9 +248,9 @@ _CONTESTED_FROM, _OTHERS_FROM = 1 << 40, 1 << 41
 
 def _epochs(cluster: int, values: tuple[Values, Values], epochs: int) -> Iterator[npt.NDArray[np.uint8]]:
     """Yield the events of a cluster, epoch by epoch."""
-    head, tail, other = _head(cluster), _tail(cluster), 1 - cluster
+    head, tail, other, rows = _head(cluster), _tail(cluster), 1 - cluster, values[0].ids.shape[1]
     sections = {
-        (author, shape, update): _section(cluster, author, shape, update=update)
+        (author, shape, update): _section(cluster, author, shape, rows - 1, update=update)
         for author in (0, 1)
         for shape in range(SHAPES)
         for update in (False, True)
@@ -265,7 +265,7 @@ def _epochs(cluster: int, values: tuple[Values, Values], epochs: int) -> Iterato
         yield tail.filled(own, epoch, 0)
 
 
-def make_pair(folder: Path, changes: int, *, seed: int = 1) -> tuple[int, int]:
+def make_pair(folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1) -> tuple[int, int]:
     """
     Write ``run.toml``, ``schema.sql`` and the binlogs of both clusters.
 
@@ -273,16 +273,17 @@ def make_pair(folder: Path, changes: int, *, seed: int = 1) -> tuple[int, int]:
         folder: Where; it is made.
         changes: About how many row changes the binlogs hold together: half of them are the clusters' own, the other
             half those that the other cluster's applier logged.
+        rows: Own changes of an epoch.
         seed: Of the values.
 
     Returns:
         How many own changes they hold, and how many row changes in all.
     """
-    epochs = max(changes // (4 * ROWS), 100)
+    epochs = max(changes // (4 * rows), 100)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "schema.sql").write_text(SCHEMA, encoding="utf-8")
     (folder / "run.toml").write_text(RUN, encoding="utf-8")
-    values = _values(0, epochs, seed), _values(1, epochs, seed)
+    values = _values(0, epochs, rows, seed), _values(1, epochs, rows, seed)
     description = next(iter(read_events(RECORDING)))
     for cluster, name in enumerate(CLUSTERS):
         start = SectionMaker()
@@ -292,7 +293,7 @@ def make_pair(folder: Path, changes: int, *, seed: int = 1) -> tuple[int, int]:
             file.write(start.section().filled(values[cluster], 0, 0))
             for data in _epochs(cluster, values, epochs):
                 file.write(data)
-    own, arrived = 2 * epochs * ROWS, 2 * (epochs - 1) * ROWS
+    own, arrived = 2 * epochs * rows, 2 * (epochs - 1) * rows
     return own, own + arrived - (epochs - 1 - values[0].inserts)
 
 

@@ -18,8 +18,6 @@ _EVERY_TIME = (
 )
 
 
-
-
 @contextmanager
 def compilation_is_said() -> Iterator[None]:
     """Print a sentence when the first kernel is compiled in the block; one from numba's cache is not."""
@@ -29,7 +27,7 @@ def compilation_is_said() -> Iterator[None]:
         nonlocal said
         if not said:
             said = True
-            from ndb_formats.compiled_cache import is_lasting  # noqa: PLC0415
+            from ndb_formats.compiled_cache import is_lasting
 
             messages.print(_ONCE if is_lasting() else _EVERY_TIME, highlight=False, soft_wrap=True)
 
@@ -40,14 +38,14 @@ def compilation_is_said() -> Iterator[None]:
 @contextmanager
 def compilation_is_shown(show: Callable[[int], None]) -> Iterator[None]:
     """Call a function whenever the block begins to compile a kernel, with the number of those before it."""
-    from ndb_formats.kernel import before_numba  # noqa: PLC0415  # numpy takes long
+    from ndb_formats.columnar.kernel_mode import before_numba  # numpy takes long
 
     with ExitStack() as listening:
 
         def begin() -> None:
-            from numba.core.event import Event, Listener, install_listener  # noqa: PLC0415  # small work does without
+            from numba.core.event import Event, Listener, install_listener  # small work does without
 
-            class Counting(Listener):  # type: ignore[misc]  # numba gives it no type
+            class Counting(Listener):
                 begun = open = 0
 
                 def on_start(self, event: Event) -> None:  # noqa: ARG002

@@ -94,8 +94,8 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
+from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET
-from ndb_formats.kernel import expect_files
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.tables import Schema

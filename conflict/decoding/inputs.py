@@ -21,8 +21,8 @@ import attrs
 import zstandard
 
 from conflict.errors import ConfigurationError
+from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.errors import FormatError
-from ndb_formats.kernel import expect_files
 
 __all__ = ["Inputs", "opened_inputs"]
 

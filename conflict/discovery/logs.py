@@ -12,10 +12,10 @@ import attrs
 
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import first_event
+from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import BINLOG_MAGIC
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import EventHeader
-from ndb_formats.kernel import expect_files
 
 __all__ = ["FoundLog", "find_logs"]
 

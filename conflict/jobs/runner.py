@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
-from ndb_formats.kernel import are_interpreted
+from ndb_formats.columnar.kernel_mode import are_interpreted
 
 __all__ = ["Progress", "Runner", "StageProgress", "in_process", "in_threads"]
 

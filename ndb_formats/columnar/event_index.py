@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, check_magic, event_at, first_event, map_file
+from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, Headers, walk_headers
 from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
-from ndb_formats.kernel import expect_files
 
 __all__ = ["EventIndex", "changed_file", "index_events", "index_parts", "map_bytes", "recent_index"]
 

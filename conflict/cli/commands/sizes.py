@@ -50,7 +50,6 @@ def sizes(
     from ndb_formats.columnar.log_remarks import log_remarks
     from ndb_formats.columnar.log_sizes import LogSizer
     from ndb_formats.columnar.size_report import size_report
-    from ndb_formats.kernel import expect_files
 
     refuse_same_output(json_file, plot)
     for target in (json_file, plot):
@@ -61,7 +60,6 @@ def sizes(
         raise ConfigurationError(message)
     definitions = load_definitions(schema, files, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]
-    expect_files(files)
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
     facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
     cut, before = None, size_report(sizer, [])

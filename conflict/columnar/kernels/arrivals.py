@@ -6,8 +6,8 @@ Computes docs/concepts.md, "Refresh, reflect, read".
 
 from __future__ import annotations
 
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["queue_up", "start_arrivals"]
 

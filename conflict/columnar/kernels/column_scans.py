@@ -10,7 +10,7 @@ import numpy as np
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32
 from conflict.columnar.kernels.search import first_at_least
-from ndb_formats.kernel import kernel
+from ndb_formats.columnar.kernel import kernel
 
 __all__ = [
     "NEEDS_TRANSACTION_ID",

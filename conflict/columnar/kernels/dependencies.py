@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from conflict.columnar.kernels.arrays import Int8, Int32, OperationKind, each_read_only
-from ndb_formats.kernel import kernel
+from ndb_formats.columnar.kernel import kernel
 
 __all__ = ["dependent_groups", "find_dependent_groups", "reachable"]
 

@@ -14,8 +14,8 @@ from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
 from conflict.grid import image_digests
 from conflict.history.effects import Effect
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "in_order", "touched_rows"]
 

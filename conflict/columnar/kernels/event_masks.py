@@ -15,8 +15,8 @@ import numpy as np
 from conflict.columnar.kernels.arrays import Bool, Int32
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import kernel
 from ndb_formats.rules.event_columns import stored_columns, updated_columns
 from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.tables import Table

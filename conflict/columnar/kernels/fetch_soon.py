@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ndb_formats.kernel import Kernel, Mode, Use
+from ndb_formats.columnar.kernel import Kernel, Use
+from ndb_formats.columnar.kernel_mode import Mode
 
 __all__ = ["fetch_soon"]
 

@@ -20,8 +20,8 @@ from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS, reache
 from conflict.history.effects import Effect
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["NEVER_MET", "OPEN", "TOLD", "FirstEvents", "Limits", "ShownEffects", "find_first_states"]
 

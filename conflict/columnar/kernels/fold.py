@@ -51,8 +51,8 @@ from conflict.columnar.kernels.records import Changes, PassDecisions, Rules, Wor
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["Folded", "fold", "fold_packed", "log_rows"]
 

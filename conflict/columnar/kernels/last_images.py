@@ -11,8 +11,8 @@ import numpy as np
 
 from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["last_images"]
 

@@ -13,7 +13,7 @@ from conflict.columnar.kernels.passes import LAST_OPERATION, Groups, call_decide
 from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Verdict
-from ndb_formats.kernel import kernel
+from ndb_formats.columnar.kernel import kernel
 
 __all__ = ["choose_rows", "go_back", "outcome_bit", "try_earlier_states"]
 

@@ -32,7 +32,7 @@ from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Cause, Verdict
-from ndb_formats.kernel import kernel
+from ndb_formats.columnar.kernel import kernel
 
 __all__ = ["JudgedRows", "moments_differ"]
 

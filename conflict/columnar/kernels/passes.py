@@ -17,8 +17,8 @@ from conflict.columnar.kernels.rules import decide_operation
 from conflict.columnar.kernels.search import first_at_least, reaches
 from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Cause, Verdict
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "FULL",

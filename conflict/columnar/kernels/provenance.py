@@ -41,8 +41,8 @@ from conflict.columnar.kernels.provenance_records import (
 )
 from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["ABSENT_IMAGE", "DEFAULT_IMAGE", "trace_images"]
 

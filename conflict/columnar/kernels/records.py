@@ -31,8 +31,8 @@ from conflict.columnar.kernels.arrays import (
     holds_anything,
 )
 from conflict.columnar.kernels.early_rows import Early
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import kernel
 
 __all__ = [
     "Changes",

@@ -11,8 +11,8 @@ import numpy as np
 
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
+from ndb_formats.columnar.kernel import inlined
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined
 
 __all__ = ["decide_operation", "needs_refresh"]
 

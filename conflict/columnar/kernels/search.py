@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, kernel
 
 __all__ = ["LAST_EPOCH", "PAST_ALL_GROUPS", "boundaries_of", "first_at_least", "open_start", "open_starts", "reaches"]
 

@@ -14,8 +14,8 @@ import numpy as np
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int8, Int32, each_read_only
 from conflict.columnar.kernels.fold import Folded
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import kernel
 
 __all__ = ["logged_rows"]
 

@@ -29,8 +29,8 @@ from conflict.columnar.kernels.arrays import (
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import kernel
 from ndb_formats.schema.tables import Table
 
 __all__ = ["LAST_OPERATION", "LostChanges", "Written", "lost_changes", "written_by"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.ingestion.kernels.event_roles import EventRole
-from ndb_formats.kernel import inlined, kernel, wrapping_product
+from ndb_formats.columnar.kernel import inlined, kernel, wrapping_product
 
 __all__ = [
     "AppliedArrays",

@@ -8,9 +8,9 @@ from enum import IntEnum
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.columnar.kernels.words import little_endian, load16
 from ndb_formats.constants import EventType
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["EventRole", "commit_times", "read_numbers", "roles_of"]
 

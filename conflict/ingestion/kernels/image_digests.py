@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.columnar.kernels.checksums import crc32
-from ndb_formats.kernel import kernel
 
 __all__ = ["add_values"]
 

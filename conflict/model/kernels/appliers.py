@@ -17,8 +17,8 @@ from conflict.model.kernels.users import epoch_number, note_difference
 from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, author_of
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["apply_epoch"]
 

@@ -17,9 +17,9 @@ from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.records import DecisionBuffers, Records
 from conflict.model.kernels.world import RESOLVE_BIT, Entries, Made
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["APPLIED_BIT", "Held", "LoggedRows", "Origin", "RowKind", "log_epochs"]
 

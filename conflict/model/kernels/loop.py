@@ -15,7 +15,7 @@ import numpy as np
 from conflict.model.kernels.appliers import apply_epoch
 from conflict.model.kernels.users import commit_transaction, epoch_number, read_rows
 from conflict.model.kernels.world import NEVER
-from ndb_formats.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, kernel
 
 __all__ = ["End", "outside", "run_until"]
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Int32, Int64, UInt64
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.columnar.kernels.checksums import crc32
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["CHECKSUM", "HEADER", "Bytes", "RowsToPack", "Templates", "pack_rows", "packed_bytes", "seal_events"]
 

@@ -10,8 +10,8 @@ from conflict.columnar.kernels.passes import catch_up
 from conflict.columnar.kernels.records import Changes
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.model.kernels.world import RESOLVE_BIT, Loss, Stamp, Wish, written_by
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["commit_transaction", "epoch_number", "note_difference", "read_rows"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
 from conflict.columnar.kernels.records import Changes, PassDecisions, Records, Rules, Schedule, Work
-from ndb_formats.kernel import inlined
+from ndb_formats.columnar.kernel import inlined
 
 __all__ = [
     "EPOCH",

@@ -12,8 +12,8 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
+from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel
 from ndb_formats.columnar.kernels.words import load64
-from ndb_formats.kernel import inlined, interpreted_by, kernel
 
 __all__ = ["crc32"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian
-from ndb_formats.kernel import kernel
 
 __all__ = ["SHORT_DIGITS", "get_decimals", "get_short_decimals"]
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.words import load32
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
-from ndb_formats.kernel import kernel
 
 __all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "Headers", "walk_headers"]
 

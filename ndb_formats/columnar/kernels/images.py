@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import kernel
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import little_endian
-from ndb_formats.kernel import kernel
 
 __all__ = ["find_cells"]
 

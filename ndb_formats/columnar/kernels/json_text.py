@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, store64
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["MAX_GROWTH", "SPARE", "json_texts"]
 
@@ -68,7 +68,11 @@ def _quoted(data, at, size, out, to):
             after = LETTERS << np.uint64(8 * step) if step < 8 else np.uint64(0)
             word = load64(data, at) & ~(ALL_BITS << np.uint64(8 * step) if step < 8 else np.uint64(0)) | after
             quote, slash = word ^ QUOTES, word ^ BACKSLASHES
-            special = (word - LOW_LIMIT) | (quote - ONES) & ~quote | (slash - ONES) & ~slash
+            special = (
+                wrapping_difference(word, LOW_LIMIT)
+                | wrapping_difference(quote, ONES) & ~quote
+                | wrapping_difference(slash, ONES) & ~slash
+            )
             if not special & ~word & HIGH_BITS:
                 copy_eight(data, at, out, to)
                 at += step
@@ -103,7 +107,7 @@ def _number(data, at, kind, size, out, to):
         signed = np.int64(word << shift) >> np.int64(shift)
         if signed < 0:
             out[to] = MINUS
-            return _digits(out, to + 1, np.uint64(0) - np.uint64(signed))
+            return _digits(out, to + 1, wrapping_difference(np.uint64(0), np.uint64(signed)))
     return _digits(out, to, np.uint64(word))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "LOWER",

@@ -6,12 +6,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel
 from ndb_formats.columnar.kernels.words import copy_eight
-from ndb_formats.kernel import inlined, interpreted_by, kernel
 
 __all__ = ["add_sizes", "put_pieces"]
 
 
+def _add_sizes(lines, offsets, missing, around, instead, sizes):
+    found = around + np.diff(offsets.astype(np.int64))
+    np.add.at(sizes, lines, np.where(missing, instead, found) if len(missing) else found)
+
+
+@interpreted_by(_add_sizes)
 @kernel
 def add_sizes(lines, offsets, missing, around, instead, sizes):
     """
@@ -32,13 +38,6 @@ def add_sizes(lines, offsets, missing, around, instead, sizes):
             sizes[lines[number]] += around + np.int64(offsets[number + 1]) - np.int64(offsets[number])
 
 
-def _copy_slice(data, start, end, out, to):
-    first, last, target = int(start), int(end), int(to)
-    out[target : target + last - first] = data[first:last]
-    return target + last - first
-
-
-@interpreted_by(_copy_slice)
 @inlined
 def _copy(data, start, end, out, to):
     # Nothing after the end may be overwritten: the next line may be there already.
@@ -53,6 +52,20 @@ def _copy(data, start, end, out, to):
     return to
 
 
+def _put_pieces(values, before, after, instead, targets, out):
+    lines, offsets, data, missing = values
+    head, tail, absent, text = before.tobytes(), after.tobytes(), instead.tobytes(), data.tobytes()
+    places, ends, target = offsets.tolist(), targets.tolist(), memoryview(out)
+    gone = missing.tolist() if len(missing) else [False] * len(lines)
+    for number, line in enumerate(lines.tolist()):
+        piece = absent if gone[number] else head + text[places[number] : places[number + 1]] + tail
+        to = ends[line]
+        ends[line] = to + len(piece)
+        target[to : to + len(piece)] = piece
+    targets[:] = ends
+
+
+@interpreted_by(_put_pieces)
 @kernel
 def put_pieces(values, before, after, instead, targets, out):
     """

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, little_endian
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["date_days", "datetime_micros", "timestamp_micros"]
 

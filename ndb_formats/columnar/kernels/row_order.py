@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.kernel import kernel
+from ndb_formats.columnar.kernel import kernel
 
 __all__ = ["by_kind", "cells_of"]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel, wrapping_product
 from ndb_formats.columnar.kernels.layout import (
     MODE_EPOCH,
     MODE_ROWS,
@@ -23,7 +24,6 @@ from ndb_formats.columnar.kernels.layout import (
 )
 from ndb_formats.columnar.kernels.words import little_endian, load16, load32, load64
 from ndb_formats.constants import EventType
-from ndb_formats.kernel import inlined, kernel, wrapping_product
 
 __all__ = ["walk_rows"]
 

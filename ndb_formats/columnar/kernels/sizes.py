@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel, wrapping_product
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.size_layout import (
     DIFF_TWIN,
@@ -28,7 +29,6 @@ from ndb_formats.columnar.kernels.size_layout import (
 )
 from ndb_formats.columnar.kernels.words import little_endian, load16, load64
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
-from ndb_formats.kernel import inlined, kernel, wrapping_product
 
 __all__ = ["account_events", "join_events", "mask_hash", "size_rows"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, little_endian
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "MAX_PRECISION",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load64
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = ["decimal_text", "escape", "integer_text", "needs_escape", "seconds_text"]
 
@@ -44,6 +44,22 @@ def _padded(out, to, number, size):
     return to + size
 
 
+def _integer_text(data, base, cells, width, signed, offsets, out):
+    size, texts = int(width), []
+    for cell in cells.tolist():
+        text = ""
+        if cell != NULL_CELL:
+            number = int.from_bytes(data[base + cell : base + cell + size].tobytes(), "little")
+            negative = signed and number >> 8 * size - 1
+            text = f"{number - (1 << 8 * size)} ({number})" if negative else str(number)
+        texts.append(text)
+    joined = "".join(texts).encode()
+    np.cumsum([0, *map(len, texts)], out=offsets)
+    out[: len(joined)] = np.frombuffer(joined, np.uint8)
+    return len(joined)
+
+
+@interpreted_by(_integer_text)
 @kernel
 def integer_text(data, base, cells, width, signed, offsets, out):
     """
@@ -60,7 +76,7 @@ def integer_text(data, base, cells, width, signed, offsets, out):
             number = np.int64(word << shift) >> np.int64(shift)
             if signed and number < 0:
                 out[to] = MINUS
-                to = _digits(out, to + 1, np.uint64(0) - np.uint64(number))
+                to = _digits(out, to + 1, wrapping_difference(np.uint64(0), np.uint64(number)))
                 out[to], out[to + 1] = BLANK, OPEN
                 to = _digits(out, to + 2, word)
                 out[to] = CLOSE
@@ -153,7 +169,11 @@ def seconds_text(data, base, cells, precision, offsets, out):
 def _special(word, quotes):
     """Return whether one of eight bytes is a control character, a backslash or the quote."""
     quote, slash = word ^ quotes, word ^ BACKSLASHES
-    found = (word - LOW_LIMIT) | (quote - ONES) & ~quote | (slash - ONES) & ~slash
+    found = (
+        wrapping_difference(word, LOW_LIMIT)
+        | wrapping_difference(quote, ONES) & ~quote
+        | wrapping_difference(slash, ONES) & ~slash
+    )
     return found & ~word & HIGH_BITS
 
 

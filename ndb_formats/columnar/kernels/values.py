@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load16, load32, load64
-from ndb_formats.kernel import inlined, kernel
 
 __all__ = [
     "copy_bytes",

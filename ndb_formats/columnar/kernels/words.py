@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.kernel import inlined, interpreted_by
+from ndb_formats.columnar.kernel import inlined, interpreted_by
 
 __all__ = ["big_endian", "copy_eight", "little_endian", "load16", "load32", "load64", "store64"]
 

@@ -12,7 +12,7 @@ Python and numpy count differently from numba in three ways, which kernels avoid
 
 * A number from an array keeps its type beside a Python int: ``uint8 << 8`` is 0, and ``uint8 * 300`` overflows. Make
   it an int64 first.
-* numpy warns of an overflow that is meant: see `wrapping_product`.
+* numpy warns of an overflow that is meant: see `wrapping_product` and `wrapping_difference`.
 * A negative Python int does not become an unsigned number by itself.
 """
 
@@ -20,44 +20,22 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import Enum, IntEnum, auto
 from pathlib import Path
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from ndb_formats.columnar.kernel_mode import Mode, Process
 from ndb_formats.compiled_cache import cache_folders
 
-__all__ = [
-    "SMALL_BYTES",
-    "Kernel",
-    "Mode",
-    "Use",
-    "are_interpreted",
-    "before_numba",
-    "expect_files",
-    "expect_work",
-    "inlined",
-    "interpreted_by",
-    "kernel",
-    "part",
-    "set_mode",
-    "wrapping_product",
-]
+__all__ = ["Kernel", "Use", "inlined", "interpreted_by", "kernel", "part", "wrapping_difference", "wrapping_product"]
 
-SMALL_BYTES = 4 << 20  # of binlogs; to read and resolve so many takes a few seconds interpreted
+_ALL_BITS = (1 << 64) - 1
 _making = threading.RLock()
 _linked: dict[tuple[int, Mode], dict[str, Any]] = {}
-
-
-class Mode(Enum):
-    """How kernels run that numba's cache does not have: compiled first, or interpreted."""
-
-    COMPILED = auto()
-    INTERPRETED = auto()
 
 
 class Use(Enum):
@@ -66,63 +44,6 @@ class Use(Enum):
     CALLED = auto()
     PART = auto()
     INLINED = auto()
-
-
-class _Process:
-    """What this process does."""
-
-    mode = Mode.COMPILED
-    fixed = False  # somebody has said how kernels run
-    expected: ClassVar[dict[object, int]] = {}  # bytes, by what is read
-    overflow = "ignore"  # what numpy does at an overflow in an interpreted kernel
-    loading: ClassVar[list[Callable[[], None]]] = []  # called before the first kernel is compiled or loaded
-
-
-def expect_work(size: int, of: object = None) -> None:
-    """
-    Say, before work begins, how large it is; without a word kernels are compiled.
-
-    Args:
-        size: Bytes of binlogs to read, or what takes as long.
-        of: What is read; what is read again does not count twice. With None it counts by itself.
-    """
-    _Process.expected[object() if of is None else of] = size
-    if not _Process.fixed:
-        small = sum(_Process.expected.values()) <= SMALL_BYTES
-        _Process.mode = Mode.INTERPRETED if small else Mode.COMPILED
-
-
-def expect_files(paths: Iterable[str | Path]) -> None:
-    """Say which binlogs are going to be read, as `expect_work`."""
-    for path in map(Path, paths):
-        if path.exists():
-            expect_work(path.stat().st_size, of=path.absolute())
-
-
-def are_interpreted() -> bool:
-    """Return whether kernels that numba's cache does not have are interpreted, in one thread of the processor."""
-    return _Process.mode is Mode.INTERPRETED
-
-
-def set_mode(mode: Mode | None) -> None:
-    """Fix how kernels run, whatever numba's cache has; with None, it is again as before the first word."""
-    _Process.fixed = mode is not None
-    _Process.expected.clear()
-    _Process.mode = mode or Mode.COMPILED
-
-
-@contextmanager
-def before_numba(callback: Callable[[], None]) -> Iterator[None]:
-    """Call a function before the block compiles or loads its first kernel, when numba is imported; or never."""
-    if "numba" in sys.modules:
-        callback()
-    else:
-        _Process.loading.append(callback)
-    try:
-        yield
-    finally:
-        if callback in _Process.loading:
-            _Process.loading.remove(callback)
 
 
 class Kernel:
@@ -136,7 +57,8 @@ class Kernel:
     """
 
     def __init__(self, function: Any, use: Use) -> None:
-        self.function, self.use, self.instead = function, use, None
+        self.function, self.use = function, use
+        self.instead: Callable[..., Any] | None = None
         self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
         self._forms: dict[Mode, Callable[..., Any]] = {}
 
@@ -145,8 +67,8 @@ class Kernel:
         compiled = self._forms.get(Mode.COMPILED)
         if compiled is not None:
             return compiled(*arguments)
-        if _Process.mode is Mode.INTERPRETED and (_Process.fixed or not self._is_cached()):
-            with np.errstate(over=_Process.overflow):
+        if Process.mode is Mode.INTERPRETED and (Process.fixed or not self._is_cached()):
+            with np.errstate(over=Process.overflow):
                 return _plain(self.form(Mode.INTERPRETED)(*map(_as_numba_takes, arguments)))
         return self.form(Mode.COMPILED)(*arguments)
 
@@ -154,7 +76,8 @@ class Kernel:
         """Return what runs in a mode, and what kernels in that mode call."""
         with _making:
             if mode not in self._forms:
-                function = self.function if self.instead is None or mode is Mode.COMPILED else self.instead
+                own = self.instead is None or mode is Mode.COMPILED
+                function: Any = self.function if own else self.instead
                 linked = FunctionType(
                     function.__code__, _names(function, mode), function.__name__, function.__defaults__
                 )
@@ -165,8 +88,8 @@ class Kernel:
     def _compiled(self, function: FunctionType) -> Any:
         from numba import njit  # noqa: PLC0415  # which takes half a second, and small work does without
 
-        while _Process.loading:
-            _Process.loading.pop()()
+        while Process.loading:
+            Process.loading.pop()()
         if self.use is Use.CALLED:
             return njit(cache=True, nogil=True)(function)
         return njit(inline="always" if self.use is Use.INLINED else "never")(function)
@@ -245,12 +168,23 @@ def _plain(result: Any) -> Any:
     return result
 
 
-def _wrapped(first: Any, second: Any) -> Any:
-    return np.uint64(int(first) * int(second) & 0xFFFFFFFFFFFFFFFF)
+def _product(first: Any, second: Any) -> Any:
+    return np.uint64(int(first) * int(second) & _ALL_BITS)
 
 
-@interpreted_by(_wrapped)
+@interpreted_by(_product)
 @inlined
 def wrapping_product(first: Any, second: Any) -> Any:
     """Return the lowest 64 bits of the product of two unsigned numbers of 64 bits."""
     return first * second
+
+
+def _difference(first: Any, second: Any) -> Any:
+    return np.uint64(int(first) - int(second) & _ALL_BITS)
+
+
+@interpreted_by(_difference)
+@inlined
+def wrapping_difference(first: Any, second: Any) -> Any:
+    """Return the lowest 64 bits of the difference of two unsigned numbers of 64 bits."""
+    return first - second

@@ -1,0 +1,97 @@
+"""
+How kernels run in this process: compiled, or interpreted because all that it was asked to do is small.
+
+Whoever begins work says how large it is (`expect_work`, `expect_files`). Without a word kernels are compiled.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import Enum, auto
+from pathlib import Path
+from typing import ClassVar, Literal
+
+__all__ = [
+    "SMALL_BYTES",
+    "Mode",
+    "Process",
+    "are_interpreted",
+    "before_numba",
+    "expect_files",
+    "expect_work",
+    "set_mode",
+]
+
+SMALL_BYTES = 4 << 20  # of binlogs; to read and resolve so many takes a few seconds interpreted
+
+
+class Mode(Enum):
+    """How kernels run that numba's cache does not have: compiled first, or interpreted."""
+
+    COMPILED = auto()
+    INTERPRETED = auto()
+
+
+class Process:
+    """What this process does."""
+
+    mode = Mode.COMPILED
+    fixed = False  # somebody has said how kernels run
+    expected: ClassVar[dict[object, int]] = {}  # bytes, by what is read
+    overflow: Literal["ignore", "raise"] = "ignore"  # what numpy does at an overflow in an interpreted kernel
+    loading: ClassVar[list[Callable[[], None]]] = []  # called before the first kernel is compiled or loaded
+
+
+def expect_work(size: int, of: object = None) -> None:
+    """
+    Say, before work begins, how large it is; without a word kernels are compiled.
+
+    Args:
+        size: Bytes of binlogs to read, or what takes as long.
+        of: What is read; what is read again does not count twice. With None it counts by itself.
+    """
+    Process.expected[object() if of is None else of] = size
+    if not Process.fixed:
+        small = sum(Process.expected.values()) <= SMALL_BYTES
+        Process.mode = Mode.INTERPRETED if small else Mode.COMPILED
+
+
+def expect_files(paths: Iterable[str | Path]) -> None:
+    """Say which binlogs are going to be read, as `expect_work`."""
+    for path in map(Path, paths):
+        if path.exists():
+            expect_work(path.stat().st_size, of=path.absolute())
+
+
+def are_interpreted() -> bool:
+    """Return whether kernels that numba's cache does not have are interpreted, in one thread of the processor."""
+    return Process.mode is Mode.INTERPRETED
+
+
+def set_mode(mode: Mode | None, *, overflow: Literal["ignore", "raise"] = "ignore") -> None:
+    """
+    Fix how kernels run, whatever numba's cache has.
+
+    Args:
+        mode: How; with None, it is again as before the first word.
+        overflow: What numpy does at an overflow in an interpreted kernel; for tests.
+    """
+    Process.fixed, Process.overflow = mode is not None, overflow
+    Process.expected.clear()
+    Process.mode = mode or Mode.COMPILED
+
+
+@contextmanager
+def before_numba(callback: Callable[[], None]) -> Iterator[None]:
+    """Call a function before the block compiles or loads its first kernel, when numba is imported; or never."""
+    if "numba" in sys.modules:
+        callback()
+    else:
+        Process.loading.append(callback)
+    try:
+        yield
+    finally:
+        if callback in Process.loading:
+            Process.loading.remove(callback)
