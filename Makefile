@@ -6,7 +6,7 @@ PEERS := build/peers
 
 FUZZ_SECONDS := 600
 
-.PHONY: setup demo test test-mysql test-all fuzz check bench bench-large bench-page clean
+.PHONY: setup demo demo-spark docs test test-mysql test-all fuzz check bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -14,9 +14,11 @@ $(STAMP): pyproject.toml .ci/setup
 	sh .ci/setup $(VENV)
 	touch $(STAMP)
 
-demo: setup              ## Resolve bundled recordings of two real clusters and show what happened
-	rm -rf build/demo
-	$(BIN)/ndb-conflict resolve tests/recordings/demo/run.toml --engine spark --out build/demo
+demo: setup              ## Resolve a recording of two real clusters and show what happened
+	$(BIN)/ndb-conflict demo
+
+demo-spark: setup        ## The same on Spark
+	$(BIN)/ndb-conflict resolve conflict/demo/run.toml --engine spark --out build/demo-spark --force
 
 check: setup             ## Style and types
 	$(BIN)/ruff check .

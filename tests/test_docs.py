@@ -377,7 +377,7 @@ def test_outcome_columns() -> None:
 
 def test_entries_of_run_json(tmp_path: Path) -> None:
     """The page describes every entry of a result's `run.json`, and no others."""
-    result = resolve(ROOT / "tests/recordings/demo/run.toml", engine="reference", out=tmp_path / "result")
+    result = resolve(ROOT / "conflict/demo/run.toml", engine="reference", out=tmp_path / "result")
     assert {row[0] for rows in tables("result.md", "entry", "meaning") for row in rows} == set(result.run)
 
 

@@ -16,6 +16,10 @@ __all__ = ["COMMANDS", "app", "main"]
 
 # Where each is, and what it does, in words that fit beside its name on 80 columns.
 COMMANDS = {
+    "demo": (
+        "conflict.cli.commands.demo:demo",
+        "Resolve a recording that comes with the program.",
+    ),
     "resolve": (
         "conflict.cli.commands.resolve:resolve",
         "Find what was applied, what was rejected and why.",
