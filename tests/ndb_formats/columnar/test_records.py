@@ -18,7 +18,6 @@ from tests.corpora import DEMO
 from tests.ndb_formats.recordings import ALL_RECORDINGS, BINLOGS, name_of
 
 
-
 def scalar(path: Path, schema: Schema) -> list[dict[str, Any]]:
     """Return the records of the scalar reader, up to what cannot be read."""
     rows = []
