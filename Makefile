@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := build/peers
+SITE := build/site-tools
 
 FUZZ_SECONDS := 600
 
@@ -19,6 +20,14 @@ demo: setup              ## Resolve a recording of two real clusters and show wh
 
 demo-spark: setup        ## The same on Spark
 	$(BIN)/ndb-conflict resolve conflict/demo/run.toml --engine spark --out build/demo-spark --force
+
+docs: $(SITE)            ## These pages as a site in build/site; a link that leads nowhere is an error
+	$(SITE)/bin/mkdocs build --strict --quiet
+
+$(SITE): $(STAMP)
+	$(BIN)/python -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet 'mkdocs>=1.6,<2'
+	touch $(SITE)
 
 check: setup             ## Style and types
 	$(BIN)/ruff check .

@@ -62,7 +62,10 @@ from tests.corpora import DEMO
 from tools.generated_parts import LINES, PICTURE, draw, servers_table
 
 ROOT = Path(__file__).parents[1]
-PAGES = {path.name: path for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]}
+PAGES = {
+    path.name: path
+    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+}
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 # What a toml block that shows a part of a run file stands in.
 RUN_FILE = """
