@@ -76,3 +76,4 @@ def explain(
         from conflict.explaining.picture import draw_story
 
         draw_story(story, plot)
+        console.print(f"The picture is in {plot}.", markup=False, highlight=False, soft_wrap=True)

@@ -92,6 +92,7 @@ def sizes(
     write_json(json_file, sizes_json(report) | {"files": [each.document() for each in facts]})
     if plot is not None:
         draw_sizes(report, plot)
+        console.print(f"The chart is in {plot}.", markup=False, highlight=False, soft_wrap=True)
     warned = warn_of(log_remarks(files))
     if cut is not None:
         messages.print(

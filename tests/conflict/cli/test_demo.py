@@ -36,7 +36,7 @@ def test_what_it_says_to_type_next_works(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_row_that_it_explains_lost_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first thing that it says to type shows a rejected update."""
     monkeypatch.chdir(tmp_path)
-    assert "A rejects B's update (event 5)" in invoke(*said_next()[0])[1]
+    assert "A rejects B's update (event 3)" in invoke(*said_next()[0])[1]
 
 
 def test_it_runs_again_and_keeps_to_its_own_files(tmp_path: Path) -> None:
