@@ -92,7 +92,7 @@ def sizes(
     write_json(json_file, sizes_json(report) | {"files": [each.document() for each in facts]})
     if plot is not None:
         draw_sizes(report, plot)
-        console.print(f"The chart is in {plot}.", markup=False, highlight=False, soft_wrap=True)
+        _print_place(plot)
     warned = warn_of(log_remarks(files))
     if cut is not None:
         messages.print(
@@ -100,3 +100,7 @@ def sizes(
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned or unknown else ExitCode.DONE)
+
+
+def _print_place(plot: Path) -> None:
+    console.print(f"The chart is in {plot}.", markup=False, highlight=False, soft_wrap=True)
