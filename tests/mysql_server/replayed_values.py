@@ -161,7 +161,7 @@ def _longest(kind: str) -> int:
 
 def _stored(server: Connection, database: str, place: int, kind: str) -> list[object]:
     """Return the values of a table, so that equal ones are equal whatever the type: numbers by number."""
-    name = kind.split("(")[0].split()[0]
+    name = kind.split("(", maxsplit=1)[0].split(maxsplit=1)[0]
     exact = name in (*_INTEGERS, "DECIMAL", "FLOAT", "DOUBLE", "TIME", "DATETIME", "TIMESTAMP")
     column = "SHA2(c, 256)"
     if name in ("FLOAT", "DOUBLE"):
