@@ -59,7 +59,8 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "string": (
         (*("CHAR(5)", "CHAR(5) CHARSET latin1", "CHAR(10)", "CHAR(20) CHARSET latin1", "CHAR(63)", "CHAR(64)"),
          *("CHAR(255) CHARSET latin1", "BINARY(5)", "BINARY(20)", "BINARY(255)", "VARCHAR(5)", "VARCHAR(10)"),
-         *("VARCHAR(10) NOT NULL", "VARCHAR(4) CHARSET utf8mb3", "VARCHAR(3)", "CHAR(4) CHARSET utf8mb3", "CHAR(3)", "VARCHAR(63)", "VARCHAR(64)", "VARCHAR(85) CHARSET utf8mb3"),
+         *("VARCHAR(10) NOT NULL", "VARCHAR(4) CHARSET utf8mb3", "VARCHAR(3)", "CHAR(4) CHARSET utf8mb3"),
+         *("CHAR(3)", "VARCHAR(63)", "VARCHAR(64)", "VARCHAR(85) CHARSET utf8mb3"),
          *("VARCHAR(86) CHARSET utf8mb3", "VARCHAR(127) CHARSET ucs2", "VARCHAR(128) CHARSET ucs2"),
          *("VARCHAR(127) CHARSET gbk", "VARCHAR(128) CHARSET gbk", "VARCHAR(255) CHARSET latin1"),
          *("VARCHAR(256) CHARSET latin1", "VARBINARY(5)", "VARBINARY(255)", "VARBINARY(256)", "TINYTEXT", "TEXT"),
@@ -72,7 +73,8 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("1", "2", "3", "255", "256", "300", *(str((1 << bits) - 1) for bits in _SETS)),
     ),
     "time": (
-        ("DATE", "YEAR", *(f"{kind}{digits}{null}" for kind, null in (("TIME", ""), ("DATETIME", ""), ("TIMESTAMP", " NULL"))
+        ("DATE", "YEAR", *(f"{kind}{digits}{null}"
+         for kind, null in (("TIME", ""), ("DATETIME", ""), ("TIMESTAMP", " NULL"))
                    for digits in _FRACTIONS)),
         ("'2020-01-02 03:04:05.123456'", "'1970-01-02 00:00:01.5'", "'9999-12-31 23:59:59'", "'-838:59:59'",
          "'-00:00:00.000001'", "'838:59:59'", "'-01:00:00.5'", "2001", "0"),
