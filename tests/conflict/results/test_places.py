@@ -47,7 +47,7 @@ def moved(row: Row, places: dict[str, Places], prefix: str = "") -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_outcomes_of_compressed_transactions(engine: str, packed: tuple[Path, dict[str, Places]]):
+def test_outcomes_of_compressed_transactions(engine: str, packed: tuple[Path, dict[str, Places]]) -> None:
     """They are those of the plain log, but for the places, which are those in the payloads; winners' too."""
     folder, places = packed
     _, expected = outcomes(RECORDINGS / "demo", engine)
@@ -60,7 +60,7 @@ def test_outcomes_of_compressed_transactions(engine: str, packed: tuple[Path, di
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_join_with_the_changes_is_unambiguous(engine: str, packed: tuple[Path, dict[str, Places]]):
+def test_a_join_with_the_changes_is_unambiguous(engine: str, packed: tuple[Path, dict[str, Places]]) -> None:
     """File, position and row name several changes; with `payload_position`, one each, which has the outcome's key."""
     folder, _ = packed
     _, rows = outcomes(folder, engine)
@@ -83,7 +83,7 @@ def test_a_join_with_the_changes_is_unambiguous(engine: str, packed: tuple[Path,
         assert ", ".join(key) == row["key"].lower()
 
 
-def test_explain_tells_the_places(packed: tuple[Path, dict[str, Places]]):
+def test_explain_tells_the_places(packed: tuple[Path, dict[str, Places]]) -> None:
     """A story of a compressed log is that of the plain one, at the places in the payloads."""
     folder, places = packed
     stories = []

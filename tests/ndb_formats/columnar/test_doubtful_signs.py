@@ -39,13 +39,13 @@ def notes(folder: Path, *rows: tuple[int, ...], schema: Schema | None = None) ->
         ([tuple(range(COLUMNS))], f"columns {', '.join(f'@{number}' for number in range(1, 11))} and 2 more"),
     ],
 )
-def test_one_note_names_all_columns(rows: list[tuple[int, ...]], columns: str, tmp_path: Path):
+def test_one_note_names_all_columns(rows: list[tuple[int, ...]], columns: str, tmp_path: Path) -> None:
     """Of all events, in the order in which they were met; of many columns, the first ten and how many more."""
     (said,) = notes(tmp_path, *rows)
     assert said.startswith(f"table d.t: {columns}: the log does not say which integers are unsigned")
 
 
-def test_nothing_is_said_without_doubt(tmp_path: Path):
+def test_nothing_is_said_without_doubt(tmp_path: Path) -> None:
     """No value is negative; or the table is defined."""
     assert notes(tmp_path, (), ()) == []
     names = ", ".join(f"c{number} TINYINT UNSIGNED NOT NULL" for number in range(COLUMNS))
