@@ -262,7 +262,7 @@ class EpochReader:
                 error.located(file=event.file, position=event.position, event=event.header.type_name)
                 opened.wrong_key = opened.wrong_key or error
                 return
-            origin = Origin(event.file, event.position, number)
+            origin = Origin(event.file, event.position, event.payload_position, number)
             change = RowChange(
                 table.full_name,
                 key,
