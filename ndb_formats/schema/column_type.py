@@ -16,7 +16,7 @@ from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, SqlMode, Text
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import TEXT_TYPES
-from ndb_formats.types.charsets import decode_text
+from ndb_formats.types.charsets import decode_text, encode_text, is_charset
 from ndb_formats.types.collation_names import max_bytes
 
 __all__ = ["DeclaredType", "charset_name", "collation_name", "converted_type", "literal_bytes", "take_type"]
@@ -121,6 +121,9 @@ class DeclaredType:
             kind, length = _large(base, (length or 0) * max_bytes(charset or "")), None
         if charset == "binary":
             kind, charset, collation = _binary_twin(kind), None, None
+        members = tuple(_member(each, charset) for each in self.members)
+        if session.server.mariadb and charset is not None:
+            members = tuple(_in_charset(each, charset) for each in members)  # MySQL refuses those that do not fit
         return {
             "type": kind,
             "length": length,
@@ -128,7 +131,7 @@ class DeclaredType:
             "unsigned": self.unsigned,
             "charset": charset,
             "collation": collation,
-            "members": tuple(_member(each, charset) for each in self.members),
+            "members": members,
             "geometry": self.geometry,
         }
 
@@ -157,6 +160,21 @@ def _member(member: str | bytes, charset: str | None) -> str:
     if isinstance(member, bytes):
         member = decode_text(member, charset or "latin1")
     return member if charset is None else member.rstrip(" ")
+
+
+def _in_charset(text: str, charset: str) -> str:
+    """Return text as the server converts it to a character set: a question mark for a character that is not in it."""
+    if not is_charset(charset) or _fits(text, charset):
+        return text
+    return "".join(each if _fits(each, charset) else "?" for each in text)
+
+
+def _fits(text: str, charset: str) -> bool:
+    try:
+        encode_text(text, charset)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def converted_type(kind: str, length: int | None, before: str, after: str) -> tuple[str, int | None]:

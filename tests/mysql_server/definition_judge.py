@@ -191,7 +191,7 @@ def _compared(known: Definitions, answer: Accepted) -> Iterator[Finding]:
 
 def _mapped(known: Definitions, event: Event, answer: Accepted) -> Iterator[Finding]:
     try:
-        found = decode_table_map(event.body)
+        found = decode_table_map(event.body, event.server)
         table = known.find(found.database, found.table)
         if table is None:
             yield Finding(answer, "no table for rows", found.full_name, "")
