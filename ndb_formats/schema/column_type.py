@@ -121,9 +121,6 @@ class DeclaredType:
             kind, length = _large(base, (length or 0) * max_bytes(charset or "")), None
         if charset == "binary":
             kind, charset, collation = _binary_twin(kind), None, None
-        members = tuple(_member(each, charset) for each in self.members)
-        if session.server.mariadb and charset is not None:
-            members = tuple(_in_charset(each, charset) for each in members)  # MySQL refuses those that do not fit
         return {
             "type": kind,
             "length": length,
@@ -131,7 +128,7 @@ class DeclaredType:
             "unsigned": self.unsigned,
             "charset": charset,
             "collation": collation,
-            "members": members,
+            "members": tuple(_member(each, charset) for each in self.members),
             "geometry": self.geometry,
         }
 
@@ -159,7 +156,7 @@ def _member(member: str | bytes, charset: str | None) -> str:
     """Return a member of an ENUM or SET; blanks at its end are not part of it, unless it is of bytes."""
     if isinstance(member, bytes):
         member = decode_text(member, charset or "latin1")
-    return member if charset is None else member.rstrip(" ")
+    return member if charset is None else _in_charset(member, charset).rstrip(" ")
 
 
 def _in_charset(text: str, charset: str) -> str:

@@ -59,6 +59,8 @@ _UNIT = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}  # bytes that a litera
 def _moment(column: Column, default: str) -> str:
     """Return a moment with all parts of its type: digits alone are a number, and a date can stand for a datetime."""
     whole, _, fraction = default.replace("T", " ").partition(".")
+    if column.type == "time":
+        whole = _clock(whole)
     fraction = f".{fraction[: column.length].ljust(column.length, '0')}" if column.length else ""
     if whole.isdecimal():
         digits = whole.zfill(_DIGITS[column.type])
@@ -71,6 +73,18 @@ def _moment(column: Column, default: str) -> str:
     elif column.type in ("datetime", "timestamp") and len(whole) == len("0000-00-00"):
         whole = f"{whole} 00:00:00"
     return whole + ("" if column.type == "date" else fraction)
+
+
+def _clock(whole: str) -> str:
+    """Return the time of day in a text of a date and a time; of a date alone its first number, as minutes, seconds."""
+    date, _, clock = whole.rpartition(" ")
+    if date.count("-") == 2:
+        return clock
+    if whole.count("-") == 2:
+        return whole.partition("-")[0]
+    if whole.isdecimal() and len(whole) == len("20200102030405"):
+        return whole[8:]
+    return whole
 
 
 _DIGITS = {"date": 8, "time": 6, "datetime": 8, "timestamp": 8}

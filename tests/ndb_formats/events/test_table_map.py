@@ -114,7 +114,7 @@ _GEOMETRY = table_map_body(
 
 
 @pytest.mark.parametrize(("server", "collations"), [("9.7.0", (None, 63, 45, 45)), ("", (None, 63, 45, 45))])
-def test_mysql_gives_a_geometry_no_collation(server, collations):
+def test_mysql_gives_a_geometry_no_collation(server: str, collations: tuple[int | None, ...]):
     """The first collation is that of the BLOB after it."""
     assert decode_table_map(_GEOMETRY, server).collations == collations
 

@@ -130,11 +130,11 @@ class TestTypes:
             ("ENUM('it''s', 'b\\'c', 'd\\\\e')", ("it's", "b'c", "d\\e")),
             ("ENUM ( 'a,b' , ')(' )", ("a,b", ")(")),
             ('ENUM("x","y")', ("x", "y")),
-            ("ENUM('', 'ä', '😀')", ("", "ä", "😀")),
+            ("ENUM('', 'ä', '表ö')", ("", "ä", "?ö")),
         ],
     )
     def test_members(self, definition: str, members: tuple[str, ...]):
-        """Members of ENUM and SET are unquoted, whatever they hold."""
+        """Members of ENUM and SET are unquoted; what latin1 lacks is a question mark, as in MySQL 9.7."""
         assert facts(definition, "members", "charset") == (members, "latin1")
 
 
