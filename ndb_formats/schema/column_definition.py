@@ -112,6 +112,8 @@ def take_column(words: Words, text: Text, session: Session, converted: Text | No
     default = declared_default(column, draft.default)
     if column.is_blob and default is not None and not session.server.mariadb:
         default = ABSENT  # MySQL takes an empty one outside the strict modes, and drops it
+    if draft.declared.compressed and not column.nullable and default is ABSENT and not draft.computed_default:
+        default = ""  # as MariaDB does
     column = attrs.evolve(column, default=default)
     return ColumnItem(column, draft.primary, draft.unique, reference, draft.nullable is True, draft.versioned)
 

@@ -212,7 +212,7 @@ def take_type(words: Words, session: Session) -> DeclaredType:
     if declared == "real":
         found.type = "float" if SqlMode.REAL_AS_FLOAT in session.sql_mode else "double"
     if session.server.mariadb:
-        _as_mariadb(found, declared, session)
+        _as_mariadb(found, declared, session, sized=words.kind is WordKind.L_PAREN)
     found.unsigned = found.serial
     found.geometry = declared if found.type == "geometry" else ""
     if national or declared in ("nchar", "nvarchar"):
@@ -227,9 +227,9 @@ def take_type(words: Words, session: Session) -> DeclaredType:
     return found
 
 
-def _as_mariadb(found: DeclaredType, declared: str, session: Session) -> None:
+def _as_mariadb(found: DeclaredType, declared: str, session: Session, *, sized: bool) -> None:
     """Change a type to what MariaDB makes of it."""
-    if session.oracle and declared in _OF_ORACLE:
+    if session.oracle and declared in _OF_ORACLE and not (declared == "blob" and sized):
         found.type = _OF_ORACLE[declared]
     if declared == "json":
         found.type, found.charset, found.collation = "longtext", "utf8mb4", "utf8mb4_bin"

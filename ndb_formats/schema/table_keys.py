@@ -71,7 +71,8 @@ def take_index(item: Words) -> IndexItem:
         if item.upper not in _STARTS:
             name = item.step()
     if item.accept("PRIMARY", "KEY"):
-        return attrs.evolve(key_columns(item), kind="PRIMARY", name="PRIMARY")
+        optional = item.accept("IF", "NOT", "EXISTS")
+        return attrs.evolve(key_columns(item), kind="PRIMARY", name="PRIMARY", optional=optional)
     if item.accept("FOREIGN", "KEY"):
         item.accept("IF", "NOT", "EXISTS")
         return IndexItem("FOREIGN", name, foreign=take_foreign_key(item, name))
@@ -113,7 +114,7 @@ def with_key(table: Table, index: IndexItem) -> Table:
 
     A key with an expression identifies no row here: only its name counts.
     """
-    if index.optional and table.has_key(index.name):
+    if index.optional and (table.primary_key if index.kind == "PRIMARY" else table.has_key(index.name)):
         return table
     if index.kind == "PRIMARY":
         return attrs.evolve(table, primary_key=index.columns, primary_key_prefixes=index.prefixes)

@@ -197,6 +197,9 @@ def _mapped(known: Definitions, event: Event, answer: Accepted) -> Iterator[Find
             yield Finding(answer, "no table for rows", found.full_name, "")
             return
         for each in differences(found, table):
-            yield Finding(answer, "metadata", f"{each.column}: {each.schema}", each.binlog)
+            # MariaDB logs a column that it hides for each unique key that it keeps as hashes.
+            hashes = "MariaDB" in event.server and len(found.types) > len(table.columns)
+            kind = "hidden hash column" if hashes else "metadata"
+            yield Finding(answer, kind, f"{each.column}: {each.schema}", each.binlog)
     except FormatError as error:
         yield Finding(answer, "unreadable metadata", str(error), "")

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from ndb_formats.schema.definitions import Definitions, Statement
-from ndb_formats.schema.session import ServerVersion, Session
+from ndb_formats.schema.session import ServerVersion, Session, SqlMode
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
@@ -59,16 +59,31 @@ def test_if_not_exists_adds_the_first_of_two_columns_of_one_name():
     assert [(column.name, column.type) for column in table.columns] == [("a", "int"), ("x", "time")]
 
 
+def test_if_not_exists_keeps_the_primary_key():
+    """A second primary key is left out; without a first one it is added."""
+    add = "ALTER TABLE t ADD PRIMARY KEY IF NOT EXISTS (b)"
+    assert after("CREATE TABLE t (a INT PRIMARY KEY, b INT)", add).primary_key == ("a",)
+    assert after("CREATE TABLE t (a INT, b INT)", add).primary_key == ("b",)
+
+
+@pytest.mark.parametrize(("declared", "made"), [("BLOB", "longblob"), ("BLOB(255)", "tinyblob")])
+def test_a_blob_with_a_size_is_no_type_of_oracle(declared: str, made: str):
+    """Under sql_mode=ORACLE, BLOB without one is LONGBLOB."""
+    oracle = attrs.evolve(MARIADB, sql_mode=SqlMode.ORACLE)
+    assert after(f"CREATE TABLE t (a {declared})", session=oracle).columns[0].type == made
+
+
 @pytest.mark.parametrize(
     ("definition", "default"),
     [
+        ("TEXT COMPRESSED NOT NULL", ""),
         ("DATETIME(3) NOT NULL ON UPDATE NOW(3)", "0000-00-00 00:00:00.000"),
         ("DATETIME NULL ON UPDATE NOW()", ABSENT),
         ("YEAR DEFAULT (YEAR(CURDATE())) DEFAULT NULL", None),
     ],
 )
-def test_defaults_of_moments(definition: str, default: object):
-    """A NOT NULL moment with ON UPDATE is the zero one; the last DEFAULT counts."""
+def test_defaults(definition: str, default: object):
+    """A NOT NULL moment with ON UPDATE is the zero one, COMPRESSED text is empty; the last DEFAULT counts."""
     column = after(f"CREATE TABLE t (a {definition})").columns[0]
     assert (column.default, column.computed_default) == (default, False)
 
