@@ -12,11 +12,12 @@ from typing import Any
 import attrs
 
 from ndb_formats.errors import SchemaError
+from ndb_formats.schema.default_values import literal_text
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, SqlMode, Text
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import TEXT_TYPES
-from ndb_formats.types.charsets import decode_text, encode_text, is_charset
+from ndb_formats.types.charsets import encode_text, is_charset
 from ndb_formats.types.collation_names import max_bytes
 
 __all__ = ["DeclaredType", "charset_name", "collation_name", "converted_type", "literal_bytes", "take_type"]
@@ -155,7 +156,7 @@ def _binary_twin(base: str) -> str:
 def _member(member: str | bytes, charset: str | None) -> str:
     """Return a member of an ENUM or SET; blanks at its end are not part of it, unless it is of bytes."""
     if isinstance(member, bytes):
-        member = decode_text(member, charset or "latin1")
+        member = literal_text(member, charset or "latin1")
     return member if charset is None else _in_charset(member, charset).rstrip(" ")
 
 

@@ -14,7 +14,7 @@ from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 from ndb_formats.types.vector import Vector
 
-__all__ = ["declared_default", "default_value", "implied_value", "zero_value"]
+__all__ = ["declared_default", "default_value", "implied_value", "literal_text", "zero_value"]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}
@@ -36,9 +36,7 @@ def declared_default(column: Column, default: MaybeValue) -> MaybeValue:
     """
     if isinstance(default, bytes):
         if column.charset is not None or column.members:
-            charset = column.charset or "latin1"
-            missing = -len(default) % _UNIT.get(charset, 1)
-            return decode_text(bytes(missing) + default, charset)
+            return literal_text(default, column.charset or "latin1")
         return default if column.type in _BYTES | BLOB_TYPES else str(int.from_bytes(default, "big"))
     if not isinstance(default, str):
         return default
@@ -50,6 +48,11 @@ def declared_default(column: Column, default: MaybeValue) -> MaybeValue:
     except ArithmeticError:
         return default
     return _moment(column, default) if column.type in _ZERO_TEXTS else default
+
+
+def literal_text(data: bytes, charset: str) -> str:
+    """Return the text of a hexadecimal or bit literal, which zeros at its left fill up to whole characters."""
+    return decode_text(bytes(-len(data) % _UNIT.get(charset, 1)) + data, charset)
 
 
 _EXACT = Context(prec=100)

@@ -116,6 +116,10 @@ class TestTypes:
         """NATIONAL and its short forms are of character set utf8mb3."""
         assert facts(definition, "charset", "collation") == ("utf8mb3", "utf8mb3_general_ci")
 
+    def test_a_literal_member_of_wide_characters_is_filled_up(self):
+        """As MariaDB 10.11 has it: zeros at the left make whole characters."""
+        assert facts("ENUM(b'1100001','z') CHARSET ucs2", "members") == (("a", "z"),)
+
     def test_serial(self):
         """SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE."""
         table = parse_create_table("CREATE TABLE t (id SERIAL, a INT)")
