@@ -166,7 +166,7 @@ class EpochReader:
         if kind in _GTID_EVENTS:
             self._committed = decode_gtid(event.body).committed or 0
         elif kind is EventType.TABLE_MAP_EVENT:
-            table_map = decode_table_map(event.body)
+            table_map = decode_table_map(event.body, event.server)
             self._maps[table_map.table_id] = table_map
         elif kind in ROWS_EVENTS:
             assert kind is not None
