@@ -34,7 +34,7 @@ def demo(
     """
     Resolve a recording of two real clusters that comes with the program, and show what to type next.
 
-    Example: ndb-conflict demo
+    Example: ndb-conflict demo build/demo
     """
     from conflict.cli.commands.resolve import resolve
 
