@@ -458,6 +458,9 @@ def test_picture(tmp_path: Path) -> None:
     """The picture of the README is that of the demo; `python -m tools.generated_parts` draws it anew."""
     draw(tmp_path / "row.svg")
     assert texts_of(tmp_path / "row.svg") == texts_of(PICTURE)
+    # B's update met the write of A, of an epoch that B had not shown to have.
+    rejected = "8  16:00:16.973  update of 3: rejected, 5 won", "the row is of epoch 5321464479756, and only"
+    assert {*rejected, "epochs up to 5321464479747 had come back"} <= set(texts_of(PICTURE))
     assert PICTURE.relative_to(ROOT).as_posix() in _text(PAGES["README.md"])
 
 
