@@ -107,8 +107,8 @@ def resolve(
     configuration = followed
     _refuse_same_paths(target, configuration)
     with ExitStack() as held:
-        for folder in (target, *([] if kept is None else [kept])):
-            held.enter_context(only_writer(folder))
+        if kept is not None:
+            held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)

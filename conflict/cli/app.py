@@ -4,13 +4,16 @@ The command line `ndb-conflict`: its commands, and `main`.
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from conflict.cli.cut_files import say_cut_files
+from conflict.cli.exit_codes import ExitCode
 from conflict.cli.lazy_commands import group_of
+from conflict.cli.refusals import closed_pipe
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -121,4 +124,8 @@ def _options(
 def main() -> None:
     """Run the command line."""
     say_cut_files()
-    app()
+    try:
+        app()
+    except BrokenPipeError:  # of a message about usage
+        closed_pipe()
+        sys.exit(ExitCode.CUT_SHORT)
