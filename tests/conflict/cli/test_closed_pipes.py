@@ -54,7 +54,7 @@ SAYING = {  # where errors go to the same pipe
     "a missing file": ["decode", "missing"],
     "an address": ["decode", "s3://bucket/file"],
 }
-LONG = ["decode", *[str(RECORDINGS / "binlogs" / "mysql_5_1_23.000001")] * 9, "-vv"]  # more than a pipe holds
+LONG = ["decode", *[BINLOG] * 6, "-vv"]  # more than a pipe holds
 CASES = [*PRINTING, *SAYING, "a long log, of which something is read"]
 
 pytestmark = pytest.mark.xdist_group("closed pipes")
