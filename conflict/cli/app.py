@@ -91,6 +91,10 @@ COMMANDS = {
         "conflict.cli.commands.diverge:diverge",
         "Search for the shortest way to make clusters differ.",
     ),
+    "warm-up": (
+        "conflict.cli.commands.warm_up:warm_up",
+        "Compile what later commands need, for all users.",
+    ),
     "conformance": (
         "conflict.cli.commands.conformance:conformance",
         "Compare an engine with recordings of real clusters.",
