@@ -42,6 +42,8 @@ def warm_up() -> None:
     Compile the kernels by running the other commands on a simulated log, so that later commands start at full speed.
 
     Run by the owner of the installation, it compiles for every user, as in the build of a container.
+
+    Example: ndb-conflict warm-up && ndb-conflict resolve run.toml --out result
     """
     from ndb_formats.compiled_cache import is_lasting, kernels_place
 

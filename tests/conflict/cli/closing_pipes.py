@@ -18,6 +18,7 @@ from typing import Any
 
 from conflict import pipeline
 from conflict.cli.app import COMMANDS, main
+from conflict.cli.commands import warm_up
 from conflict.jobs.runner import in_threads
 
 
@@ -46,6 +47,7 @@ if __name__ == "__main__":
     os.environ["COLUMNS"] = "80"
     for place, _ in COMMANDS.values():
         import_module(place.split(":")[0])
+    warm_up._commands = lambda folder: []  # it runs the others
     pipeline.spark_workers = lambda folder, progress: in_threads  # `ingest` without Java
     gc.freeze()  # a child ends much faster when it need not look at all that was imported
     cases = json.load(sys.stdin)

@@ -44,6 +44,7 @@ PRINTING = {
     "report": ["report", "diverged.json"],
     "diverge": ["diverge", "--transactions", "2"],
     "conformance": ["conformance", "recordings", "--engine", "reference"],
+    "warm-up": ["warm-up"],
     "version": ["--version"],
     "help": ["--help"],
     **{f"help of {name}": [name, "--help"] for name in COMMANDS},
