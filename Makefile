@@ -3,10 +3,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := build/peers
+SITE := build/site-tools
 
 FUZZ_SECONDS := 600
 
-.PHONY: setup demo test test-mysql test-all fuzz check bench bench-large bench-page clean
+.PHONY: setup demo demo-spark docs test test-mysql test-all fuzz check bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -14,9 +15,19 @@ $(STAMP): pyproject.toml .ci/setup
 	sh .ci/setup $(VENV)
 	touch $(STAMP)
 
-demo: setup              ## Resolve bundled recordings of two real clusters and show what happened
-	rm -rf build/demo
-	$(BIN)/ndb-conflict resolve tests/recordings/demo/run.toml --engine spark --out build/demo
+demo: setup              ## Resolve a recording of two real clusters and show what happened
+	$(BIN)/ndb-conflict demo
+
+demo-spark: setup        ## The same on Spark
+	$(BIN)/ndb-conflict resolve conflict/demo/run.toml --engine spark --out build/demo-spark --force
+
+docs: $(SITE)            ## These pages as a site in build/site; a link that leads nowhere is an error
+	$(SITE)/bin/mkdocs build --strict --quiet
+
+$(SITE): $(STAMP)
+	$(BIN)/python -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet 'mkdocs>=1.6,<2'
+	touch $(SITE)
 
 check: setup             ## Style and types
 	$(BIN)/ruff check .

@@ -26,7 +26,10 @@ are loaded only where they are needed.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ndb_formats.compiled_cache import provide_cache
 
 if TYPE_CHECKING:
     from conflict.binlog_table import BinlogTable, read_binlog
@@ -64,6 +67,8 @@ __all__ = [
     "resolve",
     "spark_session",
 ]
+
+provide_cache(Path(__file__).parent)
 
 _MODULES = {
     "conflict.binlog_table": ("BinlogTable", "read_binlog"),

@@ -26,7 +26,6 @@ from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
 from conflict.grid.manifest import AGAIN, Manifest
 from conflict.grid.memory_folder import MemoryFolder
 from conflict.grid.tables import TableNumbers
@@ -205,7 +204,6 @@ def _work_folder(out: Folder | None, *, replace: bool) -> Iterator[Folder]:
         if out is None:
             yield Folder(held.enter_context(tempfile.TemporaryDirectory(prefix="ndb-conflict-")))
         else:
-            held.enter_context(only_writer(out))
             yield held.enter_context(whole_or_not_at_all(out, replace=replace))
 
 

@@ -18,9 +18,9 @@ from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.discovery.draft import Additions, draft_run
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.runner import StageProgress
+from conflict.pipeline import folder_of
 from conflict.pipeline import ingest as ingest_into
 from conflict.pipeline import resolve as resolve_into
 from conflict.result import Result, read_result
@@ -74,7 +74,7 @@ def resolve(
     additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
     run = _run_of(sources, additions)
     target = Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out
-    made, kept = (None if path is None else Folder(str(Path(path).absolute())) for path in (history, keep_history))
+    made, kept = (None if path is None else folder_of(path) for path in (history, keep_history))
     options = ResolveOptions(
         history=made, keep_history=kept, final_rows=final_rows, all_outcomes=all_outcomes, replace=force
     )
@@ -123,7 +123,7 @@ def compare(
     additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
     given = parse_formats(",".join(map(str, formats))) if formats else ()
     wanted = Wanted(",".join(functions), given, parse_criteria(",".join(prefer)))
-    made, target = (None if path is None else Folder(str(Path(path).absolute())) for path in (history, out))
+    made, target = (None if path is None else folder_of(path) for path in (history, out))
     run = _run_of(sources, additions)
     return compare_run(run, wanted, engine=engine, history=made, out=target, replace=force, progress=progress)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
+from conflict.config.local_paths import refuse_address
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.grid.folder import Folder
@@ -35,7 +36,7 @@ from conflict.runs.inputs import inputs_document
 from conflict.runs.options import DEFAULTS, HintsOf, ResolveOptions, no_progress
 from conflict.runs.reference_run import run_reference
 
-__all__ = ["ENGINES", "ingest", "resolve", "run_local", "run_spark", "spark_workers"]
+__all__ = ["ENGINES", "folder_of", "ingest", "resolve", "run_local", "run_spark", "spark_workers"]
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
@@ -46,7 +47,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The folder holds a History of something else.
     """
-    folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
+    folder, hints_of = folder_of(out), partial(hints_of_run_file, run_file)
     if not run_file.configuration.is_pair:
         message = (
             "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
@@ -88,7 +89,7 @@ def resolve(
         ConfigurationError: The run cannot be resolved as it is; nothing has been read.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    configuration, target = run_file.configuration, _folder(out)
+    configuration, target = run_file.configuration, folder_of(out)
     engine = choose_engine(configuration).engine if engine == "auto" else engine
     made = [] if options.history is None else [Path(options.history.uri)]
     check_target(target, [*run_file.inputs, *made], replace=options.replace)
@@ -106,8 +107,8 @@ def resolve(
     configuration = followed
     _refuse_same_paths(target, configuration)
     with ExitStack() as held:
-        for folder in (target, *([] if kept is None else [kept])):
-            held.enter_context(only_writer(folder))
+        if kept is not None:
+            held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
@@ -125,11 +126,19 @@ def _refuse_same_paths(target: Folder, configuration: Configuration) -> None:
         refuse_same_paths(there, (table.full_name for table in configuration.schema.tables))
 
 
-def _folder(given: Folder | str) -> Folder:
-    """Return a folder; a path is made absolute, because Spark's tasks run elsewhere."""
+def folder_of(given: Folder | Path | str) -> Folder:
+    """
+    Return a folder; a path is made absolute, because Spark's tasks run elsewhere.
+
+    Raises:
+        ConfigurationError: It is a path, but looks like an address: ``dbfs:/run``, or what `Path` makes of one.
+    """
     if isinstance(given, Folder):
         return given
-    return Folder(given if "://" in given else str(Path(given).absolute()))
+    if "://" in str(given):
+        return Folder(str(given))
+    refuse_address(str(given), "the folder")
+    return Folder(str(Path(given).absolute()))
 
 
 def spark_workers(out: Folder, progress: StageProgress) -> Runner:

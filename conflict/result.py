@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.errors import HistoryError
+from conflict.grid.beside import refuse_moved_away
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
 from conflict.results.catalogue import RESOLVE_AGAIN, refuse_damaged_result
@@ -226,6 +228,8 @@ def read_result(folder: str) -> Result:
         HistoryError: There is no result in it, one of another version, or it is not as it was written.
     """
     found = Folder(str(folder))
+    if "://" not in found.uri:
+        refuse_moved_away(Path(found.uri))
     if not (found.exists("run.json") and found.exists("counters.json")):
         message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
         raise HistoryError(message)

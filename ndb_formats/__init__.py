@@ -5,6 +5,8 @@ It decodes bytes and encodes values, without pyspark; only `binlog_reader` opens
 changes one by one) or `columnar.batches` (as Arrow record batches).
 """
 
+from pathlib import Path
+
 from ndb_formats.compiled_cache import provide_cache
 
-provide_cache()
+provide_cache(Path(__file__).parent)

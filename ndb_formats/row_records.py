@@ -15,6 +15,7 @@ import pyarrow as pa
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow
+from ndb_formats.types.decimals import decimal_text
 from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_diff import JsonChange
@@ -62,7 +63,7 @@ def value_text(value: Value) -> str | None:
     if isinstance(value, Geometry):
         return "0x" + value.data.hex().upper()
     if isinstance(value, Decimal):
-        return f"{value:f}"  # never with an exponent, which str() takes for small numbers
+        return decimal_text(value)
     return "0x" + value.hex().upper() if isinstance(value, bytes) else str(value)
 
 

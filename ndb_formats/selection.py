@@ -161,7 +161,7 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
     """
     kind = event.type
     if kind is EventType.TABLE_MAP_EVENT:
-        table_map = decode_table_map(event.body)
+        table_map = decode_table_map(event.body, event.server)
         state.maps[table_map.table_id] = table_map
         return DecodedEvent(event, state.epoch, table_map)
     if kind in ROWS_EVENTS:

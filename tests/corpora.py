@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 RECORDINGS = Path(__file__).parent / "recordings"
-DEMO = RECORDINGS / "demo"
+DEMO = Path(__file__).parents[1] / "conflict" / "demo"
 SHARED = Path(__file__).parents[2] / "shared"
 NOT_RUN = pytest.StashKey[Counter[str]]()
 

@@ -58,9 +58,14 @@ from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.collations import is_exact
+from tests.corpora import DEMO
+from tools.generated_parts import LINES, PICTURE, draw, servers_table
 
 ROOT = Path(__file__).parents[1]
-PAGES = {path.name: path for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]}
+PAGES = {
+    path.name: path
+    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+}
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 # What a toml block that shows a part of a run file stands in.
 RUN_FILE = """
@@ -116,32 +121,29 @@ def assert_shown(shown: str, output: str) -> None:
 
 
 class Shell:
-    """Runs what pages tell to run: from the project's folder, and with ``build/`` somewhere else."""
-
-    def __init__(self, build: Path) -> None:
-        self._build = str(build)
+    """Runs what pages tell to run, in a folder like the project's, where the demo has been."""
 
     def run(self, command: str) -> str:
         """Run one line and return what it printed; a comment ``exits with n`` says that it does not exit with 0."""
         code = re.search(r"# exits with (\d)", command)
-        line = re.sub(r"\bbuild\b", lambda match: self._build, command.split("  #", maxsplit=1)[0])
+        line = command.split("  #", maxsplit=1)[0]
         arguments = shlex.split(line)
         if arguments[0] == "ndb-conflict":
             done = CliRunner().invoke(cli.app, arguments[1:], catch_exceptions=False)
             exit_code, output = done.exit_code, done.output
         else:
             own = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-            process = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, env=own, check=False)
+            process = subprocess.run(line, shell=True, capture_output=True, text=True, env=own, check=False)
             exit_code, output = process.returncode, process.stdout + process.stderr
         assert exit_code == int(code.group(1) if code else 0), output
-        return output.replace(self._build, "build")
+        return output.replace(f"{Path.cwd()}/", "")
 
     def console(self, command: str) -> str:
-        """Check that a make target exists; of ``make demo``, run the last line."""
+        """Check that a make target exists; of those that show the demo, run the last line."""
         if command.startswith("make "):
             recipe = re.search(rf"^{command.split()[1]}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
             assert recipe, f"the Makefile has no recipe for {command}"
-            if command == "make demo":
+            if command in ("make demo", "make demo-spark"):
                 (line,) = [line for line in recipe.group(1).splitlines() if "ndb-conflict" in line]
                 return self.run(line.strip().removeprefix("$(BIN)/"))
         return ""
@@ -149,10 +151,14 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Return a shell with lines so long that no path is broken."""
-    monkeypatch.chdir(ROOT)
+    """Return a shell with lines so long that no path is broken; ``build/`` is of this test alone."""
+    for path in ROOT.iterdir():
+        if path.name != "build":
+            (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(DEMO, tmp_path / "build/demo/recording")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(console, "_width", 400)
-    return Shell(tmp_path / "build")
+    return Shell()
 
 
 def of_python(text: str, names: dict[str, object]) -> str:
@@ -377,7 +383,7 @@ def test_outcome_columns() -> None:
 
 def test_entries_of_run_json(tmp_path: Path) -> None:
     """The page describes every entry of a result's `run.json`, and no others."""
-    result = resolve(ROOT / "tests/recordings/demo/run.toml", engine="reference", out=tmp_path / "result")
+    result = resolve(ROOT / "conflict/demo/run.toml", engine="reference", out=tmp_path / "result")
     assert {row[0] for rows in tables("result.md", "entry", "meaning") for row in rows} == set(result.run)
 
 
@@ -439,6 +445,35 @@ def test_what_is_not_read() -> None:
     """The events that are refused are those of the table."""
     events = {name for row in table("formats.md", "event", "what it is") for name in row[0].split(", ")}
     assert events == {kind.name for kind in EventType if is_refused(kind)}
+
+
+def test_servers() -> None:
+    """The table of servers is made from the events, the readers and the recordings; each event stands in one line."""
+    assert servers_table() in _text(PAGES["servers.md"])
+    events = [kind for line in LINES for kind in line.events]
+    assert sorted(events) == [kind for kind in EventType if kind >= EventType.PRE_GA_WRITE_ROWS_EVENT]
+
+
+def test_picture(tmp_path: Path) -> None:
+    """The picture of the README is that of the demo; `python -m tools.generated_parts` draws it anew."""
+    draw(tmp_path / "row.svg")
+    assert texts_of(tmp_path / "row.svg") == texts_of(PICTURE)
+    # B's update met the write of A, of an epoch that B had not shown to have.
+    rejected = "8  16:00:16.973  update of 3: rejected, 5 won", "the row is of epoch 5321464479756, and only"
+    assert {*rejected, "epochs up to 5321464479747 had come back"} <= set(texts_of(PICTURE))
+    assert PICTURE.relative_to(ROOT).as_posix() in _text(PAGES["README.md"])
+
+
+def texts_of(picture: Path) -> list[str]:
+    """Return the texts of an SVG file; its curves differ between versions of Matplotlib."""
+    return re.findall(r"<text[^>]*>(.*?)</text>", picture.read_text("utf-8"), re.DOTALL)
+
+
+def test_number_of_recordings() -> None:
+    """The README says how many recordings of clusters judge the conflict functions."""
+    folders = (ROOT / "tests/recordings" / name for name in ("conflict", "everyday", "lives"))
+    number = sum(len(list(folder.rglob("scenario.json"))) for folder in folders)
+    assert f"| {number} recordings of clusters" in _text(PAGES["README.md"])
 
 
 def anchors(page: Path) -> set[str]:

@@ -318,6 +318,7 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
         transaction + np.uint64(server_id(cluster) << 56),
         run.astype(np.int16),
         (4 + EVENT_BYTES * (change - clock.starts[edges[run]])).astype(np.uint64),
+        np.zeros(count, np.uint32),
         np.zeros(count, np.int32),
     ]
 

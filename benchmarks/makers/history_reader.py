@@ -66,7 +66,7 @@ def _changes(
                 _image(layout, row["after_columns"], image["after"]),
                 row["transaction_id"],
                 ConflictFlag(row["flags"]),
-                Origin(manifest.files[cluster][row["file"]], row["position"], row["row"]),
+                Origin(manifest.files[cluster][row["file"]], row["position"], row["payload_position"], row["row"]),
             )
             yield (row["epoch"], row["group"], row["ordinal"]), change
 

@@ -4,18 +4,25 @@ The command line `ndb-conflict`: its commands, and `main`.
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from conflict.cli.cut_files import say_cut_files
+from conflict.cli.exit_codes import ExitCode
 from conflict.cli.lazy_commands import group_of
+from conflict.cli.refusals import closed_pipe
 
 __all__ = ["COMMANDS", "app", "main"]
 
 # Where each is, and what it does, in words that fit beside its name on 80 columns.
 COMMANDS = {
+    "demo": (
+        "conflict.cli.commands.demo:demo",
+        "Resolve a recording that comes with the program.",
+    ),
     "resolve": (
         "conflict.cli.commands.resolve:resolve",
         "Find what was applied, what was rejected and why.",
@@ -88,6 +95,10 @@ COMMANDS = {
         "conflict.cli.commands.diverge:diverge",
         "Search for the shortest way to make clusters differ.",
     ),
+    "warm-up": (
+        "conflict.cli.commands.warm_up:warm_up",
+        "Compile what later commands need, for all users.",
+    ),
     "conformance": (
         "conflict.cli.commands.conformance:conformance",
         "Compare an engine with recordings of real clusters.",
@@ -121,4 +132,8 @@ def _options(
 def main() -> None:
     """Run the command line."""
     say_cut_files()
-    app()
+    try:
+        app()
+    except BrokenPipeError:  # of a message about usage
+        closed_pipe()
+        sys.exit(ExitCode.CUT_SHORT)

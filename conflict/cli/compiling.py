@@ -13,8 +13,9 @@ __all__ = ["compilation_is_said", "compilation_is_shown"]
 
 _ONCE = "Compiling the kernels, which takes a minute or two and happens once."
 _EVERY_TIME = (
-    "Compiling the kernels for this command alone, which takes a minute or two: neither the program's folder nor HOME "
-    "can be written. Set NUMBA_CACHE_DIR to a folder that can, and it happens once."
+    "Compiling the kernels for this command alone, which takes a minute or two: no folder of this user can keep them. "
+    "Set NUMBA_CACHE_DIR to a folder that can, and it happens once; or ndb-conflict warm-up, run by the owner of the "
+    "installation, compiles them for all users."
 )
 
 

@@ -4,9 +4,10 @@ Commands that are imported when they run, so that `ndb-conflict --help` does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -30,30 +31,32 @@ class _LazyCommand(TyperCommand):
         """Return the context of the real command, which then parses the arguments and runs."""
         module, name = self._place.split(":")
         function: Callable[..., None] = getattr(import_module(module), name)
-        try:
-            _refuse_addresses(args, function)
-        except ConfigurationError as error:
-            raise refused(error) from error
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(self.name)(refusing_bad_input(function))
         command: Any = typer.main.get_command(app)
-        return command.make_context(info_name, args, parent, **extra)
+        kinds = get_type_hints(function)
+        for parameter in command.params:
+            if Path.__name__ in str(kinds.get(parameter.name)):
+                _keep_local(parameter)
+        try:
+            return command.make_context(info_name, args, parent, **extra)
+        except ConfigurationError as error:
+            raise refused(error) from error
 
 
-def _refuse_addresses(args: Sequence[str], function: Callable[..., None]) -> None:
-    """
-    Refuse addresses of other filesystems among arguments that are paths: as a path, one is the name of a local folder.
+def _keep_local(parameter: Any) -> None:
+    """Make a parameter that is a path refuse addresses: as a path, one would be the name of a local folder."""
+    read = parameter.process_value
+    option = max((name for name in parameter.opts if name.startswith("-")), key=len, default="")
+    what = option or f"argument {parameter.metavar or parameter.name.upper()}"
 
-    Raises:
-        ConfigurationError: There is one.
-    """
-    no_paths = {f"--{name.replace('_', '-')}" for name, kind in function.__annotations__.items() if "Path" not in kind}
-    option = ""
-    for text in args:
-        name, equals, value = text.partition("=") if text.startswith("--") else (option, "", text)
-        if name not in no_paths:
-            refuse_address(value, name or "an argument")
-        option = text if text.startswith("-") and not equals else ""
+    def read_local(ctx: Any, value: Any) -> Any:
+        for text in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(text, str):
+                refuse_address(text, what)
+        return read(ctx, value)
+
+    parameter.process_value = read_local
 
 
 def group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:

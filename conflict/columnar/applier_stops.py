@@ -77,6 +77,7 @@ class StoppingOperation:
         foreign_epoch: The epoch that is not applied.
         file: Number of its binlog file; `NO_FILE` for an operation that an applier logged, or that is in no binlog.
         position: Position of its event.
+        payload_position: Position of that inside a compressed transaction; 0 outside of one.
         row: Number of the row in the event.
         version: Number of the setup of its table that was in force (see `ClusterSetup.over_time`).
     """
@@ -89,6 +90,7 @@ class StoppingOperation:
     foreign_epoch: int
     file: int
     position: int
+    payload_position: int
     row: int
     version: int = 0
 
@@ -281,6 +283,7 @@ def _stopping_row(bucket: Bucket, applier: int, rules: _Rules, row: int, number:
         foreign_epoch=change["epoch"],
         file=change["file"],
         position=change["position"],
+        payload_position=change["payload_position"],
         row=change["row"],
         version=_version(rules, change["table"], apply),
     )
@@ -386,6 +389,7 @@ def _stopping_decision(
         foreign_epoch=int(applies.foreign_epoch[apply]),
         file=NO_FILE,
         position=0,
+        payload_position=0,
         row=0,
         version=_version(rules, table, apply),
     )

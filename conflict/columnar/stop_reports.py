@@ -35,7 +35,8 @@ def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[
         files: Binlog files of the other cluster by number.
     """
     operation = Operation(stopping.operation)
-    origin = Origin(files[stopping.file], stopping.position, stopping.row) if stopping.file >= 0 else None
+    place = (stopping.position, stopping.payload_position, stopping.row)
+    origin = Origin(files[stopping.file], *place) if stopping.file >= 0 else None
     error, column, message = _reason(stopping, cluster, operation)
     return Stop(error, stopping.foreign_epoch, _table_name(stopping, cluster), column, operation, origin, message)
 

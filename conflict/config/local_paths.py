@@ -10,8 +10,8 @@ from conflict.errors import ConfigurationError
 
 __all__ = ["refuse_address"]
 
-# An address with an authority, and the short forms of filesystems that clusters know.
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:dbfs|file|hdfs|s3|s3a|s3n|gs|abfss?|wasbs?|viewfs):/")
+# A scheme and a slash: `s3://bucket/run`, and the short forms of filesystems that clusters know, as `dbfs:/run`.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def refuse_address(text: str, what: str) -> None:
@@ -26,6 +26,8 @@ def refuse_address(text: str, what: str) -> None:
         ConfigurationError: It is one.
     """
     if _ADDRESS.match(text):
-        local = "give the path itself" if text.startswith("file:") else "mount it, or copy the files, and give a path"
+        local = "mount it, or copy the files, and give a path"
+        if text.lower().startswith("file:"):
+            local = "give the path itself"
         message = f"{what} is {text}, an address of a filesystem that is not read or written here; {local}"
         raise ConfigurationError(message)

@@ -206,7 +206,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     with located(path):
         document = parsed_toml(text)
         check_entries("the run file", document, _ENTRIES)
-        _refuse_addresses(document)
+        _refuse_addresses("", document)
         clusters = _clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
         expect_files(file for cluster in clusters for file in cluster.files)
         at_end = document.get("schema_at", "start") == "end"
@@ -246,14 +246,14 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     return RunFile(path, configuration, schedule, inputs, text)
 
 
-def _refuse_addresses(table: Mapping[str, Any]) -> None:
+def _refuse_addresses(where: str, table: Mapping[str, Any]) -> None:
     """Refuse files that are not local, wherever a run file names them."""
     for entry, value in table.items():
         if isinstance(value, Mapping):
-            _refuse_addresses(value)
+            _refuse_addresses(f"{where}{entry}.", value)
         for text in value if isinstance(value, list) else [value]:
             if entry in _NAMING_FILES and isinstance(text, str):
-                refuse_address(text, entry)
+                refuse_address(text, f"{where}{entry}")
 
 
 _NAMING_FILES = frozenset({"schema", "binlogs", "rows", "ndb_replication", "steps", *_OWN_FILES})

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from ndb_formats.types.decimals import decimal_text
 from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Value
@@ -24,7 +25,7 @@ def plain_value(value: Value) -> object:
         value = value.data
     if isinstance(value, bytes):
         return value.hex().upper()
-    return str(value) if isinstance(value, Decimal) else value
+    return decimal_text(value) if isinstance(value, Decimal) else value
 
 
 def recorded_value(value: object, column_type: str) -> object:

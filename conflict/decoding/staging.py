@@ -5,29 +5,27 @@ Outputs that appear whole or not at all: written beside their place, and renamed
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConfigurationError
 from conflict.grid.beside import (
+    PART,
     new_file,
-    new_folder,
     new_name,
-    put_back_left_over,
     refuse_unwritable,
     remove_left_over,
-    take_place,
 )
+from conflict.grid.whole_folder import one_writer, put_back, whole_folder
 
 __all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder"]
 
 # The file in a folder of tables that says what is in it; a folder without it is not ours to replace.
 CONTENTS = "tables.json"
-PART = "part"  # how the names end of what is unfinished
 
 
 def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: bool) -> None:
@@ -44,6 +42,7 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
         ConfigurationError: It may not be written.
     """
     refuse_unwritable(target)
+    before = put_back(target) if folder else ""
     if not target.exists():
         return
     for file in inputs:
@@ -56,15 +55,16 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
         raise ConfigurationError(message)
     if not target.is_file() and not target.is_dir():
         return  # a pipe or a device
-    if not force:
-        raise ConfigurationError(_there_already(target))
+    _refuse_by_now(target, force=force, before=before)
     if folder and any(target.iterdir()) and not (target / CONTENTS).is_file():
         message = f"{target} holds no {CONTENTS}, so decode did not write it; --force does not replace it"
         raise ConfigurationError(message)
 
 
-def _there_already(target: Path) -> str:
-    return f"{target} exists already; --force replaces it"
+def _refuse_by_now(target: Path, *, force: bool, before: str = "") -> None:
+    if target.exists() and not force:
+        message = f"{target} exists already{before}; --force replaces it"
+        raise ConfigurationError(message)
 
 
 @contextmanager
@@ -83,7 +83,9 @@ def staged_file(target: Path, *, force: bool = True) -> Iterator[BinaryIO]:
         with target.open("wb") as out:
             yield out
         return
-    with _only_writer(target, force=force):
+    with one_writer(target):
+        _refuse_by_now(target, force=force)
+        remove_left_over(target, PART)
         beside = new_name(target, PART)
         try:
             with stopped_politely(), new_file(beside) as out:
@@ -106,27 +108,7 @@ def staged_folder(target: Path, contents: dict[str, object], *, force: bool = Tr
     Raises:
         ConfigurationError: Another process writes it, or it may not be replaced.
     """
-    with _only_writer(target, force=force):
-        beside = new_folder(target, PART)
-        try:
-            with stopped_politely():
-                yield beside
-            text = json.dumps(contents, indent=1, ensure_ascii=False) + "\n"
-            (beside / CONTENTS).write_text(text, "utf-8", "replace")
-            take_place(beside, target)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-
-
-@contextmanager
-def _only_writer(target: Path, *, force: bool) -> Iterator[None]:
-    """Keep other writers out, make sure that none has just been here, and remove what killed ones left unfinished."""
-    from conflict.grid.folder import Folder  # noqa: PLC0415  # loads Arrow, which help of commands need not
-    from conflict.grid.lock import only_writer  # noqa: PLC0415
-
-    with only_writer(Folder(str(target.absolute()))):
-        put_back_left_over(target)
-        if target.exists() and not force:
-            raise ConfigurationError(_there_already(target))
-        remove_left_over(target, PART)
-        yield
+    with stopped_politely(), whole_folder(target, partial(_refuse_by_now, target, force=force)) as beside:
+        yield beside
+        text = json.dumps(contents, indent=1, ensure_ascii=False) + "\n"
+        (beside / CONTENTS).write_text(text, "utf-8", "replace")

@@ -69,7 +69,7 @@ def _logged(configuration: Configuration, cluster: ClusterConfiguration) -> Iter
         for event in _events(cluster):
             if event.type is EventType.TABLE_MAP_EVENT:
                 with locate(event):
-                    table_map = decode_table_map(event.body)
+                    table_map = decode_table_map(event.body, event.server)
                 tables[table_map.table_id] = find(event, (table_map.database, table_map.table))
             elif event.type in ROWS_EVENTS and event.header.server_id == cluster.server_id:
                 with locate(event):

@@ -14,6 +14,7 @@ import pyarrow.dataset as pads
 
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import Place, Winner
+from conflict.grid.schemas import PLACE
 from conflict.result import Result
 from conflict.results.layout import OUTCOMES
 from conflict.rules.decision import Cause, Decision, Verdict
@@ -70,15 +71,14 @@ class Decided:
     @property
     def place(self) -> Place | None:
         """Where the operation stands in a binlog; None for what an applier logged."""
-        return None if self["file"] is None else Place(self["file"], self["position"], self["row"])
+        return None if self["file"] is None else Place(*(self[name] for name in PLACE))
 
     @property
     def winner(self) -> Winner | None:
         """The operation that won."""
         if self["winner_cluster"] is None:
             return None
-        names = ("winner_file", "winner_position", "winner_row")
-        place = None if self["winner_file"] is None else Place(*(self[name] for name in names))
+        place = None if self["winner_file"] is None else Place(*(self[f"winner_{name}"] for name in PLACE))
         return Winner(
             self["winner_cluster"],
             self["winner_epoch"],

@@ -204,7 +204,8 @@ def _outcome(change: LoggedChange, applier: str, apply: Applied, outcomes: Itera
 def _is_at(outcome: Decided, change: LoggedChange) -> bool:
     """Return whether an outcome is of the operation at a place; the file may have been moved to another folder."""
     place = outcome.place
-    if place is None or (place.position, place.row) != (change.position, change.row):
+    here = change.position, change.payload_position, change.row
+    if place is None or (place.position, place.payload_position, place.row) != here:
         return False
     return place.file.rpartition("/")[2] == change.file.rpartition("/")[2]
 

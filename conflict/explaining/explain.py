@@ -13,6 +13,7 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
+from conflict.grid.beside import refuse_moved_away
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.history.definitions.following import follow_definitions
 from conflict.jobs.runner import StageProgress
@@ -88,6 +89,8 @@ def opened(run: Source, progress: StageProgress = no_progress) -> Iterator[Expla
     Raises:
         HistoryError: A binlog has changed since the result was made.
     """
+    if not isinstance(run, Result | RunFile):
+        refuse_moved_away(Path(run))
     if isinstance(run, Result) or (not isinstance(run, RunFile) and Path(run).is_dir()):
         result = run if isinstance(run, Result) else read_result(str(run))
         with refusing_contradictions(result.folder, RESOLVE_AGAIN):

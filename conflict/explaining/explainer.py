@@ -322,7 +322,7 @@ class Explainer:
         function = self._functions.at(outcome.applier, outcome["table"], moment, rejected=True)
         said = decided_sentence(outcome, function).partition(" put it there: ")[2]
         place = outcome.place
-        where = "" if place is None else f" ({place_words(place.file, place.position, place.row)})"
+        where = "" if place is None else f" ({place_words(place)})"
         return f"{verb(outcome['operation'])} of {outcome['table']} {outcome['key']}{where}: {said}"
 
     def _trees(self, outcomes: Iterable[Decided]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:

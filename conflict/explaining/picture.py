@@ -114,7 +114,7 @@ def _draw_event(
         text,
         ha="right" if left else "left",
         va="center",
-        color="#222222" if color != _QUIET else "#666666",
+        color={_QUIET: "#666666", _REJECTED: _REJECTED}.get(color, "#222222"),
         linespacing=1.15,
         parse_math=False,
         zorder=4,
@@ -131,7 +131,9 @@ def _legend(axes: Axes) -> None:
         ("o", _REFRESHED, "refreshed"),
     )
     handles = [Line2D([], [], marker=mark, color=color, linestyle="", label=label) for mark, color, label in marks]
-    heard = Line2D([], [], marker="o", color=_QUIET, markerfacecolor="white", linestyle="", label="heard: come back")
+    heard = Line2D(
+        [], [], marker="o", color=_QUIET, markerfacecolor="white", linestyle="", label="own epochs came back"
+    )
     axes.legend(handles=[*handles, heard], loc="lower center", ncols=5, frameon=False, handletextpad=0.1, fontsize=8)
 
 
@@ -150,13 +152,15 @@ def _text(event: StoryEvent, story: Story) -> str:
     time = f"{event.time:%H:%M:%S.%f}"[:-3] if event.time is not None else ""
     what = "refresh" if event.refresh else verb(event.operation)
     asked = "asked for: " if event.number == story.marked else ""
-    lines = [f"{event.number}  {time}  {asked}{_headline(event, what)}"]
+    lines = [f"{event.number}  {time}  {asked}{_headline(event, what)}{_won(event, story)}"]
     if event.kind is Kind.DEFINED:
         lines += _wrapped(event.sentence)
+    elif event.kind is Kind.HEARD:
+        lines.append(f"up to {event.source_epoch}")
     elif event.kind is Kind.COMMITTED:
         lines += _wrapped(_row(event.before if event.after is None else event.after))
     elif event.kind is Kind.JUDGED and event.verdict != "APPLIED":
-        lines += _wrapped(_short(event))
+        lines += _wrapped(_short(event, story))
     if story.parted_by == event.number:
         lines.append("this parted the clusters")
     return "\n".join(lines[:_MOST_LINES])
@@ -166,7 +170,7 @@ def _headline(event: StoryEvent, what: str) -> str:
     heads = {
         Kind.COMMITTED: f"{what}, committed",
         Kind.REFRESHED: "the row is refreshed",
-        Kind.HEARD: f"heard: back up to {event.source_epoch}",
+        Kind.HEARD: "own epochs came back",
         Kind.LOGGED: f"{what} by the applier",
         Kind.DEFINED: "the definition changes",
         Kind.NOT_APPLIED: f"{what} of {event.cause_number}: not applied yet",
@@ -177,13 +181,22 @@ def _headline(event: StoryEvent, what: str) -> str:
     return f"{what}{of}: {(event.verdict or '').lower().replace('_', ' ')}"
 
 
-def _short(event: StoryEvent) -> str:
+def _won(event: StoryEvent, story: Story) -> str:
+    """Return which event won over a rejected one, if it is in the story."""
+    place = None if event.winner is None else event.winner.place
+    won = [each.number for each in story.events if place is not None and each.place == place]
+    return f", {won[0]} won" if won else ""
+
+
+def _short(event: StoryEvent, story: Story) -> str:
     """Return in few words what was compared."""
     cause = (event.own_cause or event.cause or "").lower().replace("_", " ")
     if event.cause == "TRANS_IN_CONFLICT":
         return "its transaction is in conflict" + (f": {cause}" if event.own_cause else "")
     if event.incoming is None or event.stored is None:
         return cause
+    if (story.functions.get(event.cluster) or "").startswith("NDB$EPOCH"):
+        return f"the row is of epoch {event.stored}, and only epochs up to {event.incoming} had come back"
     return f"{cause}: {event.incoming} against the row's {event.stored}"
 
 

@@ -73,7 +73,8 @@ class LoggedChange:
         before: Columns of the before image; None if there is none.
         after: Columns of the after image; None if there is none.
         file: Binlog file.
-        position: Position of its event.
+        position: Position of its event, or of the compressed transaction that holds the event.
+        payload_position: Where the event starts among the uncompressed ones of that; 0 outside of one.
         row: Number of the row in the event.
     """
 
@@ -90,6 +91,7 @@ class LoggedChange:
     after: Mapping[str, Value] | None
     file: str
     position: int
+    payload_position: int
     row: int
 
     @property
@@ -243,9 +245,7 @@ def _logged(change: RowChange, cluster: str, place: tuple[int, int], key: str, *
         change.transaction_id,
         _values(change.before),
         _values(change.after),
-        origin.file,
-        origin.position,
-        origin.row,
+        *attrs.astuple(origin),
     )
 
 

@@ -20,6 +20,7 @@ from conflict.result import Result
 from ndb_formats.schema.row_keys import is_text, weight_of
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.charsets import encode_text
+from ndb_formats.types.decimals import decimal_as_shown, decimal_text
 from ndb_formats.types.values import Value
 
 __all__ = ["differing_rows", "end_of", "key_as_it_compares", "table_named"]
@@ -70,7 +71,9 @@ def key_as_it_compares(table: Table, given: str | Mapping[str, object]) -> str:
 
 
 def _compared(column: Column, text: str) -> str:
-    """Return a text of a key column as it compares; other values are as they are."""
+    """Return a value of a key column as it compares: a DECIMAL in any spelling, a text; others are as they are."""
+    if column.type == "decimal":
+        return decimal_as_shown(text, column.scale or 0)
     if not is_text(column) or column.charset is None:
         return text
     weight = weight_of(encode_text(text, column.charset), column)
@@ -81,7 +84,7 @@ def _text(value: object) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, Decimal):
-        return f"{value:f}"
+        return decimal_text(value)
     return value.hex() if isinstance(value, bytes) else str(value)
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from conflict.explaining.decisions import Decided
 from conflict.explaining.row_changes import LoggedChange
-from conflict.explaining.story import Winner, plain_value
+from conflict.explaining.story import Place, Winner, plain_value
 from conflict.rules.decision import APPLIED, Cause, explain
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from ndb_formats.events.rows_event import Operation
@@ -44,9 +44,10 @@ def verb(operation: str | None) -> str:
     return _VERBS.get(operation or "", "change")
 
 
-def place_words(file: str, position: int, row: int) -> str:
+def place_words(place: Place) -> str:
     """Return a place in a binlog in words."""
-    return f"{file.rpartition('/')[2]}, position {position}, row {row}"
+    inside = f" (payload position {place.payload_position})" if place.payload_position else ""
+    return f"{place.file.rpartition('/')[2]}, position {place.position}{inside}, row {place.row}"
 
 
 def winner_words(winner: Winner, number: int | None) -> str:
@@ -54,7 +55,7 @@ def winner_words(winner: Winner, number: int | None) -> str:
     what = "refresh" if winner.refresh else verb(winner.operation)
     where = "" if number is None else f" (event {number})"
     if number is None and winner.place is not None:
-        where = f" ({place_words(winner.place.file, winner.place.position, winner.place.row)})"
+        where = f" ({place_words(winner.place)})"
     return f"the {what} of {winner.cluster} in its epoch {winner.epoch}{where}"
 
 

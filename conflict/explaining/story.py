@@ -12,7 +12,9 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from conflict.grid.schemas import PLACE
 from conflict.results.doubts import Doubt
+from conflict.results.layout import OUTCOMES
 from ndb_formats.row_records import value_text
 from ndb_formats.types.values import Value
 
@@ -35,10 +37,11 @@ class Kind(StrEnum):
 
 @attrs.frozen
 class Place:
-    """Where something stands in a binlog: file, position of its event, number of the row in the event."""
+    """Where something stands in a binlog; the attributes are those of `conflict.history.model.Origin`."""
 
     file: str
     position: int
+    payload_position: int
     row: int
 
 
@@ -253,7 +256,7 @@ class Story:
 
 
 _IMAGE = pa.map_(pa.string(), pa.string())
-_PLACE = pa.struct([("file", pa.string()), ("position", pa.uint64()), ("row", pa.int32())])
+_PLACE = pa.struct([OUTCOMES.field(name) for name in PLACE])
 EVENTS = pa.schema(
     [
         ("number", pa.int32()),

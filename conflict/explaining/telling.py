@@ -139,7 +139,7 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
         sentence=sentence,
     )
     if draft.statement is not None:
-        event = attrs.evolve(event, place=Place(draft.statement.file, draft.statement.position, 0))
+        event = attrs.evolve(event, place=Place(draft.statement.file, draft.statement.position, 0, 0))
     if change is not None and not heard:
         event = attrs.evolve(
             event,
@@ -192,7 +192,7 @@ def _number_at(winner: Winner, told: Told) -> int | None:
 
 
 def _place(change: LoggedChange) -> Place:
-    return Place(change.file, change.position, change.row)
+    return Place(change.file, change.position, change.payload_position, change.row)
 
 
 def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reason: Callable[[Draft], str]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from typing import BinaryIO
@@ -18,16 +17,20 @@ from typing import BinaryIO
 from conflict.errors import ConfigurationError
 
 __all__ = [
+    "PART",
+    "is_moved_away",
     "new_file",
     "new_folder",
     "new_name",
     "put_back_left_over",
+    "refuse_moved_away",
     "refuse_unwritable",
     "remove_left_over",
     "take_place",
 ]
 
-_OLD = "old"  # how the name ends of what is being replaced
+PART = "part"  # how the name ends of what is unfinished
+_OLD = "old"  # and of what is being replaced
 
 
 def refuse_unwritable(target: Path) -> None:
@@ -78,22 +81,24 @@ def remove_left_over(target: Path, ending: str) -> None:
 
 def take_place(beside: Path, target: Path) -> None:
     """
-    Put a file or folder in its place; what is there is moved away, and removed when the new one is there.
+    Put a folder in its place; what is there takes the place of the new one, where the caller removes it.
 
     Raises:
         OSError: It cannot be put there; what was there is there again.
     """
-    old = new_name(target, _OLD) if os.path.lexists(target) else None
-    if old is not None:
-        target.rename(old)
+    old = new_name(target, _OLD)
     try:
+        if os.path.lexists(target):
+            target.rename(old)
         beside.rename(target)
-    except BaseException:
-        if old is not None:
-            old.rename(target)
-        raise
-    with suppress(OSError):  # the next run removes what cannot be removed now
-        remove_left_over(target, _OLD)
+    finally:  # also where an interruption comes between two steps
+        if os.path.lexists(old):
+            old.rename(beside if os.path.lexists(target) else target)
+
+
+def is_moved_away(target: Path) -> bool:
+    """Whether a killed run had moved away what was in a place, and nothing is there now."""
+    return not os.path.lexists(target) and any(target.parent.glob(_left_over(target, _OLD)))
 
 
 def put_back_left_over(target: Path) -> None:
@@ -102,6 +107,19 @@ def put_back_left_over(target: Path) -> None:
     if left and not os.path.lexists(target):
         left[-1].rename(target)
     remove_left_over(target, _OLD)
+
+
+def refuse_moved_away(target: Path) -> None:
+    """
+    Say to a reader that what it wants to read is beside its place.
+
+    Raises:
+        ConfigurationError: It is.
+    """
+    if is_moved_away(target):
+        old = next(target.parent.glob(_left_over(target, _OLD)))
+        message = f"{target}: a run that replaced it was killed; what was there is {old}: rename it, or run again"
+        raise ConfigurationError(message)
 
 
 def _left_over(target: Path, ending: str) -> str:

@@ -18,7 +18,7 @@ from conflict.grid.folder import Folder
 
 __all__ = ["FORMAT", "read_document", "read_object", "to_json", "write_document"]
 
-FORMAT = 12
+FORMAT = 13
 T = TypeVar("T")
 
 

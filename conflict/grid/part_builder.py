@@ -101,6 +101,7 @@ class PartBuilder:
                 change.transaction_id,
                 -1 if origin is None else self.files.index(origin.file),
                 0 if origin is None else origin.position,
+                0 if origin is None else origin.payload_position,
                 0 if origin is None else origin.row,
             )
         )

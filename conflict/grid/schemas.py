@@ -27,6 +27,7 @@ __all__ = [
     "CONSEQUENCES",
     "IMAGES",
     "KEYS",
+    "PLACE",
     "SCHEDULE",
     "SCHEDULE_PART",
     "STAGED_CHANGES",
@@ -77,6 +78,7 @@ _DECISION: list[tuple[str, pa.DataType]] = [
     ("transaction_id", pa.uint64()),
     ("file", pa.int16()),
     ("position", pa.uint64()),
+    ("payload_position", pa.uint32()),
     ("row", pa.int32()),
 ]
 _EFFECT: list[tuple[str, pa.DataType]] = [
@@ -91,6 +93,8 @@ STAGED_CHANGES = _schema(("identity", pa.binary()), *_DECISION)
 CHANGES = _schema(("key", pa.int32()), *_DECISION)
 STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
 CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
+# The columns that say where a row change is logged (see `conflict.history.model.Origin`).
+PLACE = ("file", "position", "payload_position", "row")
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 KEYS = _schema(("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string()))
 SCHEDULE_PART = "schedule.parquet"

@@ -166,7 +166,7 @@ class EpochReader:
         if kind in _GTID_EVENTS:
             self._committed = decode_gtid(event.body).committed or 0
         elif kind is EventType.TABLE_MAP_EVENT:
-            table_map = decode_table_map(event.body)
+            table_map = decode_table_map(event.body, event.server)
             self._maps[table_map.table_id] = table_map
         elif kind in ROWS_EVENTS:
             assert kind is not None
@@ -262,7 +262,7 @@ class EpochReader:
                 error.located(file=event.file, position=event.position, event=event.header.type_name)
                 opened.wrong_key = opened.wrong_key or error
                 return
-            origin = Origin(event.file, event.position, number)
+            origin = Origin(event.file, event.position, event.payload_position, number)
             change = RowChange(
                 table.full_name,
                 key,

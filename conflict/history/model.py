@@ -49,10 +49,19 @@ LAST_GROUP = 2**31 - 1  # greater than the groups of any epoch
 
 @attrs.frozen
 class Origin:
-    """Where a row change is logged: file, position of its event, number of the row in the event."""
+    """
+    Where a row change is logged.
+
+    Attributes:
+        file: The binlog file.
+        position: Position of its event, or of the compressed transaction that holds the event.
+        payload_position: Where the event starts among the uncompressed ones of that; 0 outside of one.
+        row: Number of the row in the event.
+    """
 
     file: str
     position: int
+    payload_position: int = 0
     row: int = 0
 
 

@@ -36,6 +36,7 @@ class Events(NamedTuple):
         server_id: Server on which the change was made. uint32.
         flags: Conflict flags; 0 for none. uint16.
         position: Where it starts in the file. int64.
+        payload_position: Where it starts inside its compressed transaction; 0 outside of one. uint32.
         stop: Where it ends. int64.
         second: Second since 1970 of its header. uint32.
         committed: A Gtid event: microsecond since 1970 at which its transaction committed; else 0. int64.
@@ -49,6 +50,7 @@ class Events(NamedTuple):
     server_id: UInt32
     flags: UInt16
     position: Int64
+    payload_position: UInt32
     stop: Int64
     second: UInt32
     committed: Int64

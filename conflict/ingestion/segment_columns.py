@@ -187,6 +187,7 @@ class _Parts:
             pa.array(events.transaction_id[event], mask=events.no_id[event]),
             np.full(len(rows), self.file, np.int16),
             events.position[event].view(np.uint64),
+            events.payload_position[event],
             found.number[rows],
         ]
         return pa.table(columns, schema=STAGED_CHANGES)

@@ -109,6 +109,7 @@ class SegmentWalk:
                 server_id=chunk.server_ids,
                 flags=np.where(facts.no_flags, np.uint16(0), facts.flags),
                 position=chunk.positions,
+                payload_position=chunk.payload_positions.astype(np.uint32),
                 stop=chunk.stops,
                 second=chunk.timestamps,
                 committed=commit_times(chunk.data, chunk.types, chunk.starts, chunk.ends),

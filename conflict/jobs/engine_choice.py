@@ -49,7 +49,11 @@ def choose_engine(configuration: Configuration) -> EngineChoice:
         return EngineChoice("spark", f"{asked} is set")
     files = [file for cluster in configuration.clusters for file in cluster.files]
     size = sum(file.stat().st_size for file in files if file.exists())
-    megabytes, limit = max(1, round(size / 2**20)), LOCAL_BYTES >> 20
+    read, limit = _shown(size), LOCAL_BYTES >> 20
     if size <= LOCAL_BYTES:
-        return EngineChoice("local", f"the binlogs have {megabytes:,} MiB, and Spark pays off above {limit} MiB")
-    return EngineChoice("spark", f"the binlogs have {megabytes:,} MiB, more than {limit} MiB")
+        return EngineChoice("local", f"the binlogs have {read}, and Spark pays off above {limit} MiB")
+    return EngineChoice("spark", f"the binlogs have {read}, more than {limit} MiB")
+
+
+def _shown(size: int) -> str:
+    return f"{size >> 20:,} MiB" if size >> 20 else f"{-(-size >> 10)} KiB"

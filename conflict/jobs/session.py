@@ -22,6 +22,7 @@ __all__ = ["check_shared", "spark_session"]
 
 _NAME = "ndb-conflict"
 _ATTEMPTS = 4  # of a task whose worker dies, as Spark has it on a cluster
+_SPECULATION = "spark.speculation"  # a late attempt of a task writes over what the first one made
 _QUESTION, _ANSWER = "question.json", "answer.json"
 # With any of these, users choose where Spark runs; PYSPARK_GATEWAY_PORT shows that spark-submit started this process.
 _CHOSEN_BY = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
@@ -35,21 +36,9 @@ def spark_session(cores: str = "*") -> SparkSession:
     `PYSPARK_SUBMIT_ARGS`, or by the `spark-defaults.conf` of a Spark installation.
 
     Raises:
-        ConfigurationError: Spark cannot be started or reached.
+        ConfigurationError: Spark cannot be started or reached, or starts second attempts of tasks.
     """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return _without_speculation(active)
-    if any(name in os.environ for name in _CHOSEN_BY):
-        return _without_speculation(_start_where_chosen())
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with _quiet_start():
-        return _start_here(cores)
-
-
-def _without_speculation(spark: SparkSession) -> SparkSession:
-    """Return a session, unless it starts second attempts of tasks: a late one writes over what the first one made."""
+    spark = SparkSession.getActiveSession() or _started(cores)
     if str(spark.conf.get(_SPECULATION, "false")).lower() == "true":
         message = (
             f"{_SPECULATION} is true in this Spark session: the tasks write files themselves, and a late attempt would "
@@ -59,7 +48,13 @@ def _without_speculation(spark: SparkSession) -> SparkSession:
     return spark
 
 
-_SPECULATION = "spark.speculation"
+def _started(cores: str) -> SparkSession:
+    if any(name in os.environ for name in _CHOSEN_BY):
+        return _start_where_chosen()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with _quiet_start():
+        return _start_here(cores)
 
 
 def _start_where_chosen() -> SparkSession:

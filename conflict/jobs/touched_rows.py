@@ -17,7 +17,7 @@ import pyarrow as pa
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.cluster_setup import rules_of
 from conflict.columnar.kernels.arrays import Bool, Int64
-from conflict.grid.schemas import IMAGES
+from conflict.grid.schemas import IMAGES, PLACE
 from conflict.history.effects import Effect
 from conflict.history.model import Origin, Position, RowChange, Transaction
 from conflict.jobs.resolve_run import ResolveRun
@@ -184,7 +184,7 @@ def _change(row: dict[str, Any], layouts: Sequence[RowLayout | None], run: Resol
         after,
         row["transaction_id"],
         ConflictFlag(row["flags"]),
-        Origin(files[row["file"]], row["position"], row["row"]) if 0 <= row["file"] < len(files) else None,
+        Origin(files[row["file"]], *(row[name] for name in PLACE[1:])) if 0 <= row["file"] < len(files) else None,
     )
 
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_folder, put_back_left_over, remove_left_over, take_place
+from conflict.grid.whole_folder import put_back, whole_folder
 from conflict.model.binlogs import write_binlogs
 from conflict.model.configuration import DATABASE, Model
 from conflict.model.logged_rows import applies_of, logged_epochs
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 RUN_FILE = "run.toml"
-_SCHEMA, _UNFINISHED = "schema.sql", "incomplete"
+_SCHEMA = "schema.sql"
 _FIRST_LINE = "# A simulation, seed "  # tells that a folder may be replaced
 
 
@@ -41,10 +40,14 @@ def check_run_folder(target: Path, *, replace: bool) -> None:
     Raises:
         ConfigurationError: Something is there, and it may not be replaced or is no run of a simulation.
     """
+    _refuse_what_is_there(target, replace=replace, before=put_back(target))
+
+
+def _refuse_what_is_there(target: Path, *, replace: bool, before: str = "") -> None:
     if not target.exists():
         return
     if not replace:
-        message = f"{target} exists already; give another folder, or replace the binlogs in it with --force"
+        message = f"{target} exists already{before}; give another folder, or replace the binlogs in it with --force"
         raise ConfigurationError(message)
     run_file = target / RUN_FILE
     if not run_file.is_file() or not run_file.read_text("utf-8", "replace").startswith(_FIRST_LINE):
@@ -60,17 +63,8 @@ def run_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     Raises:
         ConfigurationError: As for `check_run_folder`.
     """
-    put_back_left_over(target)
-    check_run_folder(target, replace=replace)
-    remove_left_over(target, _UNFINISHED)
-    work = new_folder(target, _UNFINISHED)
-    try:
+    with whole_folder(target, lambda: _refuse_what_is_there(target, replace=replace)) as work:
         yield work
-    except BaseException:
-        shutil.rmtree(work)
-        raise
-    check_run_folder(target, replace=replace)
-    take_place(work, target)
 
 
 def write_run(

@@ -11,6 +11,7 @@ from typing import Any
 
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
+from conflict.grid.beside import refuse_moved_away
 from conflict.grid.folder import Folder
 from conflict.reporting.kinds.compare import compare_part
 from conflict.reporting.kinds.diverge import diverge_part
@@ -49,6 +50,7 @@ def part_of(path: Path) -> Part:
         ConfigurationError: It is no result that a report knows.
         HistoryError: It is damaged.
     """
+    refuse_moved_away(path)
     if not path.is_dir():
         return _part_of_document(_document(path), path)
     if (path / RUN).is_file() and (path / "counters.json").is_file():

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.grid.folder import Folder
+from conflict.grid.schemas import PLACE
 from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES
 from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes
@@ -26,7 +27,7 @@ __all__ = ["Totals", "count_conflicts", "read_conflicts", "read_refresh_times", 
 
 _KEY = ("table", "key")
 _COUNT: tuple[list[str], str] = ([], "count_all")
-_NEEDED = tuple(dict.fromkeys((*ROOT_COLUMNS, "time", "transaction_id", "operation", "file", "position", "row")))
+_NEEDED = tuple(dict.fromkeys((*ROOT_COLUMNS, "time", "transaction_id", "operation", *PLACE)))
 _ROOT = {
     "root_transaction_id": "transaction_id",
     "root_table": "table",
@@ -35,6 +36,7 @@ _ROOT = {
     "root_cause": "own_cause",
     "root_file": "file",
     "root_position": "position",
+    "root_payload_position": "payload_position",
     "root_row": "row",
 }
 

@@ -138,6 +138,7 @@ def _outcome_table(
             outcome.stored,
             outcome.origin.file if outcome.origin else None,
             outcome.origin.position if outcome.origin else None,
+            outcome.origin.payload_position if outcome.origin else None,
             outcome.origin.row if outcome.origin else None,
             outcome.committed,
             outcome.transaction_id,
@@ -152,9 +153,9 @@ def _outcome_table(
 def _winner(winner: LastWrite | None) -> tuple[object, ...]:
     """Return the columns `winner_...` of `OUTCOMES`."""
     if winner is None:
-        return (None,) * 7
+        return (None,) * 8
     origin = winner.origin
-    where = (None, None, None) if origin is None else (origin.file, origin.position, origin.row)
+    where = (None,) * 4 if origin is None else attrs.astuple(origin)
     return winner.cluster, winner.epoch, winner.operation.name, winner.refresh, *where
 
 

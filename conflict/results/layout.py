@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 # Raised when the columns of a result change.
-RESULT_FORMAT = 2
+RESULT_FORMAT = 3
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
@@ -72,6 +72,7 @@ OUTCOMES = pa.schema(
         ("stored", pa.uint64()),
         ("file", pa.string()),
         ("position", pa.uint64()),
+        ("payload_position", pa.uint32()),
         ("row", pa.int32()),
         ("time", pa.timestamp("us", tz="UTC")),
         ("transaction_id", pa.uint64()),
@@ -82,6 +83,7 @@ OUTCOMES = pa.schema(
         ("winner_refresh", pa.bool_()),
         ("winner_file", pa.string()),
         ("winner_position", pa.uint64()),
+        ("winner_payload_position", pa.uint32()),
         ("winner_row", pa.int32()),
     ]
 )

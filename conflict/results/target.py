@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_folder, put_back_left_over, refuse_unwritable, remove_left_over, take_place
+from conflict.grid.beside import refuse_unwritable
 from conflict.grid.folder import Folder
+from conflict.grid.whole_folder import put_back, whole_folder
 
 __all__ = ["check_target", "refuse_nesting", "whole_or_not_at_all"]
 
 RESULT = "run.json"  # every result has one
-_UNFINISHED = "incomplete"
 
 
 def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> None:
@@ -36,7 +36,7 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
             "mounted share can; give a path. A History can be there"
         )
         raise ConfigurationError(message)
-    _refuse_what_is_there(target, replace=replace)
+    _refuse_what_is_there(target, replace=replace, before=put_back(Path(target.uri)))
     path = Path(target.uri).resolve()
     inside = next((each for each in inputs if path in (each.resolve(), *each.resolve().parents)), None)
     if inside is not None:
@@ -60,11 +60,11 @@ def refuse_nesting(history: Folder, target: Folder) -> None:
         raise ConfigurationError(message)
 
 
-def _refuse_what_is_there(target: Folder, *, replace: bool) -> None:
+def _refuse_what_is_there(target: Folder, *, replace: bool, before: str = "") -> None:
     if not target.exists():
         return
     if not replace:
-        message = f"{target.uri} exists already; give another folder, or replace the result in it with --force"
+        message = f"{target.uri} exists already{before}; give another folder, or replace the result in it with --force"
         raise ConfigurationError(message)
     if not target.exists(RESULT):
         message = f"{target.uri} exists already and is no result, which is all that --force replaces"
@@ -76,24 +76,14 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
     """
     Give a folder to write to, and put it in place of `target` only if nothing went wrong.
 
-    A result that is replaced is moved away first, and removed last. What a killed run left behind is removed by the
-    next one, or put back if it is the old result. Hold the lock of `target` (see `conflict.grid.lock`).
+    See `conflict.grid.whole_folder`.
 
     Args:
         target: Where the result is to be.
         replace: Whether a result that is there is replaced.
 
     Raises:
-        ConfigurationError: Something is there by now, see `check_target`.
+        ConfigurationError: Something is there by now, see `check_target`; or another process writes there.
     """
-    path = Path(target.uri)
-    put_back_left_over(path)
-    _refuse_what_is_there(target, replace=replace)
-    remove_left_over(path, _UNFINISHED)
-    work = Folder(str(new_folder(path, _UNFINISHED)))
-    try:
-        yield work
-    except BaseException:
-        work.delete()
-        raise
-    take_place(Path(work.uri), path)
+    with whole_folder(Path(target.uri), lambda: _refuse_what_is_there(target, replace=replace)) as work:
+        yield Folder(str(work))

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from conflict.config.local_paths import refuse_address
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.model.model_file import parse_model, with_preset
@@ -106,6 +107,7 @@ def _model_name(given: Any) -> str:
 def _model(given: Any, path: Path) -> dict[str, Any]:
     """Return the document of the model; `given` is it, or the name of its file beside `path`."""
     if isinstance(given, str):
+        refuse_address(given, "model")
         file = path.parent / given
         text = read_text(file)
         with located(file):

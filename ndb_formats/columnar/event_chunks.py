@@ -54,6 +54,7 @@ class EventChunk:
         timestamps: Seconds since 1970. uint32.
         trailer: Bytes of the checksum at the end of each event of the file.
         error: Why the event after the last one cannot be read; None if the chunk ends for another reason.
+        server: Version text of the server that wrote the events.
     """
 
     file: str
@@ -67,6 +68,7 @@ class EventChunk:
     timestamps: npt.NDArray[np.uint32] = attrs.field(repr=False)
     trailer: int
     error: FormatError | None = None
+    server: str = ""
     _next_positions: npt.NDArray[np.uint32] | None = attrs.field(default=None, repr=False)
     _payload_positions: npt.NDArray[np.int64] | None = attrs.field(default=None, repr=False)
 
@@ -122,7 +124,7 @@ def read_chunks(
             continue
         starts, ends = index.bodies
         facts = (index.positions, ends + index.trailer, index.server_ids, index.timestamps)
-        yield EventChunk(index.file, data, index.types, starts, ends, *facts, index.trailer, index.error)
+        yield EventChunk(index.file, data, index.types, starts, ends, *facts, index.trailer, index.error, index.server)
 
 
 @attrs.define
@@ -131,6 +133,7 @@ class _Copies:
 
     file: str
     trailer: int
+    server: str
     bodies: list[bytes] = attrs.field(factory=list)
     facts: list[tuple[int, int, int, int, int, int, int]] = attrs.field(factory=list)
     size: int = 0
@@ -160,6 +163,7 @@ class _Copies:
             timestamps.astype(np.uint32),
             self.trailer,
             error,
+            self.server,
             nexts.astype(np.uint32),
             insides.copy(),
         )
@@ -167,7 +171,7 @@ class _Copies:
 
 def _plain_chunks(index: EventIndex, span: int) -> Iterator[EventChunk]:
     """Yield chunks of events some of which are compressed."""
-    copies = _Copies(index.file, index.trailer)
+    copies = _Copies(index.file, index.trailer, index.server)
     for position in index.positions.tolist():
         event = _event_at(index.file, position, index.trailer)
         try:
@@ -179,7 +183,7 @@ def _plain_chunks(index: EventIndex, span: int) -> Iterator[EventChunk]:
             return
         if copies.size >= span:
             yield copies.chunk(None)
-            copies = _Copies(index.file, index.trailer)
+            copies = _Copies(index.file, index.trailer, index.server)
     yield copies.chunk(index.error)
 
 

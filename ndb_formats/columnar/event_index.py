@@ -45,6 +45,7 @@ class EventIndex:
         end: Position after the last event of the file or part, whether the index holds it or not; 4 if there is none.
         trailer: Bytes of the checksum at the end of each event but Format_description; 0 from `index_events`.
         error: Why the event after the last one cannot be read; None if the index ends for another reason.
+        server: Version text of the server that wrote the events; empty from `index_events`.
     """
 
     file: str
@@ -56,6 +57,7 @@ class EventIndex:
     end: int = FIRST_POSITION
     trailer: int = 0
     error: FormatError | None = None
+    server: str = ""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -150,7 +152,7 @@ def index_parts(
     end = _EVERYTHING if stop is None else stop
     position = FIRST_POSITION if start <= FIRST_POSITION else max(start, first.end)
     while position < min(len(data), end):
-        trailer = description.checksum_size
+        trailer, server = description.checksum_size, description.server_version
         # The first event has been read, and says itself whether it has a checksum.
         least = 0 if position == FIRST_POSITION else trailer
         wanted = Headers(rows=True, by_description=True, verify=verify and trailer > 0)
@@ -166,7 +168,7 @@ def index_parts(
             except FormatError as fault:
                 error = fault
                 arrays, position = [array[:-1] for array in arrays], int(arrays[0][-1])
-        yield _index(name, arrays, position, trailer, error)
+        yield attrs.evolve(_index(name, arrays, position, trailer, error), server=server)
         if error is not None:
             return
 

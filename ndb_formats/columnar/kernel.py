@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from ndb_formats.columnar.kernel_mode import Mode, Process
-from ndb_formats.compiled_cache import cache_folders
+from ndb_formats.compiled_cache import cache_folder
 
 __all__ = ["Kernel", "Use", "inlined", "interpreted_by", "kernel", "part", "wrapping_difference", "wrapping_product"]
 
@@ -100,14 +100,10 @@ class Kernel:
         source = Path(function.__code__.co_filename)
         stem = f"{source.stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
         name = f"{stem}.py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}.nbi"
-        changed = source.stat().st_mtime
-        for folder in cache_folders(source):
-            try:
-                if (folder / name).stat().st_mtime >= changed:
-                    return True
-            except OSError:
-                continue
-        return False
+        try:
+            return (cache_folder(source) / name).stat().st_mtime >= source.stat().st_mtime
+        except OSError:
+            return False
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -57,8 +57,12 @@ def _of_incident(each: LoggedIncident) -> str:
     message = f" ({each.incident.message})" if each.incident.message else ""
     return (
         f"{each.file}, position {each.position}: incident {each.incident.number}, {each.incident.name}{message}: the "
-        "log may lack changes from here on, and a replica stops here with error 13119 (before MySQL 9: 1590)"
+        f"log may lack changes from here on, and a replica stops here with {_INCIDENT_ERRORS}"
     )
+
+
+# ER_REPLICA_INCIDENT of MySQL, and ER_SLAVE_INCIDENT.
+_INCIDENT_ERRORS = "error 13119 (MariaDB, and MySQL before 8.0: 1590)"
 
 
 def _count(changes: Sequence[LoggedChange]) -> str:

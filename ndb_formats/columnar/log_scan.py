@@ -158,7 +158,9 @@ _STATUS_NAME = b"".join(bytes([len(part)]) + part.encode() + b"\0" for part in A
 def _read(index: EventIndex, number: int, description: FormatDescription, *, verify: bool) -> LogItem | None:
     event = event_at(index.file, int(index.positions[number]), description, verify=verify)
     if event.type is EventType.TABLE_MAP_EVENT:
-        return LoggedTable(index.file, event.position, decode_table_map(event.body), _is_of_ndb(index, number))
+        return LoggedTable(
+            index.file, event.position, decode_table_map(event.body, event.server), _is_of_ndb(index, number)
+        )
     if event.type is EventType.INCIDENT_EVENT:
         return LoggedIncident(index.file, event.position, decode_incident(event.body))
     if event.type is EventType.EXECUTE_LOAD_QUERY_EVENT:

@@ -153,7 +153,7 @@ class RowWalk:
             event = int(self._state[WalkState.EVENT])
             try:
                 if stop == WalkStop.TABLE_MAP:
-                    register.add_table(chunk.body(event))
+                    register.add_table(chunk.body(event), chunk.server)
                 elif stop == WalkStop.KIND:
                     register.add_kind(int(chunk.types[event]), chunk.body(event), int(self._state[WalkState.DIFFS]))
                 else:

@@ -8,7 +8,6 @@ that its rows need, and its NDB epoch, come before them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from decimal import Context, Decimal, Inexact, InvalidOperation
 
 import attrs
 import numpy as np
@@ -30,6 +29,7 @@ from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
+from ndb_formats.types.decimals import decimal_as_shown
 
 __all__ = [
     "Block",
@@ -52,7 +52,7 @@ _GTIDS = np.array(
     np.uint8,
 )
 _EVENTS_PER_ROW = 8
-_MOST_DIGITS = 100  # more than any DECIMAL has
+_MOST_NAMED = 10  # columns in a note
 
 
 @attrs.frozen
@@ -119,15 +119,33 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
         return chosen and selection.has_name(database, table)
 
     columns = None if reading.columns is None else {*reading.columns, *(name for name, _ in selection.key)}
+    doubtful: dict[str, dict[str, None]] = {}
+    try:
+        yield from _blocks(files, selection, attrs.evolve(reading, columns=columns), wanted, doubtful)
+    finally:
+        for table, names in doubtful.items():
+            if names:
+                reading.noted(f"table {table}: {_columns_text(list(names))}: {_SIGNS}")
+
+
+def _blocks(
+    files: Sequence[str],
+    selection: Selection,
+    reading: ChangeReading,
+    wanted: Callable[[str], bool],
+    doubtful: dict[str, dict[str, None]],
+) -> Iterator[Block]:
+    """Yield the blocks; `doubtful` takes, by table, the columns whose negative values may be large ones."""
     for part in selected_parts(files, selection, reading):
-        register = TableRegister(part.schema, wanted, columns, text=True, moments=reading.moments)
+        register = TableRegister(part.schema, wanted, reading.columns, text=True, moments=reading.moments)
         walk = RowWalk(register, reading.rows)
         for chunk, is_last in part.chunks(selection, reading):
             for batches in BlockReader(walk).blocks(chunk):
                 kept = [batch.where(kept_rows(batch, selection, part.first)) for batch in batches]
                 for batch in kept:
-                    if not batch.signs_known and (name := _negative(batch)):
-                        register.notes.setdefault(batch.full_name, f"column {name}: {_SIGNS}")
+                    if not batch.signs_known:
+                        names = doubtful.setdefault(batch.full_name, {})
+                        names |= dict.fromkeys(_negative(batch, names))
                 yield Block(part.file, [batch for batch in kept if len(batch)])
                 reading.met(register.names)
                 for table, note in register.notes.items():
@@ -232,15 +250,20 @@ _SIGNS = (
 )
 
 
-def _negative(batch: RowBatch) -> str:
-    """Return the first column of integers with a negative value; empty if there is none."""
+def _negative(batch: RowBatch, known: Collection[str]) -> Iterator[str]:
+    """Yield the columns of integers with a negative value, but for those that are `known` to have some."""
     for image in ("before", "after"):
         for field in batch.records.schema.field(image).type if image in batch.records.schema.names else ():
-            if pa.types.is_signed_integer(field.type):
+            if pa.types.is_signed_integer(field.type) and field.name not in known:
                 least = pc.min(batch.records.column(image).field(field.name)).as_py()
                 if least is not None and least < 0:
-                    return str(field.name)
-    return ""
+                    yield field.name
+
+
+def _columns_text(names: Sequence[str]) -> str:
+    """Return columns in words; of many, the first ones and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:
@@ -253,25 +276,11 @@ def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:
                 values = batch.records.column(image)
                 if values.type.get_field_index(column) >= 0:
                     field = values.field(column)
-                    same = pc.equal(value_texts(field, batch.types[column]), _as_shown(value, field.type))
+                    shown = decimal_as_shown(value, field.type.scale) if pa.types.is_decimal(field.type) else value
+                    same = pc.equal(value_texts(field, batch.types[column]), shown)
                     found |= same.fill_null(False).to_numpy(zero_copy_only=False)
         kept &= found
     return kept
-
-
-def _as_shown(value: str, kind: pa.DataType) -> str:
-    """Return a number that is given in some spelling as values of a decimal column are shown."""
-    if not pa.types.is_decimal(kind):
-        return value
-    try:
-        number = Decimal(value)
-        places = number.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
-    except ArithmeticError:
-        return value  # it has more digits than the column, or is no number
-    return f"{places:f}" if number else f"{Decimal(0).scaleb(-kind.scale):f}"
-
-
-_EXACT = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
 
 
 def transaction_start(file: str, position: int) -> int:

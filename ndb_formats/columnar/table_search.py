@@ -61,4 +61,4 @@ def _maps_of_chunk(chunk: EventChunk) -> Iterator[TableMap]:
     ids = (heads << 8 * np.arange(_TABLE_ID)).sum(axis=1)
     _, first = np.unique(np.stack([ids, chunk.ends[events] - chunk.starts[events]]), axis=1, return_index=True)
     for event in events[np.sort(first)].tolist():
-        yield decode_table_map(chunk.body(event))
+        yield decode_table_map(chunk.body(event), chunk.server)

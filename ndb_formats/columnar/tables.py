@@ -241,14 +241,14 @@ class TableRegister:
         """The ``database.table`` names of all Table_map events."""
         return {table_map.full_name for table_map in self._maps}
 
-    def add_table(self, body: bytes) -> None:
+    def add_table(self, body: bytes, server: str = "") -> None:
         """
-        Register a Table_map event.
+        Register a Table_map event; `server` is the version text of the server that wrote it.
 
         Raises:
             FormatError: It cannot be read.
         """
-        table_map = self._decoded(body)
+        table_map = self._decoded(body, server)
         slot = self._slot_of_body.get(body[_TABLE_ID:])
         if slot is None:
             mode = MODE_ROWS if self.wanted(table_map.full_name) else 0
@@ -265,10 +265,10 @@ class TableRegister:
                 self._hash(number, known)
         self._hash(table_map.table_id, slot)
 
-    def _decoded(self, body: bytes) -> TableMap:
+    def _decoded(self, body: bytes, server: str) -> TableMap:
         """Decode a Table_map event; of a table that is not read, its name is enough."""
         try:
-            return decode_table_map(body)
+            return decode_table_map(body, server)
         except UnsupportedError:
             cursor = Cursor(body)
             table_id = cursor.uint(_TABLE_ID)

@@ -16,7 +16,7 @@ Source: MySQL `rows_event.h` (`Table_map_event`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
@@ -24,6 +24,7 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.events.table_metadata import MetadataField
 from ndb_formats.schema.full_names import full_name
+from ndb_formats.schema.session import ServerVersion
 from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
 
 __all__ = ["CHARACTER_CODES", "NUMERIC_CODES", "TableMap", "bits", "decode_table_map", "encode_table_map", "name_bytes"]
@@ -38,6 +39,8 @@ CHARACTER_CODES = frozenset(
     | {ColumnCode.BLOB_COMPRESSED, ColumnCode.VARCHAR_COMPRESSED}
     | {ColumnCode.VECTOR}  # its collation in the event is `binary`
 )
+# MariaDB gives GEOMETRY columns a collation as well: `binary`.
+_CHARACTER_CODES_OF_MARIADB = CHARACTER_CODES | {ColumnCode.GEOMETRY}
 
 
 @attrs.frozen
@@ -83,9 +86,14 @@ def bits(data: bytes, count: int) -> tuple[bool, ...]:
     return tuple(bool(number >> bit & 1) for bit in range(count))
 
 
-def decode_table_map(body: bytes) -> TableMap:
+def decode_table_map(body: bytes, server: str = "") -> TableMap:
     """
     Decode the body of a Table_map event.
+
+    Args:
+        body: The body.
+        server: Version text of the server that wrote it, which decides what columns have a collation in the metadata;
+            empty for MySQL.
 
     Raises:
         TruncatedError: The body ends too early.
@@ -112,7 +120,8 @@ def decode_table_map(body: bytes) -> TableMap:
         metadata=metadata,
         spare_nullable=int.from_bytes(bitmap, "little") >> count,
     )
-    return _with_metadata(table_map, Cursor(metadata))
+    mariadb = ServerVersion.of(server).mariadb
+    return _with_metadata(table_map, Cursor(metadata), _CHARACTER_CODES_OF_MARIADB if mariadb else CHARACTER_CODES)
 
 
 def encode_table_map(table_map: TableMap) -> bytes:
@@ -143,17 +152,22 @@ def _name(name: str) -> bytes:
     return bytes([len(text)]) + text + b"\0"
 
 
-def _with_metadata(table_map: TableMap, cursor: Cursor) -> TableMap:
-    """Add the optional metadata that decides how values are read; all other fields are skipped."""
+def _with_metadata(table_map: TableMap, cursor: Cursor, character: Collection[ColumnCode]) -> TableMap:
+    """
+    Add the optional metadata that decides how values are read; all other fields are skipped.
+
+    `character` are the types of columns that have a collation in it.
+    """
+    is_character = [wire.code in character for wire in table_map.types]
     while cursor.remaining:
         kind = cursor.uint(1)
         value = Cursor(cursor.take(cursor.packed()))
         if kind == MetadataField.SIGNEDNESS:
             table_map = attrs.evolve(table_map, unsigned=_signedness(value, table_map.types))
         elif kind == MetadataField.DEFAULT_CHARSET:
-            table_map = attrs.evolve(table_map, collations=_default_charset(value, table_map.types))
+            table_map = attrs.evolve(table_map, collations=_default_charset(value, is_character))
         elif kind == MetadataField.COLUMN_CHARSET:
-            table_map = attrs.evolve(table_map, collations=_column_charsets(value, table_map.types))
+            table_map = attrs.evolve(table_map, collations=_column_charsets(value, is_character))
         elif kind == MetadataField.COLUMN_NAME:
             table_map = attrs.evolve(table_map, names=_column_names(value))
     return table_map
@@ -179,7 +193,7 @@ def _signedness(value: Cursor, types: Sequence[WireType]) -> tuple[bool, ...]:
     return tuple(unsigned)
 
 
-def _default_charset(value: Cursor, types: Sequence[WireType]) -> tuple[int | None, ...]:
+def _default_charset(value: Cursor, is_character: Sequence[bool]) -> tuple[int | None, ...]:
     """Read one collation for all character columns, then a character column and a collation for each that differs."""
     default = value.packed()
     others = {}
@@ -188,8 +202,8 @@ def _default_charset(value: Cursor, types: Sequence[WireType]) -> tuple[int | No
         others[position] = value.packed()
     character = 0
     collations: list[int | None] = []
-    for wire in types:
-        if wire.code in CHARACTER_CODES:
+    for each in is_character:
+        if each:
             collations.append(others.get(character, default))
             character += 1
         else:
@@ -197,5 +211,5 @@ def _default_charset(value: Cursor, types: Sequence[WireType]) -> tuple[int | No
     return tuple(collations)
 
 
-def _column_charsets(value: Cursor, types: Sequence[WireType]) -> tuple[int | None, ...]:
-    return tuple(value.packed() if wire.code in CHARACTER_CODES else None for wire in types)
+def _column_charsets(value: Cursor, is_character: Sequence[bool]) -> tuple[int | None, ...]:
+    return tuple(value.packed() if each else None for each in is_character)

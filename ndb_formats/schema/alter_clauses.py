@@ -15,9 +15,9 @@ from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.table_body import keys_of, take_name
-from ndb_formats.schema.table_keys import IndexItem, is_key_item, take_index
+from ndb_formats.schema.table_keys import IndexItem, is_key_item, take_index, take_period
 from ndb_formats.schema.table_options import take_charset, take_options
-from ndb_formats.schema.tables import Column
+from ndb_formats.schema.tables import Column, Period
 from ndb_formats.types.values import ABSENT
 
 __all__ = ["Clauses", "NewColumn", "take_clauses"]
@@ -67,6 +67,7 @@ class Clauses:
         name: New database and name of the table.
         algorithm: What ALGORITHM says, in upper case.
         versioned: Whether row versions are added or dropped (MariaDB).
+        period: The new application-time period, an empty one if it is dropped (MariaDB).
         detached: Database and name of the table that a partition becomes (MariaDB).
         attached: Database and name of the table that becomes a partition (MariaDB).
     """
@@ -85,6 +86,7 @@ class Clauses:
     name: tuple[str, str] | None = None
     algorithm: str = ""
     versioned: bool | None = None
+    period: Period | None = None
     detached: tuple[str, str] | None = None
     attached: tuple[str, str] | None = None
 
@@ -198,11 +200,13 @@ def _add(reader: _Reader, clause: Words, text: Text) -> None:
         reader.found.versioned = True
         return
     if clause.accept("PERIOD", "FOR"):
+        reader.found.period = take_period(clause)
         return
     clause.accept("COLUMN")
     optional = clause.accept("IF", "NOT", "EXISTS")
     for item in clause.group().items() if clause.kind is WordKind.L_PAREN else (clause,):
         if item.accept("PERIOD", "FOR"):
+            reader.found.period = take_period(item)
             continue
         if is_key_item(item):
             reader.found.keys.append(take_index(item))
@@ -248,7 +252,10 @@ def _drop(reader: _Reader, clause: Words, _: Text) -> None:
     elif clause.accept("FOREIGN", "KEY"):
         clause.accept("IF", "EXISTS")
         found.dropped_foreign.append(clause.step())
-    elif clause.upper not in ("CHECK", "PERIOD"):
+    elif clause.accept("PERIOD"):
+        is_of_versions = any(word.upper() == "SYSTEM_TIME" for word, _ in clause.words)
+        found.period = found.period if is_of_versions else Period()
+    elif clause.upper != "CHECK":
         clause.accept("COLUMN")
         optional = clause.accept("IF", "EXISTS")
         found.dropped[clause.step()] = optional

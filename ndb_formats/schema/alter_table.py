@@ -23,7 +23,7 @@ from ndb_formats.schema.serving_key import without_serving_key
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_body import with_row_versions
 from ndb_formats.schema.table_keys import IndexItem, complete, with_key, without_key
-from ndb_formats.schema.tables import Column, Table
+from ndb_formats.schema.tables import Column, Period, Table
 from ndb_formats.types.values import ABSENT
 
 __all__ = ["Alteration", "alter_table"]
@@ -123,11 +123,13 @@ def _dropped(table: Table, clauses: Clauses) -> set[int]:
 def _added(table: Table, clauses: Clauses, dropped: set[int], session: Session) -> list[NewColumn]:
     """Return new columns and new definitions that are carried out: with IF [NOT] EXISTS, not all are."""
     names = {column.name.lower() for ordinal, column in enumerate(table.columns) if ordinal not in dropped}
-    added = [
-        new
-        for new in clauses.columns
-        if not new.optional or (new.old.lower() in names if new.old else new.item.column.name.lower() not in names)
-    ]
+    added = list[NewColumn]()
+    for new in clauses.columns:
+        name = new.item.column.name.lower()
+        if new.optional and (new.old.lower() not in names if new.old else name in names):
+            continue
+        added.append(new)
+        names |= set() if new.old else {name}  # of two of one name the first is added
     items = with_implicit_timestamps([new.item for new in added], session)
     return [attrs.evolve(new, item=item) for new, item in zip(added, items, strict=True)]
 
@@ -201,6 +203,7 @@ def _with_keys(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> Tab
         primary_key_prefixes=tuple(prefixes[each] for each in table.primary_key if each.lower() in names and prefixes),
         foreign_keys=tuple(attrs.evolve(key, columns=_renamed(key.columns, names)) for key in table.foreign_keys),
         engine=clauses.engine or table.engine,
+        period=_period(table, clauses, names),
         collation=text[1],
         unique_keys=tuple(key for _, key in unique),
         unique_names=tuple(name for name, _ in unique),
@@ -212,6 +215,13 @@ def _with_keys(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> Tab
     for key in _carried_out(clauses, placed):
         found = with_key(found, key) if key.foreign is None else with_foreign_key(found, key.foreign)
     return attrs.evolve(found, database=database, name=name)
+
+
+def _period(table: Table, clauses: Clauses, names: dict[str, str]) -> Period:
+    """Return the period afterwards, its columns under their new names."""
+    found = table.period if clauses.period is None else clauses.period
+    start, end = (names.get(name.lower(), name) for name in (found.start, found.end))
+    return Period(found.name, start, end)
 
 
 def _carried_out(clauses: Clauses, placed: Sequence[_Placed]) -> list[IndexItem]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import attrs
 
 from ndb_formats.schema.column_type import DeclaredType, charset_name, literal_bytes, take_type
-from ndb_formats.schema.default_values import declared_default
+from ndb_formats.schema.default_values import declared_default, zero_value
 from ndb_formats.schema.foreign_keys import split_reference
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, Text
@@ -26,7 +26,6 @@ __all__ = ["ROW_END", "ROW_START", "ColumnItem", "take_column", "take_default", 
 # The expressions of the columns that say from when to when MariaDB's row version holds.
 ROW_START, ROW_END = "row start", "row end"
 _NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
-_ZERO_TIME = "0000-00-00 00:00:00"
 
 
 @attrs.frozen
@@ -68,6 +67,8 @@ class _Draft:
     primary: bool = False
     unique: bool = False
     versioned: bool = False
+    mariadb: bool = False
+    stays: bool = False
 
 
 def take_column(words: Words, text: Text, session: Session, converted: Text | None = None) -> ColumnItem:
@@ -85,7 +86,7 @@ def take_column(words: Words, text: Text, session: Session, converted: Text | No
     """
     words, reference = split_reference(words)
     name = words.step()
-    draft = _Draft(take_type(words, session))
+    draft = _Draft(take_type(words, session), mariadb=session.server.mariadb)
     if draft.declared.serial:
         _serial(draft, words)
     while words.word:
@@ -111,31 +112,44 @@ def take_column(words: Words, text: Text, session: Session, converted: Text | No
     default = declared_default(column, draft.default)
     if column.is_blob and default is not None and not session.server.mariadb:
         default = ABSENT  # MySQL takes an empty one outside the strict modes, and drops it
+    if draft.declared.compressed and not column.nullable and default is ABSENT and not draft.computed_default:
+        default = ""  # as MariaDB does
     column = attrs.evolve(column, default=default)
     return ColumnItem(column, draft.primary, draft.unique, reference, draft.nullable is True, draft.versioned)
 
 
 def with_implicit_timestamps(items: list[ColumnItem], session: Session) -> list[ColumnItem]:
     """
-    Return columns of which each TIMESTAMP is as the server completes it without explicit_defaults_for_timestamp.
+    Return columns with the defaults of moments that declare none.
+
+    Without explicit_defaults_for_timestamp that concerns TIMESTAMP. A moment that is NOT NULL and has ON UPDATE is the
+    zero one in MariaDB.
 
     Source: MySQL manual, "Server System Variables", explicit_defaults_for_timestamp.
     """
     if session.explicit_timestamps:
-        return items
+        return [_with_zero(item) for item in items] if session.server.mariadb else items
     found, first = list[ColumnItem](), True
     for item in items:
         column = item.column
-        if column.type == "timestamp" and not item.null_declared and not column.generated:
+        if column.type == "timestamp" and not item.null_declared:
             column = attrs.evolve(column, nullable=False)
-            bare = column.default is ABSENT and not column.computed_default and not column.on_update
-            if bare and first:
+        if column.type == "timestamp" and not item.null_declared and not column.generated:
+            bare = column.default is ABSENT and not column.computed_default
+            if bare and first and not column.on_update:
                 column = attrs.evolve(column, computed_default=True, on_update=True, expression="current_timestamp")
             elif bare:
-                column = attrs.evolve(column, default=_ZERO_TIME)
+                column = attrs.evolve(column, default=zero_value(column))
         first = first and column.type != "timestamp"
         found.append(attrs.evolve(item, column=column))
-    return found
+    return [_with_zero(item) for item in found] if session.server.mariadb else found
+
+
+def _with_zero(item: ColumnItem) -> ColumnItem:
+    column = item.column
+    if not column.on_update or column.nullable or column.computed_default or column.default is not ABSENT:
+        return item
+    return attrs.evolve(item, column=attrs.evolve(column, default=zero_value(column)))
 
 
 def take_default(column: Column, words: Words) -> Column:
@@ -151,8 +165,12 @@ def take_default(column: Column, words: Words) -> Column:
 
 
 def _set_default(draft: _Draft, words: Words) -> None:
+    # The last of several counts; but in MySQL an expression in parentheses stays.
+    if not draft.stays:
+        draft.computed_default, draft.expression, draft.default = False, None, ABSENT
     if words.kind is WordKind.L_PAREN:
         draft.computed_default, draft.expression = True, _text_of(words.group())
+        draft.stays = not draft.mariadb
         return
     negative = words.accept("-")
     words.accept("+")
@@ -170,7 +188,9 @@ def _set_default(draft: _Draft, words: Words) -> None:
         value = "1" if keyword == "TRUE" else "0"
     elif kind in (WordKind.NUMBER, WordKind.STRING):
         value = "-" + text if negative else text
-        while words.kind is WordKind.STRING:  # texts beside each other are one
+        if kind is WordKind.STRING and draft.declared.type == "bit":
+            value = text.encode()
+        while words.kind is WordKind.STRING and isinstance(value, str):  # texts beside each other are one
             value += words.step()
     elif keyword == "NULL":
         value = None

@@ -12,11 +12,12 @@ from typing import Any
 import attrs
 
 from ndb_formats.errors import SchemaError
+from ndb_formats.schema.default_values import literal_text
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, SqlMode, Text
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import TEXT_TYPES
-from ndb_formats.types.charsets import decode_text
+from ndb_formats.types.charsets import encode_text, is_charset
 from ndb_formats.types.collation_names import max_bytes
 
 __all__ = ["DeclaredType", "charset_name", "collation_name", "converted_type", "literal_bytes", "take_type"]
@@ -155,8 +156,23 @@ def _binary_twin(base: str) -> str:
 def _member(member: str | bytes, charset: str | None) -> str:
     """Return a member of an ENUM or SET; blanks at its end are not part of it, unless it is of bytes."""
     if isinstance(member, bytes):
-        member = decode_text(member, charset or "latin1")
-    return member if charset is None else member.rstrip(" ")
+        member = literal_text(member, charset or "latin1")
+    return member if charset is None else _in_charset(member, charset).rstrip(" ")
+
+
+def _in_charset(text: str, charset: str) -> str:
+    """Return text as the server converts it to a character set: a question mark for a character that is not in it."""
+    if not is_charset(charset) or _fits(text, charset):
+        return text
+    return "".join(each if _fits(each, charset) else "?" for each in text)
+
+
+def _fits(text: str, charset: str) -> bool:
+    try:
+        encode_text(text, charset)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def converted_type(kind: str, length: int | None, before: str, after: str) -> tuple[str, int | None]:
@@ -197,7 +213,7 @@ def take_type(words: Words, session: Session) -> DeclaredType:
     if declared == "real":
         found.type = "float" if SqlMode.REAL_AS_FLOAT in session.sql_mode else "double"
     if session.server.mariadb:
-        _as_mariadb(found, declared, session)
+        _as_mariadb(found, declared, session, sized=words.kind is WordKind.L_PAREN)
     found.unsigned = found.serial
     found.geometry = declared if found.type == "geometry" else ""
     if national or declared in ("nchar", "nvarchar"):
@@ -212,9 +228,9 @@ def take_type(words: Words, session: Session) -> DeclaredType:
     return found
 
 
-def _as_mariadb(found: DeclaredType, declared: str, session: Session) -> None:
+def _as_mariadb(found: DeclaredType, declared: str, session: Session, *, sized: bool) -> None:
     """Change a type to what MariaDB makes of it."""
-    if session.oracle and declared in _OF_ORACLE:
+    if session.oracle and declared in _OF_ORACLE and not (declared == "blob" and sized):
         found.type = _OF_ORACLE[declared]
     if declared == "json":
         found.type, found.charset, found.collation = "longtext", "utf8mb4", "utf8mb4_bin"

@@ -14,7 +14,7 @@ from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 from ndb_formats.types.vector import Vector
 
-__all__ = ["declared_default", "default_value", "implied_value", "zero_value"]
+__all__ = ["declared_default", "default_value", "implied_value", "literal_text", "zero_value"]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}
@@ -36,9 +36,7 @@ def declared_default(column: Column, default: MaybeValue) -> MaybeValue:
     """
     if isinstance(default, bytes):
         if column.charset is not None or column.members:
-            charset = column.charset or "latin1"
-            missing = -len(default) % _UNIT.get(charset, 1)
-            return decode_text(bytes(missing) + default, charset)
+            return literal_text(default, column.charset or "latin1")
         return default if column.type in _BYTES | BLOB_TYPES else str(int.from_bytes(default, "big"))
     if not isinstance(default, str):
         return default
@@ -52,6 +50,11 @@ def declared_default(column: Column, default: MaybeValue) -> MaybeValue:
     return _moment(column, default) if column.type in _ZERO_TEXTS else default
 
 
+def literal_text(data: bytes, charset: str) -> str:
+    """Return the text of a hexadecimal or bit literal, which zeros at its left fill up to whole characters."""
+    return decode_text(bytes(-len(data) % _UNIT.get(charset, 1)) + data, charset)
+
+
 _EXACT = Context(prec=100)
 _UNIT = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}  # bytes that a literal is filled up to, from the left
 
@@ -59,6 +62,8 @@ _UNIT = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}  # bytes that a litera
 def _moment(column: Column, default: str) -> str:
     """Return a moment with all parts of its type: digits alone are a number, and a date can stand for a datetime."""
     whole, _, fraction = default.replace("T", " ").partition(".")
+    if column.type == "time":
+        whole = _clock(whole)
     fraction = f".{fraction[: column.length].ljust(column.length, '0')}" if column.length else ""
     if whole.isdecimal():
         digits = whole.zfill(_DIGITS[column.type])
@@ -71,6 +76,18 @@ def _moment(column: Column, default: str) -> str:
     elif column.type in ("datetime", "timestamp") and len(whole) == len("0000-00-00"):
         whole = f"{whole} 00:00:00"
     return whole + ("" if column.type == "date" else fraction)
+
+
+def _clock(whole: str) -> str:
+    """Return the time of day in a text of a date and a time; of a date alone its first number, as minutes, seconds."""
+    date, _, clock = whole.rpartition(" ")
+    if date.count("-") == 2:
+        return clock
+    if whole.count("-") == 2:
+        return whole.partition("-")[0]
+    if whole.isdecimal() and len(whole) == len("20200102030405"):
+        return whole[8:]
+    return whole
 
 
 _DIGITS = {"date": 8, "time": 6, "datetime": 8, "timestamp": 8}

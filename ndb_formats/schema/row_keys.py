@@ -11,12 +11,14 @@ is refused, unless the column allows it (`Column.inexact_key`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.collations import Comparison, comparison_of
 from ndb_formats.types.column_types import Codec
+from ndb_formats.types.decimals import decimal_text
 
 __all__ = ["comparison_of_column", "ignores_blanks", "is_text", "key_of", "key_text", "weight_of"]
 
@@ -100,5 +102,7 @@ def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> 
             value = weight.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode()
         else:
             value = codec.decode(weight)
+        if isinstance(value, Decimal):
+            value = decimal_text(value)
         parts.append(f"{column.name}={value.hex() if isinstance(value, bytes) else value}")
     return ", ".join(parts)

@@ -20,9 +20,9 @@ from ndb_formats.schema.foreign_keys import with_foreign_key
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.sql_words import Words
-from ndb_formats.schema.table_keys import IndexItem, complete, is_key_item, take_index, with_key
+from ndb_formats.schema.table_keys import IndexItem, complete, is_key_item, take_index, take_period, with_key
 from ndb_formats.schema.table_options import take_options
-from ndb_formats.schema.tables import Column, Table
+from ndb_formats.schema.tables import Column, Period, Table
 
 __all__ = ["create_table", "keys_of", "sequence_table", "take_name", "with_row_versions"]
 
@@ -60,9 +60,10 @@ def create_table(words: Words, name: tuple[str, str], text: Text, session: Sessi
         raise SchemaError(message)
     body, options = words.group(), take_options(words, session, text)
     text = options.charset or text
-    items, keys = list[ColumnItem](), list[IndexItem]()
+    items, keys, period = list[ColumnItem](), list[IndexItem](), Period()
     for part in body.items():
         if part.accept("PERIOD", "FOR"):
+            period = take_period(part) or period
             continue
         if is_key_item(part):
             keys.append(take_index(part))
@@ -71,7 +72,7 @@ def create_table(words: Words, name: tuple[str, str], text: Text, session: Sessi
         items.append(item)
         keys += keys_of(item)
     items = with_implicit_timestamps(items, session)
-    table = Table(*name, tuple(item.column for item in items), engine=options.engine, collation=text[1])
+    table = Table(*name, tuple(item.column for item in items), engine=options.engine, collation=text[1], period=period)
     for key in keys:
         table = with_key(table, key) if key.foreign is None else with_foreign_key(table, key.foreign)
     versioned = options.versioned or any(item.versioned for item in items)

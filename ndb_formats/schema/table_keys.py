@@ -12,10 +12,19 @@ from ndb_formats.schema.foreign_keys import take_foreign_key
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.serving_key import with_serving_key
 from ndb_formats.schema.sql_words import Words
-from ndb_formats.schema.tables import TEXT_TYPES, Column, ForeignKey, Table
+from ndb_formats.schema.tables import TEXT_TYPES, Column, ForeignKey, Period, Table
 from ndb_formats.types.digits import whole_number
 
-__all__ = ["IndexItem", "complete", "is_key_item", "key_columns", "take_index", "with_key", "without_key"]
+__all__ = [
+    "IndexItem",
+    "complete",
+    "is_key_item",
+    "key_columns",
+    "take_index",
+    "take_period",
+    "with_key",
+    "without_key",
+]
 
 _STARTS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
 _CHARACTER_TYPES = TEXT_TYPES | {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
@@ -62,7 +71,8 @@ def take_index(item: Words) -> IndexItem:
         if item.upper not in _STARTS:
             name = item.step()
     if item.accept("PRIMARY", "KEY"):
-        return attrs.evolve(key_columns(item), kind="PRIMARY", name="PRIMARY")
+        optional = item.accept("IF", "NOT", "EXISTS")
+        return attrs.evolve(key_columns(item), kind="PRIMARY", name="PRIMARY", optional=optional)
     if item.accept("FOREIGN", "KEY"):
         item.accept("IF", "NOT", "EXISTS")
         return IndexItem("FOREIGN", name, foreign=take_foreign_key(item, name))
@@ -74,6 +84,13 @@ def take_index(item: Words) -> IndexItem:
     if item.kind is not WordKind.L_PAREN and item.upper not in ("USING", "TYPE"):
         name = item.step()
     return attrs.evolve(key_columns(item), kind=kind, name=name, optional=optional)
+
+
+def take_period(item: Words) -> Period | None:
+    """Read what follows PERIOD FOR; None for the period of row versions, which is not of the application (MariaDB)."""
+    name = item.step()
+    start, end = (part.step() for part in item.group().items())
+    return None if name.upper() == "SYSTEM_TIME" else Period(name, start, end)
 
 
 def key_columns(item: Words) -> IndexItem:
@@ -97,7 +114,7 @@ def with_key(table: Table, index: IndexItem) -> Table:
 
     A key with an expression identifies no row here: only its name counts.
     """
-    if index.optional and table.has_key(index.name):
+    if index.optional and (table.primary_key if index.kind == "PRIMARY" else table.has_key(index.name)):
         return table
     if index.kind == "PRIMARY":
         return attrs.evolve(table, primary_key=index.columns, primary_key_prefixes=index.prefixes)
@@ -124,10 +141,11 @@ def without_key(table: Table, name: str) -> Table:
 
 def complete(table: Table) -> Table:
     """Return a table with what follows from its keys and expressions: names as declared, key columns NOT NULL."""
+    table = _with_period(table)
     primary_key = _as_declared(table.primary_key, table.columns)
     unique_keys = tuple(_as_declared(names, table.columns) for names in table.unique_keys)
     foreign = [attrs.evolve(each, columns=_as_declared(each.columns, table.columns)) for each in table.foreign_keys]
-    key = set(primary_key)
+    key = {*primary_key, *_as_declared(table.period.columns, table.columns)}
     columns = [attrs.evolve(column, nullable=column.nullable and column.name not in key) for column in table.columns]
     columns = [attrs.evolve(column, depends_on=_mentioned(column.depends_on, columns)) for column in columns]
     table = attrs.evolve(
@@ -139,6 +157,25 @@ def complete(table: Table) -> Table:
         primary_key_prefixes=_true_prefixes(primary_key, table.primary_key_prefixes, columns),
     )
     return with_serving_key(table)
+
+
+def _with_period(table: Table) -> Table:
+    """Return a table in whose keys the columns of its period stand in place of its name: the end, then the start."""
+    period, prefixes = table.period, dict(zip(table.primary_key, table.primary_key_prefixes, strict=False))
+
+    def spelled(key: tuple[str, ...]) -> tuple[str, ...]:
+        parts = ((period.end, period.start) if name.lower() == period.name.lower() else (name,) for name in key)
+        return tuple(name for part in parts for name in part)
+
+    if not period.name:
+        return table
+    primary_key = spelled(table.primary_key)
+    return attrs.evolve(
+        table,
+        primary_key=primary_key,
+        primary_key_prefixes=tuple(prefixes.get(name, 0) for name in primary_key) if prefixes else (),
+        unique_keys=tuple(map(spelled, table.unique_keys)),
+    )
 
 
 def _as_declared(names: tuple[str, ...], columns: Sequence[Column]) -> tuple[str, ...]:
@@ -156,7 +193,7 @@ def _true_prefixes(names: tuple[str, ...], prefixes: tuple[int, ...], columns: S
     declared = {column.name: column for column in columns}
     found = tuple(
         0 if name in declared and _is_whole(declared[name], prefix) else prefix
-        for name, prefix in zip(names, prefixes, strict=False)
+        for name, prefix in zip(names, (*prefixes, *[0] * len(names)), strict=False)
     )
     return found if any(found) else ()
 

@@ -14,7 +14,7 @@ from ndb_formats.errors import SchemaError
 from ndb_formats.schema.full_names import full_name
 from ndb_formats.types.values import ABSENT, MaybeValue
 
-__all__ = ["Column", "ForeignKey", "ReferenceAction", "Schema", "Table"]
+__all__ = ["Column", "ForeignKey", "Period", "ReferenceAction", "Schema", "Table"]
 
 TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 BLOB_TYPES = frozenset(
@@ -158,6 +158,27 @@ class ForeignKey:
 
 
 @attrs.frozen
+class Period:
+    """
+    The application-time period of a table (MariaDB): neither of its columns can be NULL.
+
+    Attributes:
+        name: Its name; empty if there is none.
+        start: Name of the column of its start.
+        end: Name of the column of its end.
+    """
+
+    name: str = ""
+    start: str = ""
+    end: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its columns."""
+        return (self.start, self.end) if self.name else ()
+
+
+@attrs.frozen
 class Table:
     """
     One table as declared.
@@ -177,6 +198,7 @@ class Table:
         serving: Name of the unique key that serves as the primary key; empty if the primary key is declared, or none.
         indexes: Name and columns of each index that identifies no row: statements name them, and new keys have to have
             other names.
+        period: Its application-time period (MariaDB).
     """
 
     database: str
@@ -191,6 +213,7 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = attrs.field(default=(), eq=False, repr=False)
     serving: str = attrs.field(default="", eq=False, repr=False)
     indexes: tuple[tuple[str, tuple[str, ...]], ...] = attrs.field(default=(), eq=False, repr=False)
+    period: Period = attrs.field(default=Period(), eq=False, repr=False)
 
     def with_unique_key(self, name: str, columns: tuple[str, ...]) -> Table:
         """Return the table with one more unique key; without a name, the server names it after its first column."""

@@ -9,14 +9,16 @@ Source: MySQL `decimal.cc` (`decimal2bin`).
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from ndb_formats.errors import CorruptError
 
-__all__ = ["decimal_groups", "decimal_size", "decode_decimal", "encode_decimal"]
+__all__ = ["decimal_as_shown", "decimal_groups", "decimal_size", "decimal_text", "decode_decimal", "encode_decimal"]
 
 _DIGITS_PER_GROUP = 9
 _BYTES_FOR_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+_MOST_DIGITS = 100  # more than any DECIMAL has
+_EXACT = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
 
 
 def decimal_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
@@ -83,3 +85,17 @@ def encode_decimal(value: Decimal, precision: int, scale: int) -> bytes:
     if sign:
         plain = bytes(byte ^ 0xFF for byte in plain)
     return bytes([plain[0] ^ 0x80]) + plain[1:]
+
+
+def decimal_text(value: Decimal) -> str:
+    """Return a value as the server shows it: all its digits, never with an exponent, which `str` has for small ones."""
+    return f"{value:f}"
+
+
+def decimal_as_shown(text: str, scale: int) -> str:
+    """Return a number in any spelling as a column with `scale` digits shows it; other text as it is."""
+    try:
+        value = Decimal(text).quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    except ArithmeticError:
+        return text  # it has more digits than the column, or is no number
+    return decimal_text(value or abs(value))

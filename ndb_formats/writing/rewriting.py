@@ -143,7 +143,7 @@ class Rewriter:
         self._packer.flush()
         self._last = None
         if kind is EventType.TABLE_MAP_EVENT:
-            table_map = decode_table_map(event.body)
+            table_map = decode_table_map(event.body, event.server)
             plan = self._tables[table_map.table_id] = self.plans.of(event.body, table_map)
             if not plan.is_logged:
                 return

@@ -29,7 +29,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-DEMO = RECORDINGS / "demo"
+DEMO = Path(__file__).parents[2] / "conflict" / "demo"
 SEGMENT_BYTES = 5000
 
 

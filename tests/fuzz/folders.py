@@ -31,7 +31,7 @@ from conflict.result import Result, read_result
 from conflict.results.counting import By
 from conflict.runs.options import ResolveOptions
 from tests.conflict.growing import Recording, ingested
-from tests.corpora import RECORDINGS
+from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import changed_bytes, some_number
 from tests.fuzz.mended import mend
 
@@ -51,9 +51,13 @@ _NAMES = ("history.json", "run.json", "counters.json")
 # ---------------------------------------------------------------------------------------------------------
 
 
+def _folder(name: str) -> Path:
+    return DEMO if name == "demo" else RECORDINGS / name
+
+
 @cache
 def _recording(name: str) -> Recording:
-    return Recording.load(RECORDINGS / name, RECORDINGS / name)
+    return Recording.load(_folder(name), _folder(name))
 
 
 @cache
@@ -65,7 +69,7 @@ def _whole(kind: str, name: str) -> Path:
     if kind == "history":
         ingested(recording, Folder(str(folder / kind)))
     else:
-        file = RECORDINGS / name / "run.toml"
+        file = _folder(name) / "run.toml"
         run = load_run_file(file) if file.exists() else RunFile(file, recording.configuration, {}, ())
         resolve(run, str(folder / kind), engine="local")
     return folder / kind

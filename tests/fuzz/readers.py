@@ -13,7 +13,7 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -44,7 +44,7 @@ __all__ = ["READERS", "Reader", "outcome_of"]
 
 _WINDOWS = (200, 600, 1500)
 _STARTS = (2, 19, 33, 40, 162)  # events that a transaction can start with, or a Table_map event
-_BINLOGS = ("binlogs/*", "demo/*.binlog.*", "ndb_formats/*/binlog.*", "formats/*/*binlog*", "everyday/*/*/A.binlog.*")
+_BINLOGS = ("binlogs/*", "*.binlog.*", "ndb_formats/*/binlog.*", "formats/*/*binlog*", "everyday/*/*/A.binlog.*")
 
 
 @attrs.frozen
@@ -79,10 +79,15 @@ def outcome_of(reader: Reader, path: Path) -> str:
 # ---------------------------------------------------------------------------------------------------------
 
 
+def _recorded(patterns: Iterable[str]) -> list[Path]:
+    """Return the recordings' files, the demo's among them, that patterns name."""
+    return sorted(path for pattern in patterns for folder in (RECORDINGS, DEMO) for path in folder.glob(pattern))
+
+
 @cache
 def sound_logs() -> tuple[RawLog, ...]:
     """Return the recordings' binlogs, of every server and layout."""
-    files = sorted(path for pattern in _BINLOGS for path in RECORDINGS.glob(pattern))
+    files = _recorded(_BINLOGS)
     return tuple(read_raw(path.read_bytes(), 1 << 18) for path in files)
 
 
@@ -143,7 +148,7 @@ def _scratch() -> Iterator[Path]:
 
 @cache
 def _texts(*patterns: str) -> tuple[str, ...]:
-    files = sorted(path for pattern in patterns for path in RECORDINGS.glob(pattern))
+    files = _recorded(patterns)
     return tuple({path.read_text("utf-8"): None for path in files})
 
 

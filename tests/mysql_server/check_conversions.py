@@ -6,6 +6,7 @@ password, and the log of the server is read where it is.
 """
 
 import json
+import lzma
 import os
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.corpora import RECORDINGS
 from tests.mysql_server.connection import Connection
 from tests.mysql_server.replayed_conversions import TYPES, replayed
+from tests.mysql_server.replayed_values import FAMILIES, replayed_values
 
 
 def test_the_server_does_what_was_recorded():
@@ -32,3 +34,15 @@ def test_the_server_does_what_was_recorded():
     assert recorded["types"] == found["types"]
     if wrong:
         pytest.fail("\n".join(wrong))
+
+
+def test_the_server_stores_what_was_recorded():
+    """The values that an applier stores, and the numbers of its errors, are the recorded ones."""
+    with Connection(os.environ["MYSQL_SOCKET"], os.environ.get("MYSQL_USER") or "root") as server:
+        found = {
+            family: {"types": [*types], **replayed_values(server, family)} for family, (types, _) in FAMILIES.items()
+        }
+    file = RECORDINGS / "definitions" / "converted_values.json.xz"
+    if os.environ.get("RECORD"):
+        file.write_bytes(lzma.compress(json.dumps(found, indent=1).encode()))
+    assert json.loads(lzma.decompress(file.read_bytes())) == found

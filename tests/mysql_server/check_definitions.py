@@ -9,6 +9,7 @@ of the server is read where it is.
 import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
@@ -43,9 +44,11 @@ def judge(server: DefinitionServer, cases: Iterator[Case], capsys: pytest.Captur
     log, accepted, refused = server.run(cases)
     found = list(followed(log, accepted))
     wrong = {id(each.accepted) for each in found}
+    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(each.kind for each in found).most_common())
     with capsys.disabled():
         sys.stdout.write(
-            f"\nseed {SEED}: {len(accepted)} texts accepted, {refused} refused; {len(wrong)} came out differently\n"
+            f"\nseed {SEED}: {len(accepted)} texts accepted, {refused} refused; {len(wrong)} came out differently"
+            f"{f' ({kinds})' if kinds else ''}\n"
         )
     lines = [f"{each.kind}: {each.mine} | {each.theirs} | {each.accepted.statement}" for each in found[:_SHOWN]]
     assert not found, "\n".join(lines)

@@ -191,12 +191,15 @@ def _compared(known: Definitions, answer: Accepted) -> Iterator[Finding]:
 
 def _mapped(known: Definitions, event: Event, answer: Accepted) -> Iterator[Finding]:
     try:
-        found = decode_table_map(event.body)
+        found = decode_table_map(event.body, event.server)
         table = known.find(found.database, found.table)
         if table is None:
             yield Finding(answer, "no table for rows", found.full_name, "")
             return
         for each in differences(found, table):
-            yield Finding(answer, "metadata", f"{each.column}: {each.schema}", each.binlog)
+            # MariaDB logs a column that it hides for each unique key that it keeps as hashes.
+            hashes = "MariaDB" in event.server and len(found.types) > len(table.columns)
+            kind = "hidden hash column" if hashes else "metadata"
+            yield Finding(answer, kind, f"{each.column}: {each.schema}", each.binlog)
     except FormatError as error:
         yield Finding(answer, "unreadable metadata", str(error), "")

@@ -20,7 +20,7 @@ from ndb_formats.events.row_image import RowImage, layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Column, Schema
-from tests.corpora import SHARED
+from tests.corpora import DEMO, SHARED
 
 ALL_RECORDINGS = Path(__file__).parents[1] / "recordings"
 RECORDINGS = ALL_RECORDINGS / "ndb_formats"
@@ -38,13 +38,13 @@ def binlogs(folder: Path) -> list[Path]:
 
 # Its rows have a size that a log does not tell, so they are refused; the tests of reports hold what is said of it.
 _UNREADABLE = ALL_RECORDINGS / "reports" / "25-mariadb-old-temporal.binlog"
-BINLOGS = [path for path in binlogs(ALL_RECORDINGS) if path != _UNREADABLE]
+BINLOGS = [path for folder in (DEMO, ALL_RECORDINGS) for path in binlogs(folder) if path != _UNREADABLE]
 CORPUS = binlogs(SHARED)  # more of them beside the checkout; tests that read them are marked `corpus`
 
 
 def name_of(path: Path) -> str:
-    """Return a recording's path below the folder of all recordings, to name a test."""
-    return str(path.relative_to(ALL_RECORDINGS))
+    """Return a recording's path below the folder of all recordings, or of the demo, to name a test."""
+    return str(path.relative_to(DEMO.parent if DEMO in path.parents else ALL_RECORDINGS))
 
 
 Image = dict[int, Any] | None

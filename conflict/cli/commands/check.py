@@ -15,6 +15,7 @@ from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.sources import additions_of
 from conflict.compatibility.deployment import Policy
+from conflict.config.local_paths import refuse_address
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -100,5 +101,6 @@ def _files(option: str, given: Sequence[str] | None) -> dict[str, Path]:
         if cluster in found:
             message = f"{option} is given twice for {cluster}; give one file per cluster"
             raise ConfigurationError(message)
+        refuse_address(file, option)
         found[cluster] = Path(file)
     return found

@@ -19,7 +19,7 @@ __all__ = ["explain"]
 def explain(
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="Folder that resolve wrote; or a run file, which is resolved.", exists=True),
+        typer.Argument(metavar="RUN", help="Folder that resolve wrote; or a run file, which is resolved."),
     ],
     table: Annotated[str | None, typer.Option(metavar="TABLE", help="Table of the row, database.table.")] = None,
     key: Annotated[
@@ -76,3 +76,4 @@ def explain(
         from conflict.explaining.picture import draw_story
 
         draw_story(story, plot)
+        console.print(f"The picture is in {plot}.", markup=False, highlight=False, soft_wrap=True)

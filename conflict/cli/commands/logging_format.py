@@ -12,6 +12,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.config.local_paths import refuse_address
 from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
@@ -47,6 +48,8 @@ def logging(
     # One word that has a dot or a slash is no statement.
     named = not any(each.isspace() for each in source) and any(each in source for each in "./")
     file = Path(source) if named or source.endswith(".sql") else None
+    if file is not None:
+        refuse_address(source, "argument SQL|FILE.sql|-")
     check_output(json_file, [file, schema], force=force)
     statements = split_statements(_text(source, file))
     if not statements:

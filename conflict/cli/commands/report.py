@@ -22,7 +22,6 @@ def report(
         typer.Argument(
             metavar="RESULT...",
             help="Result folders of resolve, compare or sweep; JSON files of compare, simulate, sizes or diverge.",
-            exists=True,
         ),
     ],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),

@@ -19,6 +19,7 @@ from ndb_formats.errors import CutFileError
 
 if TYPE_CHECKING:
     from ndb_formats.columnar.event_chunks import EventChunk
+    from ndb_formats.columnar.size_report import SizeReport
 
 __all__ = ["sizes"]
 
@@ -44,7 +45,7 @@ def sizes(
     Example: ndb-conflict sizes binlog.000001 --schema schema.sql
     """
     from conflict.cli.views.sizes import print_sizes, sizes_json
-    from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
+    from conflict.cli.views.sizes_chart import check_chart_file
     from conflict.cli.views.sizes_files import FileFacts
     from ndb_formats.columnar.compression import CompressionMeter
     from ndb_formats.columnar.log_remarks import log_remarks
@@ -91,7 +92,7 @@ def sizes(
     print_sizes(console, report)
     write_json(json_file, sizes_json(report) | {"files": [each.document() for each in facts]})
     if plot is not None:
-        draw_sizes(report, plot)
+        _draw(report, plot)
     warned = warn_of(log_remarks(files))
     if cut is not None:
         messages.print(
@@ -99,3 +100,10 @@ def sizes(
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned or unknown else ExitCode.DONE)
+
+
+def _draw(report: SizeReport, plot: Path) -> None:
+    from conflict.cli.views.sizes_chart import draw_sizes
+
+    draw_sizes(report, plot)
+    console.print(f"The chart is in {plot}.", markup=False, highlight=False, soft_wrap=True)

@@ -14,8 +14,8 @@ from rich.tree import Tree as TreeView
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted
-from conflict.explaining.sentences import verb
-from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value
+from conflict.explaining.sentences import place_words, verb
+from conflict.explaining.story import Kind, Story, StoryEvent, Tree, plain_value
 from conflict.results.doubts import Doubt
 from ndb_formats.types.values import Value
 
@@ -273,17 +273,13 @@ def _places(event: StoryEvent) -> Iterator[str]:
     known = event.kind is Kind.COMMITTED and event.transaction_id is not None
     whose = f"transaction {event.transaction_id}, " if known else ""
     if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
-        yield f"{whose}{_place(event.place)}"
+        yield f"{whose}{place_words(event.place)}"
     elif event.kind is Kind.DEFINED and event.place is not None:
         yield f"{event.place.file.rpartition('/')[2]}, position {event.place.position}"
     elif event.logged is not None:
-        yield f"{event.cluster} logged it: {_place(event.logged)}"
+        yield f"{event.cluster} logged it: {place_words(event.logged)}"
     elif event.kind is Kind.JUDGED and event.place is not None:
-        yield f"the operation: {_place(event.place)}"
-
-
-def _place(place: Place) -> str:
-    return f"{place.file.rpartition('/')[2]}, position {place.position}, row {place.row}"
+        yield f"the operation: {place_words(event.place)}"
 
 
 def _late(event: StoryEvent, story: Story) -> str:

@@ -8,11 +8,12 @@ import numpy as np
 
 from conflict.columnar.kernels.arrays import Int32, Int64
 from conflict.grid.columns import GridColumns
+from conflict.grid.schemas import PLACE
 
 __all__ = ["NO_ORIGIN", "ORIGIN", "origins"]
 
 NO_ORIGIN = -1
-ORIGIN = ("ordinal", "file", "position", "row")
+ORIGIN = ("ordinal", *PLACE)
 
 
 def origins(changes: GridColumns, row: Int32 | Int64) -> dict[str, np.ndarray]:

@@ -70,6 +70,7 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, files: Mapp
         "stored": pa.array(values["stored"].copy(), mask=~dated),
         "file": labelled(origin["file"], files[source]),
         "position": pa.array(origin["position"], mask=unknown),
+        "payload_position": pa.array(origin["payload_position"], mask=unknown),
         "row": pa.array(origin["row"], mask=unknown),
         "time": times_of(applies.committed[apply]),
         "transaction_id": _transaction_ids(bucket.changes[1 - applier], row),

@@ -233,5 +233,6 @@ def _columns(
         "winner_refresh": pa.array(column(writes.refresh), mask=nothing),
         "winner_file": labelled(places["file"], all_files),
         "winner_position": pa.array(places["position"].astype(np.uint64), mask=nowhere),
+        "winner_payload_position": pa.array(places["payload_position"].astype(np.uint32), mask=nowhere),
         "winner_row": pa.array(places["row"].astype(np.int32), mask=nowhere),
     }

@@ -18,6 +18,7 @@ from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int6
 from conflict.columnar.older_states import OlderRows
 from conflict.columnar.operation_order import ORDER, operation_orders
 from conflict.columnar.row_states import MOMENT, VALUE, ComparedKey, trace_states
+from conflict.grid.schemas import PLACE
 from ndb_formats.schema.tables import Table
 
 __all__ = ["STATES", "has_unique_keys", "states_schema", "unique_states"]
@@ -35,6 +36,7 @@ STATES = pa.schema(
         ("operation", pa.int8()),
         ("file", pa.int16()),
         ("position", pa.uint64()),
+        ("payload_position", pa.uint32()),
         ("row", pa.int32()),
     ]
 )
@@ -108,12 +110,13 @@ def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa
         "operation": decisions.operation[decision],
         "file": np.full(len(applied), -1, np.int16),
         "position": np.zeros(len(applied), np.uint64),
+        "payload_position": np.zeros(len(applied), np.uint32),
         "row": np.zeros(len(applied), np.int32),
     }
     source, applier = decisions.source[decision], result.applies.applier[decisions.apply[decision]]
     for side in (0, 1):
         logged = (source >= 0) & (applier == 1 - side)
-        for name in ("file", "position", "row"):
+        for name in PLACE:
             plain[name][logged] = bucket.changes[side].array(name)[source[logged]]
     found = pa.array(numbers, mask=numbers < 0)
     return {"order": orders.take(found), **{name: pa.array(column).take(found) for name, column in plain.items()}}

@@ -93,6 +93,7 @@ RULES = tuple(
         (54, _NOTE, _NOTHING, "AUTO_INCREMENT on one side", "Row events carry the value.", _DIFFERING),
         (55, _NOTE, _NOTHING, "visible on one side and invisible on the other",
          "Row events carry invisible columns like others.", _INVISIBLE),
+        (56, _ERROR, _STOPS, "a kind of geometry that the replica's column does not take", _TYPES, _DIFFERING),
         (60, _ERROR, _DIVERGES, "generated on the replica alone",
          "The replica computes generated columns itself.", _GENERATED),
         (61, _ERROR, _DIVERGES, "generated from different expressions",

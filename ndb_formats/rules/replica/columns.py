@@ -30,6 +30,8 @@ _SAME_TYPE = "use the same type on both sides"
 # Character sets whose first 128 characters are those of ASCII in one byte.
 _NOT_ASCII = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
 _NO_DEFAULT = ("none",)
+_BY_CHARACTERS = frozenset({"char", "varchar"})  # the types whose length is in characters
+_LEAST_BYTES = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}  # of a character; 1 in all other character sets
 _SAME_BYTES = {("utf8mb3", "utf8mb4")}
 
 
@@ -62,6 +64,8 @@ def _types(table: TablePair, pair: ColumnPair, allowed: Collection[TypeConversio
     names = "" if pair.same_name else f" ({source.name} on the source, {replica.name} on the replica)"
     stop = f"the applier stops with error 13146: column {pair.place + 1}{names} cannot be converted from {types}"
     if needed is Conversion.IMPOSSIBLE:
+        if source.type == replica.type and source.type in TIMES:
+            stop = stop.replace("error 13146", "error 13146 or 1610, or misreads the rows")
         yield _found(table, pair, 21, f"{stop}, whatever replica_type_conversions is", _SAME_TYPE)
         return
     member = TypeConversion.ALL_LOSSY if needed is Conversion.LOSSY else TypeConversion.ALL_NON_LOSSY
@@ -80,6 +84,9 @@ def _types(table: TablePair, pair: ColumnPair, allowed: Collection[TypeConversio
             )
     if needed is not Conversion.LOSSY and (change := _unseen_change(source, replica)):
         yield _found(table, pair, 26, f"{types}: {change}", _SAME_TYPE)
+    if not _takes_kind(source, replica):
+        reason = f"the applier stops with error 1416: {replica.geometry} does not take every {source.geometry}"
+        yield _found(table, pair, 56, reason, _SAME_TYPE)
     yield from _signs(table, pair, needed, allowed)
     yield from _members(table, pair)
 
@@ -95,9 +102,29 @@ def _unseen_change(source: Column, replica: Column) -> str | None:
         return "digits of the fraction are lost" if (source.length or 0) > (replica.length or 0) else None
     if replica.type == "binary" and (source.type, source.length) != ("binary", replica.length):
         return "values are filled up with zero bytes"
+    if replica.type == "char" and source.type != "char":
+        return "spaces at the end are lost"
     if holds_bytes(source) > holds_bytes(replica):
         return "texts that are too long in bytes are cut"
+    copied = replica.type == "varchar" and conversion(source, replica) is Conversion.NOTHING  # whatever its length
+    if replica.type in _BY_CHARACTERS and not copied and _characters(source) > (replica.length or 0):
+        return "texts of too many characters are cut"
     return None
+
+
+def _characters(column: Column) -> int:
+    """Return how many characters the longest value has."""
+    if column.type in _BY_CHARACTERS:
+        return column.length or 0
+    return holds_bytes(column) // _LEAST_BYTES.get(column.charset or "", 1)
+
+
+def _takes_kind(source: Column, replica: Column) -> bool:
+    """Return whether a column takes every kind of geometry that another one holds."""
+    kinds = [column.geometry.replace("geometrycollection", "geomcollection") for column in (source, replica)]
+    if kinds[1] == "geomcollection" and kinds[0].startswith("multi"):
+        return True
+    return kinds[1] in (kinds[0], "geometry", "")
 
 
 def _signs(

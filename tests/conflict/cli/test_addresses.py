@@ -1,17 +1,35 @@
 """Paths are local: an address of another filesystem is refused by name, and no folder is made of it."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
+from typer.main import get_command
 
 import conflict
+from conflict.cli.app import COMMANDS, app
 from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
 RUN = DEMO / "run.toml"
-ADDRESSES = ["s3://bucket/run", "s3a://bucket/run", "hdfs:/run", "dbfs:/run", "file:///run", "gs://bucket/run"]
+ADDRESSES = ["s3://bucket/run", "s3a://bucket/run", "hdfs:/run", "DBFS:/run", "file:///run", "oss:/bucket/run"]
+
+
+def _paths() -> Iterator[tuple[str, str, str]]:
+    """Yield every parameter of every command that is a path: command, option or nothing, what messages call it."""
+    commands = {parameter.name: parameter for parameter in get_command(app).commands.values()}
+    for name, command in commands.items():
+        context = command.make_context(name, [], resilient_parsing=True)
+        for parameter in context.command.params:
+            if "Path" in str(get_type_hints(context.command.callback).get(parameter.name)):
+                option = next((each for each in parameter.opts if each.startswith("--")), "")
+                yield name, option, option or "argument "
+
+
+PATHS = [*_paths()]
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +51,40 @@ def test_where_to_write(address: str, empty_folder: Path):
     assert [*empty_folder.iterdir()] == []
 
 
+@pytest.mark.parametrize(("command", "option", "called"), PATHS)
+def test_every_path_of_every_command(command: str, option: str, called: str):
+    """The message names it, by the long name of an option."""
+    code, said = invoke(command, *([option] if option else []), "s3://bucket/x")
+    assert code == ExitCode.REFUSED
+    assert said.startswith(f"{called}")
+    assert "is s3://bucket/x, an address of" in said
+
+
+def test_the_paths_are_those_of_all_commands():
+    """Only a few read no file that is an argument, or text in its place."""
+    assert {command for command, option, _ in PATHS if not option} == {
+        *COMMANDS.keys() - {"diverge", "requirements", "logging", "warm-up"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said_of"),
+    [
+        (["resolve", "--force", "s3://bucket/x"], "argument RUN_FILE"),
+        (["decode", "-rs3://bucket/x"], "--result-file is s3://bucket/x,"),
+        (["decode", "-cr", "s3://bucket/x"], "--result-file is s3://bucket/x,"),
+        (["decode", "local", "s3://bucket/x"], "argument FILES"),
+        (["check", "--variables", "london=s3://bucket/x"], "--variables is s3://bucket/x,"),
+        (["logging", "s3://bucket/x.sql"], "argument SQL|FILE.sql|- is s3://bucket/x.sql,"),
+    ],
+)
+def test_forms_of_the_command_line(arguments: list[str], said_of: str):
+    """After a switch, attached to a short option, among short options, in a list, behind the name of a cluster."""
+    code, said = invoke(*arguments)
+    assert code == ExitCode.REFUSED
+    assert said.startswith(said_of)
+
+
 @pytest.mark.parametrize("command", ["decode", "resolve", "check", "sizes"])
 def test_what_to_read(command: str):
     """As an argument."""
@@ -50,7 +102,16 @@ def test_in_a_run_file(empty_folder: Path):
     file.write_text(text)
     code, said = invoke("check", file)
     assert code == ExitCode.REFUSED
-    assert "s3://bucket/" in said
+    assert "clusters.A.binlogs is s3://bucket/" in said
+
+
+def test_in_a_sweep_file(empty_folder: Path):
+    """The model that it names."""
+    file = empty_folder / "sweep.toml"
+    file.write_text('model = "s3://bucket/model.toml"\n[grid]\nlatency_ms = [1]\n')
+    code, said = invoke("sweep", file, "--out", "x")
+    assert code == ExitCode.REFUSED
+    assert "model is s3://bucket/model.toml, an address" in said
 
 
 def test_colons_in_local_names(empty_folder: Path):
@@ -65,3 +126,15 @@ def test_a_result_in_python_is_refused_before_the_work():
     """Its last step renames a folder, which object stores cannot."""
     with pytest.raises(ConfigurationError, match="a result is written beside its place"):
         conflict.resolve(RUN.resolve(), out="s3://bucket/run")
+    with pytest.raises(ConfigurationError, match="a result is written beside its place"):
+        conflict.compare(RUN.resolve(), out="s3://bucket/run")
+
+
+@pytest.mark.parametrize("address", [Path("s3://bucket/run"), "dbfs:/run"])
+def test_what_python_makes_of_an_address(address: Path | str, empty_folder: Path):
+    """`Path` takes one of the slashes away; no folder is made of the rest."""
+    with pytest.raises(ConfigurationError, match="an address of a filesystem"):
+        conflict.resolve(RUN.resolve(), out=address)
+    with pytest.raises(ConfigurationError, match="an address of a filesystem"):
+        conflict.resolve(RUN.resolve(), keep_history=address)
+    assert [*empty_folder.iterdir()] == []

@@ -13,7 +13,7 @@ from tests.conflict.raw_events import LONG, QUERY, TABLE_MAP, WRITE, XID, Raw
 from tests.conflict.spliced_logs import run_with
 from tests.ndb_formats.building import query_body, rows_body, table_map_body
 
-DEMO = Path("tests/recordings/demo")
+DEMO = Path("conflict/demo")
 NAMES = bytes([2]) + b"id" + bytes([1]) + b"v"  # of binlog_row_metadata=FULL
 FULL = [(4, NAMES), (8, b"\0")]  # column names, and the primary key
 BEGIN, COMMIT, END = (QUERY, 1, query_body(b"f", b"BEGIN")), (QUERY, 1, query_body(b"f", b"COMMIT")), (XID, 1, bytes(8))

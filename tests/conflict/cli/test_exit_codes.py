@@ -72,8 +72,9 @@ def test_how_a_command_ends(error: BaseException, code: ExitCode):
 
 @pytest.mark.parametrize("command", sorted(cli.COMMANDS))
 def test_wrong_usage_is_refused(command: str):
-    """By every command: an option that does not exist, and arguments that are missing or do not exist."""
-    for arguments in ([command, "--no-such-option"], [command, "no/such/file"]):
+    """By every command: an option that does not exist, and arguments that are missing, do not exist or are too many."""
+    wrong = ["a/folder", "and/another"] if command == "demo" else ["no/such/file"]  # it makes the folder it is given
+    for arguments in ([command, "--no-such-option"], [command, *wrong]):
         assert CliRunner().invoke(cli.app, arguments).exit_code == ExitCode.REFUSED
 
 

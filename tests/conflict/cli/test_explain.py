@@ -46,6 +46,7 @@ def test_an_exceptions_row_and_its_picture(result: Path, tmp_path: Path) -> None
     arguments = ("explain", result, "--exception", 1, "--plot", tmp_path / "story.svg")
     code, output = invoke(*arguments)
     assert (code, "> 7 16:00:15.765 A rejects B's delete (event 4)" in output) == (0, True)
+    assert output.endswith(f"The picture is in {tmp_path / 'story.svg'}.")
     assert "asked for: delete of 4: rejected" in (tmp_path / "story.svg").read_text()
     assert invoke(*arguments)[0] == ExitCode.REFUSED
     assert invoke("explain", result, "--exception", 26)[1] == "there is no exceptions row 26; there are 25"

@@ -51,5 +51,5 @@ def test_the_engine_is_chosen_by_size_and_said(tmp_path: Path) -> None:
     """The demo is small, so the columnar engine resolves it in this process."""
     code, output = invoke("resolve", DEMO / "run.toml", "--out", tmp_path / "result")
     assert code == ExitCode.DONE
-    assert "The local engine resolves this: the binlogs have 1 MiB" in output
+    assert "The local engine resolves this: the binlogs have 30 KiB, and Spark pays off above 256 MiB" in output
     assert json.loads((tmp_path / "result/run.json").read_text())["engine"] == "local"

@@ -107,7 +107,7 @@ def test_a_failed_run_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         fail()
     assert list(tmp_path.iterdir()) == []
-    Folder(str(tmp_path / ".out.0123456789abcdef.incomplete")).write_json("killed.json", {})
+    Folder(str(tmp_path / ".out.0123456789abcdef.part")).write_json("killed.json", {})
     with whole_or_not_at_all(target) as work:
         work.write_json("whole.json", {})
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["whole.json"]

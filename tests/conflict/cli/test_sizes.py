@@ -88,6 +88,7 @@ def test_the_chart(tmp_path: Path, name: str, magic: bytes) -> None:
     """By the ending of its name; nothing is left beside it."""
     done = CliRunner().invoke(cli.app, ["sizes", LOG, "--schema", SCHEMA, "--plot", str(tmp_path / name)])
     assert done.exit_code == ExitCode.DONE, done.output
+    assert done.output.endswith(f"The chart is in {tmp_path / name}.\n")
     assert (tmp_path / name).read_bytes().startswith(magic)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 

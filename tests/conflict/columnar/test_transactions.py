@@ -37,7 +37,7 @@ SCHEMA = states_schema(parse_schema("CREATE TABLE t (k INT PRIMARY KEY, u INT UN
 def state(moment: int, row: int, value: bytes | None, order: int = 0, *, own: bool = False) -> dict[str, object]:
     """Return a row of cluster 0 with its unique value, after an epoch apply or an own change."""
     applied = {"order": [order, 0, 0, -1], "table": 0, "operation": 1, "foreign_epoch": 100 + moment}
-    applied |= {"file": -1, "position": 0, "row": 0}
+    applied |= {"file": -1, "position": 0, "payload_position": 0, "row": 0}
     when = {"cluster": 0, "epoch": moment, "group": 0, "untraced": False, "number": moment}
     return {**when, "key": row, "value0": value, **({} if own else applied)}
 
@@ -73,4 +73,4 @@ def test_which_of_the_rows_is_the_one():
     """The first row in the order of the source whose value another row has too."""
     states = [state(1, R, b"x"), state(2, S, b"x", 5), state(2, 2, b"y", 4), state(2, 3, b"y", 7), state(2, 4, b"y", 6)]
     (found,) = find_duplicates([pa.Table.from_pylist(states, SCHEMA)]).values()
-    assert found == StoppingOperation(2, Phase.COMMIT, (5, 0, 0, -1), 0, 1, 102, -1, 0, 0)
+    assert found == StoppingOperation(2, Phase.COMMIT, (5, 0, 0, -1), 0, 1, 102, -1, 0, 0, 0)

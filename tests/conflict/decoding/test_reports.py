@@ -108,7 +108,7 @@ def test_signs_that_nothing_tells(tmp_path: Path):
     """Negative values are marked as doubtful: they may be large ones."""
     code, said, rows = rows_of("unsigned-without-definition", tmp_path)
     assert (code, rows) == (4, [{"table": "t", "@1": 1, "@2": -1, "@3": -1}])
-    assert "table f.t: column @2: the log does not say which integers are unsigned" in said
+    assert "table f.t: columns @2, @3: the log does not say which integers are unsigned" in said
     with pytest.warns(LogWarning, match="which integers are unsigned"):
         conflict.read_binlog(REPORTS / "unsigned-without-definition.binlog").to_arrow()
 

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conflict.cli.commands import invoke
+from tests.corpora import DEMO, RECORDINGS
 
-RECORDINGS = Path("tests/recordings")
-FILES = ["binlogs/compressed.000001", "ndb_formats/epoch_type8/A.binlog.000001", "demo/A.binlog.000001"]
+COMPRESSED = RECORDINGS / "binlogs" / "compressed.000001"
+FILES = [COMPRESSED, RECORDINGS / "ndb_formats" / "epoch_type8" / "A.binlog.000001", DEMO / "A.binlog.000001"]
 KEY = ("position", "payload_position", "row")
 Keys = dict[tuple[str, str], list[tuple[int, ...]]]
 
@@ -42,11 +43,11 @@ def in_tables(binlog: Path, folder: Path, form: str) -> Keys:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.parametrize("name", FILES)
-def test_rows_stand_in_the_order_of_the_log(name: str, form: str, tmp_path: Path):
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_rows_stand_in_the_order_of_the_log(file: Path, form: str, tmp_path: Path):
     """Writes, updates and deletes of a table among each other; the key names one row, and sorts them."""
-    expected = in_json(RECORDINGS / name, tmp_path)
-    assert in_tables(RECORDINGS / name, tmp_path, form) == expected
+    expected = in_json(file, tmp_path)
+    assert in_tables(file, tmp_path, form) == expected
     for keys in expected.values():
         assert keys == sorted(keys)
         assert len(keys) == len(set(keys))
@@ -54,5 +55,5 @@ def test_rows_stand_in_the_order_of_the_log(name: str, form: str, tmp_path: Path
 
 def test_events_of_a_compressed_transaction_have_places_inside(tmp_path: Path):
     """They share a position in the file."""
-    keys = [key for found in in_json(RECORDINGS / FILES[0], tmp_path).values() for key in found]
+    keys = [key for found in in_json(COMPRESSED, tmp_path).values() for key in found]
     assert len({position for position, inside, _ in keys if inside}) < sum(inside > 0 for _, inside, _ in keys)

@@ -1,5 +1,6 @@
 """Stories by hand: a row that both clusters change at the same time, and transactions that depend on each other."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -27,13 +28,22 @@ def change(
 ) -> LoggedChange:
     """Return a change of the row k=1 at a position of its cluster's binlog."""
     before = None if operation == "WRITE_ROW" else {"k": 1}
-    place = (f"{cluster}.000001", position or epoch, 0)
+    place = (f"{cluster}.000001", position or epoch, 0, 0)
     return LoggedChange(cluster, epoch, 0, own, "d.t", "k=1", operation, ConflictFlag(flags), 7, before, after, *place)
 
 
 def outcome(applier: str, **columns: Any) -> Decided:
     """Return an outcome of an operation on the row k=1."""
-    plain = {"group": 0, "ordinal": 0, "table": "d.t", "key": "k=1", "refresh": False, "row": 0}
+    plain = {
+        "group": 0,
+        "ordinal": 0,
+        "table": "d.t",
+        "key": "k=1",
+        "refresh": False,
+        "row": 0,
+        "payload_position": 0,
+        "winner_payload_position": 0,
+    }
     return Decided(applier, {**dict.fromkeys(OUTCOMES.names), **plain, **columns})
 
 
@@ -226,13 +236,16 @@ def test_dependencies() -> None:
 
 
 def test_keys_as_they_compare() -> None:
-    """A key is given as text or by columns; texts compare by their collation, and CHAR ignores blanks at the end."""
+    """Given as text or by columns; texts compare by their collation, and a DECIMAL can be in any spelling."""
     table = parse_create_table(
         "CREATE TABLE d.t (a INT, b CHAR(4) CHARACTER SET latin1 COLLATE latin1_bin, PRIMARY KEY (a, b))"
     )
     assert key_as_it_compares(table, "a=1, b=x ") == key_as_it_compares(table, {"b": "x", "a": 1}) == "a=1, b=x"
     single = parse_create_table("CREATE TABLE d.t (a INT PRIMARY KEY)")
     assert key_as_it_compares(single, "5") == key_as_it_compares(single, "a=5") == "a=5"
+    decimal = parse_create_table("CREATE TABLE d.t (a DECIMAL(20,8) PRIMARY KEY)")
+    for given in ("1e-8", "a=.00000001", "1E-8", {"a": Decimal("1E-8")}):
+        assert key_as_it_compares(decimal, given) == "a=0.00000001"
     with pytest.raises(ConfigurationError, match=r"of table d\.t it is a=\.\.\., b=\.\.\."):
         key_as_it_compares(table, "7")
 

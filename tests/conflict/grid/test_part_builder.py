@@ -115,7 +115,14 @@ class TestRows:
         """Everything that decides, and where it came from."""
         plain = change("r3=5")
         logged = RowChange(
-            "d.t", plain.key, plain.operation, plain.before, plain.after, 2**63, plain.flags, Origin("f1", 2**40, 7)
+            "d.t",
+            plain.key,
+            plain.operation,
+            plain.before,
+            plain.after,
+            2**63,
+            plain.flags,
+            Origin("f1", 2**40, 2**32 - 1, 7),
         )
         ((row,), _) = built(logged)
         assert row == {
@@ -134,6 +141,7 @@ class TestRows:
             "transaction_id": 2**63,
             "file": 1,
             "position": 2**40,
+            "payload_position": 2**32 - 1,
             "row": 7,
         }
 

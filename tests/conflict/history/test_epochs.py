@@ -99,7 +99,7 @@ class TestChanges:
         assert change.after is not None
         assert change.after.by_name() == {"k": 5, "x": 2**64 - 1, "v": None}
         assert (change.transaction_id, change.flags) == (2**63, ConflictFlag(0))
-        assert change.origin == Origin("binlog.000001", 500, 0)
+        assert change.origin == Origin("binlog.000001", 500)
 
     def test_update_and_delete(self):
         """The key is that of the before image, also where the after image does not hold it."""
@@ -116,7 +116,7 @@ class TestChanges:
         rows = (DELETE, OWN, rows_body(images, 3, [[0]], extra=extra(1)))
         changes = epoch_of(rows).transactions[0].changes
         assert [(each.key, each.origin) for each in changes] == [
-            (key(5 + row), Origin("binlog.000001", 500, row)) for row in range(3)
+            (key(5 + row), Origin("binlog.000001", 500, row=row)) for row in range(3)
         ]
 
     @pytest.mark.parametrize("number", [1, 2**63, 2**64 - 1])

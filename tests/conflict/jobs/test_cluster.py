@@ -31,7 +31,7 @@ from conflict.rules.counters import zero_counters
 pytestmark = pytest.mark.xdist_group("cluster")
 
 ROOT = Path(__file__).parents[3]
-RUN_FILE = ROOT / "tests/recordings/demo/run.toml"
+RUN_FILE = ROOT / "conflict/demo/run.toml"
 PAGE = (ROOT / "docs/spark.md").read_text("utf-8").partition("\n## On a cluster\n")[2]
 COMMANDS = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
 SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin/spark-class")

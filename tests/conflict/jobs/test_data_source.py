@@ -13,8 +13,9 @@ from conflict.jobs.data_source import register
 from tests.corpora import schema_file
 from tests.ndb_formats.rewritten import rewritten
 
-DEMO = Path(__file__).parents[2] / "recordings" / "demo"
-PROBE = Path(__file__).parents[2] / "recordings" / "conflict" / "max" / "probe_type8"
+DEMO = Path(__file__).parents[3] / "conflict" / "demo"
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+PROBE = RECORDINGS / "conflict" / "max" / "probe_type8"
 
 
 def _read(spark: SparkSession, path: Path, **options: str) -> DataFrame:
@@ -95,6 +96,13 @@ def test_unknown_options_are_refused(spark: SparkSession) -> None:
         _read(spark, DEMO, startepochs="1").collect()
 
 
+def test_there_is_no_stream(spark: SparkSession) -> None:
+    """A growing log is not read; that is said when the stream is loaded or started."""
+    register(spark)
+    with pytest.raises(PySparkException, match="readStream is not there; read closed binlogs"):
+        spark.readStream.format("ndb_binlog").load(str(DEMO)).writeStream.format("noop").start().awaitTermination()
+
+
 def test_one_table_has_its_columns(spark: SparkSession) -> None:
     """Images are structs, columns that an image does not carry are not among its names, and filters are applied."""
     options = {"schema": str(DEMO / "schema.sql"), "table": "cft.t1"}
@@ -121,7 +129,7 @@ def test_one_table_has_its_columns(spark: SparkSession) -> None:
 
 def test_definitions_that_change(spark: SparkSession, tmp_path: Path) -> None:
     """Both logs of a folder are followed from the schema; the rows are those of `read_binlog`."""
-    case = DEMO.parent / "everyday" / "epoch2" / "ddl_add_column_type8"
+    case = RECORDINGS / "everyday" / "epoch2" / "ddl_add_column_type8"
     schema = schema_file(case, tmp_path)
     files = [case / f"{side}.binlog.000001" for side in "AB"]
     rows = _read(spark, case / "*.binlog.000001", schema=str(schema), table="day.t1").collect()
@@ -138,7 +146,7 @@ def test_definitions_that_change(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_statement_that_cannot_be_followed(spark: SparkSession, tmp_path: Path) -> None:
     """It is an error, unless the epochs that are read end before it."""
-    case = DEMO.parent / "everyday" / "epoch2" / "ddl_add_column_type8"
+    case = RECORDINGS / "everyday" / "epoch2" / "ddl_add_column_type8"
     schema, file = schema_file(case, tmp_path), tmp_path / "A.binlog.000001"
     wrong = "ALTER TABLE t1 DROP COLUMN nowhere"
     file.write_bytes(rewritten(case / file.name, lambda text: wrong if "ALTER" in text else text))

@@ -69,9 +69,13 @@ def test_spark_runs_where_the_user_chose(name: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("no_choice")
-def test_speculation_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second attempt of a task would write over what the first one finished."""
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "somewhere")
+@pytest.mark.parametrize("how", ["active", "chosen", "here"])
+def test_speculation_is_refused(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever way the session came about: here, Spark may return one that another thread started."""
+    if how == "active":
+        monkeypatch.setattr(Sessions, "getActiveSession", lambda _: Builder())
+    if how == "chosen":
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "somewhere")
     monkeypatch.setattr(Builder, "conf", {"spark.speculation": "true"})
     with pytest.raises(ConfigurationError, match=r"Set spark\.speculation to false"):
         session.spark_session()

@@ -8,7 +8,7 @@ from conflict.results.summary import BucketSummary, add_summaries, stop_to_json
 from ndb_formats.events.rows_event import Operation
 
 MAX, REFRESH = "Ndb_conflict_fn_max", "Ndb_conflict_refresh_op_count"
-STOP = Stop(1296, 2**64 - 1, "d.t", "x", Operation.UPDATE_ROW, Origin("binlog.000001", 400, 2), "what to do")
+STOP = Stop(1296, 2**64 - 1, "d.t", "x", Operation.UPDATE_ROW, Origin("binlog.000001", 400, 35, 2), "what to do")
 
 
 def bucket(count: int, differing: int = 0) -> BucketSummary:
@@ -91,6 +91,6 @@ def test_stop():
         "table": "d.t",
         "column": "x",
         "operation": "UPDATE_ROW",
-        "origin": {"file": "binlog.000001", "position": 400, "row": 2},
+        "origin": {"file": "binlog.000001", "position": 400, "payload_position": 35, "row": 2},
         "message": "what to do",
     }

@@ -25,7 +25,7 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
 
 ROOT = Path(__file__).parents[3]
-DEMO = ROOT / "tests" / "recordings" / "demo"
+DEMO = ROOT / "conflict" / "demo"
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 HERE, GONE = RowState(exists=True, value=5), RowState(exists=False)
 APPLIED = Decision(Verdict.APPLIED)

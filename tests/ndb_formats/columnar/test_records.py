@@ -14,9 +14,8 @@ from ndb_formats.row_reader import read_rows
 from ndb_formats.row_records import RECORDS, record_batches
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
-from tests.ndb_formats.recordings import ALL_RECORDINGS, BINLOGS, name_of
-
-DEMO = ALL_RECORDINGS / "demo"
+from tests.corpora import DEMO
+from tests.ndb_formats.recordings import BINLOGS, name_of
 
 
 def scalar(path: Path, schema: Schema) -> list[dict[str, Any]]:

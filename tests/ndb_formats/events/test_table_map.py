@@ -105,6 +105,25 @@ def test_column_charset_names_them_all():
     assert table_map.collations == (None, 8, None, None, None, 63, 309)
 
 
+# GEOMETRY and three BLOB columns.
+_GEOMETRY = table_map_body(
+    bytes([255, 252, 252, 252]),
+    bytes([4, 2, 2, 2]),
+    optional=[(DEFAULT_CHARSET, packed(45) + packed(0) + packed(63))],
+)
+
+
+@pytest.mark.parametrize(("server", "collations"), [("9.7.0", (None, 63, 45, 45)), ("", (None, 63, 45, 45))])
+def test_mysql_gives_a_geometry_no_collation(server: str, collations: tuple[int | None, ...]):
+    """The first collation is that of the BLOB after it."""
+    assert decode_table_map(_GEOMETRY, server).collations == collations
+
+
+def test_mariadb_gives_a_geometry_a_collation():
+    """The first collation is its own: `binary`. So it is in logs of MariaDB 10.11."""
+    assert decode_table_map(_GEOMETRY, "10.11.6-MariaDB-log").collations == (63, 45, 45, 45)
+
+
 def test_column_names():
     """Names are taken with their lengths, in UTF-8."""
     names = ("id", "s", "größe", "y", "", "b", "c" * 64)

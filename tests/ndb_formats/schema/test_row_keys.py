@@ -1,5 +1,7 @@
 """Collation: when two keys are the same key."""
 
+from decimal import Decimal
+
 import attrs
 import pytest
 from hypothesis import given
@@ -170,6 +172,13 @@ def test_key_text_is_readable():
     ]
     key = key_of(columns, [b"\xfe\xff\xff\xff", b"TWO ", b"\0\xff", None, b"\x02"])
     assert key_text(columns, codecs, key) == "id=-2, s=two, b=00ff, n=NULL, e=y"
+
+
+def test_decimal_keys_never_have_an_exponent():
+    """All digits after the point print."""
+    codec = codec_of(WireType(ColumnCode.NEWDECIMAL, 20, 10))
+    key = key_of([Column("d", "decimal", 20, 10)], [codec.encode(Decimal("1E-10"))])
+    assert key_text([Column("d", "decimal", 20, 10)], [codec], key) == "d=0.0000000001"
 
 
 def test_only_the_prefix_of_a_key_counts():

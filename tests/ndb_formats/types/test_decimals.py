@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import CorruptError
-from ndb_formats.types.decimals import decimal_size, decode_decimal, encode_decimal
+from ndb_formats.types.decimals import decimal_as_shown, decimal_size, decimal_text, decode_decimal, encode_decimal
 from tests.strategies import decimal_types, decimals
 
 NINES_35_30 = "9" * 35 + "." + "9" * 30
@@ -111,3 +111,18 @@ def test_a_group_with_too_large_a_number_is_corrupt(data: str, type_: tuple[int,
     """100 in two digits, or 10^9 in nine, is no DECIMAL."""
     with pytest.raises(CorruptError, match="decimal digits"):
         decode_decimal(bytes.fromhex(data), *type_)
+
+
+@pytest.mark.parametrize(("value", "text"), [("1E-10", "0.0000000001"), ("-1.50", "-1.50"), ("0E-8", "0.00000000")])
+def test_text_has_no_exponent(value: str, text: str):
+    """As the server shows values."""
+    assert decimal_text(Decimal(value)) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [("1e-2", "0.01"), (".5", "0.50"), ("-0", "0.00"), ("1e2", "100.00"), ("0.001", "0.001"), ("NULL", "NULL")],
+)
+def test_any_spelling_is_shown_with_the_digits_of_the_column(given: str, shown: str):
+    """What no DECIMAL(n,2) can hold stays as it is, and so is found nowhere."""
+    assert decimal_as_shown(given, 2) == shown

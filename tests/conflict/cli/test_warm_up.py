@@ -1,0 +1,35 @@
+"""`ndb-conflict warm-up`."""
+
+from pathlib import Path
+
+import pytest
+
+from conflict.cli.commands import warm_up
+from conflict.cli.exit_codes import ExitCode
+from ndb_formats import compiled_cache
+from tests.conflict.cli.commands import invoke
+
+
+def test_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch):
+    """It would be in vain."""
+    monkeypatch.setitem(compiled_cache._state, "lasting", False)
+    code, said = invoke("warm-up")
+    assert code == ExitCode.REFUSED
+    assert "set NUMBA_CACHE_DIR" in said
+
+
+def test_a_command_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch):
+    """So that an option that is no longer there is noticed."""
+    monkeypatch.setattr(warm_up, "_commands", lambda folder: [["decode", f"{folder / 'missing'}"]])
+    code, said = invoke("warm-up")
+    assert code == ExitCode.REFUSED
+    assert "ndb-conflict decode could not be run" in said
+
+
+@pytest.mark.slow
+def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """And it says for whom they compile."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    code, said = invoke("warm-up")
+    assert code == ExitCode.DONE
+    assert f"The kernels are compiled, in {tmp_path}, for this user." in said

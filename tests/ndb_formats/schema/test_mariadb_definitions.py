@@ -1,0 +1,96 @@
+"""Definitions of MariaDB: application-time periods, options that leave columns out, moments with ON UPDATE."""
+
+import attrs
+import pytest
+
+from ndb_formats.schema.definitions import Definitions, Statement
+from ndb_formats.schema.session import ServerVersion, Session, SqlMode
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.values import ABSENT
+
+MARIADB = Session.of(ServerVersion.of("10.11.6-MariaDB"), "latin1")
+BOOKINGS = "CREATE TABLE t (id INT, d1 DATE, d2 DATE, PERIOD FOR app (d1, d2), UNIQUE u (id, app WITHOUT OVERLAPS))"
+
+
+def after(*statements: str, session: Session = MARIADB) -> Table:
+    """Return table t after statements."""
+    known = Definitions.of([])
+    for statement in statements:
+        known = known.after(Statement(statement, "d", session))[0]
+    found = known.find("d", "t")
+    assert found is not None
+    return found
+
+
+def test_columns_of_a_period_are_not_null():
+    """So are those of a key; other columns stay as they are."""
+    assert [column.nullable for column in after(BOOKINGS).columns] == [True, False, False]
+
+
+def test_a_key_without_overlaps_ends_with_the_end_and_the_start():
+    """As information_schema.STATISTICS of MariaDB 10.11 lists it."""
+    assert after(BOOKINGS).unique_keys == (("id", "d2", "d1"),)
+
+
+def test_a_period_stays_through_alterations():
+    """A key that is added later knows it, with the new name of a column."""
+    table = after(
+        BOOKINGS.replace(", UNIQUE u (id, app WITHOUT OVERLAPS)", ""),
+        "ALTER TABLE t RENAME COLUMN d1 TO since",
+        "ALTER TABLE t ADD PRIMARY KEY (id, APP WITHOUT OVERLAPS)",
+    )
+    assert table.primary_key == ("id", "d2", "since")
+    assert [column.name for column in table.key_columns] == ["id", "d2", "since"]
+
+
+def test_a_period_that_is_added_and_dropped():
+    """The columns of a period that is dropped stay NOT NULL."""
+    create = "CREATE TABLE t (id INT, d1 DATE, d2 DATE)"
+    added = after(create, "ALTER TABLE t ADD PERIOD FOR p (d1, d2)")
+    dropped = after(create, "ALTER TABLE t ADD PERIOD FOR p (d1, d2)", "ALTER TABLE t DROP PERIOD FOR p")
+    assert [column.nullable for column in added.columns] == [True, False, False]
+    assert [column.nullable for column in dropped.columns] == [True, False, False]
+    assert dropped.period.name == ""
+
+
+def test_if_not_exists_adds_the_first_of_two_columns_of_one_name():
+    """The second one is left out."""
+    table = after("CREATE TABLE t (a INT)", "ALTER TABLE t ADD IF NOT EXISTS (x TIME, x INET4)")
+    assert [(column.name, column.type) for column in table.columns] == [("a", "int"), ("x", "time")]
+
+
+def test_if_not_exists_keeps_the_primary_key():
+    """A second primary key is left out; without a first one it is added."""
+    add = "ALTER TABLE t ADD PRIMARY KEY IF NOT EXISTS (b)"
+    assert after("CREATE TABLE t (a INT PRIMARY KEY, b INT)", add).primary_key == ("a",)
+    assert after("CREATE TABLE t (a INT, b INT)", add).primary_key == ("b",)
+
+
+@pytest.mark.parametrize(("declared", "made"), [("BLOB", "longblob"), ("BLOB(255)", "tinyblob")])
+def test_a_blob_with_a_size_is_no_type_of_oracle(declared: str, made: str):
+    """Under sql_mode=ORACLE, BLOB without one is LONGBLOB."""
+    oracle = attrs.evolve(MARIADB, sql_mode=SqlMode.ORACLE)
+    assert after(f"CREATE TABLE t (a {declared})", session=oracle).columns[0].type == made
+
+
+@pytest.mark.parametrize(
+    ("definition", "default"),
+    [
+        ("TEXT COMPRESSED NOT NULL", ""),
+        ("DATETIME(3) NOT NULL ON UPDATE NOW(3)", "0000-00-00 00:00:00.000"),
+        ("DATETIME NULL ON UPDATE NOW()", ABSENT),
+        ("YEAR DEFAULT (YEAR(CURDATE())) DEFAULT NULL", None),
+    ],
+)
+def test_defaults(definition: str, default: object):
+    """A NOT NULL moment with ON UPDATE is the zero one, COMPRESSED text is empty; the last DEFAULT counts."""
+    column = after(f"CREATE TABLE t (a {definition})").columns[0]
+    assert (column.default, column.computed_default) == (default, False)
+
+
+def test_without_explicit_defaults_a_timestamp_of_an_expression_is_not_null():
+    """As in MySQL 9.7 with explicit_defaults_for_timestamp=OFF; one with ON UPDATE alone is the zero one."""
+    session = attrs.evolve(Session(), explicit_timestamps=False)
+    made = after("CREATE TABLE t (a INT, b TIMESTAMP AS (a), c TIMESTAMP NOT NULL ON UPDATE NOW())", session=session)
+    assert [column.nullable for column in made.columns] == [True, False, False]
+    assert made.columns[2].default == "0000-00-00 00:00:00"

@@ -1,0 +1,128 @@
+"""
+The generated parts of the pages: the table of servers on docs/servers.md, and the picture of the README.
+
+    python -m tools.generated_parts
+
+Which events a release added to its binlogs is from the lists of events in the servers' sources; which of them are
+refused, the readers say; which servers wrote recordings, their Format_description events say.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+import conflict
+from conflict.explaining.picture import draw_story
+from ndb_formats.binlog_reader import Event, read_events
+from ndb_formats.constants import BINLOG_MAGIC, EventType
+from ndb_formats.errors import FormatError, UnsupportedError
+from ndb_formats.events.header import EventHeader
+from ndb_formats.selection import DecodingState, decode_event
+
+__all__ = ["LINES", "PICTURE", "PLACE", "draw", "servers_table"]
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "servers.md"
+PICTURE = ROOT / "docs" / "pictures" / "rejected-update.svg"
+PLACE = re.compile(r"(<!-- tools/generated_parts.py -->\n)(?:\|.*\|\n)*")
+RECORDINGS = (ROOT / "conflict" / "demo", ROOT / "tests" / "recordings")
+
+
+@attrs.frozen
+class Line:
+    """
+    Servers with the same events in their binlogs.
+
+    Attributes:
+        name: What they are called.
+        before: Major and minor version of the first server that is none of them; None for MariaDB.
+        events: The events that they were the first to write.
+    """
+
+    name: str
+    before: tuple[int, int] | None
+    events: tuple[EventType, ...]
+
+
+LINES = (
+    Line("MySQL 5.1 and 5.5", (5, 6), tuple(map(EventType, range(20, 28)))),
+    Line("MySQL 5.6", (5, 7), tuple(map(EventType, range(28, 36)))),
+    Line("MySQL 5.7", (8, 0), tuple(map(EventType, range(36, 39)))),
+    Line("MySQL 8.0", (8, 1), tuple(map(EventType, range(39, 42)))),
+    Line("MySQL 8.1 to 8.4", (9, 0), (EventType.GTID_TAGGED_LOG_EVENT,)),
+    Line("MySQL 9", (10, 0), ()),
+    Line("MariaDB", None, tuple(kind for kind in EventType if kind >= EventType.MARIADB_ANNOTATE_ROWS_EVENT)),
+)
+
+
+def servers_table() -> str:
+    """Return the table: per line of servers, its new events, those that are refused, and the recordings."""
+    counts: dict[str, Counter[str]] = {line.name: Counter() for line in LINES}
+    for version in _versions():
+        counts[_line_of(version)][version] += 1
+    rows = [
+        "| servers | events that they were the first to write | of these refused | binlogs in the tests, by version |",
+        "|---|---|---|---|",
+    ]
+    for line in LINES:
+        refused = [kind for kind in line.events if _is_refused(kind)]
+        files = [f"{version}: {number}" for version, number in sorted(counts[line.name].items())]
+        cells = (line.name, _names(line.events), _names(refused), ", ".join(files) or "none")
+        rows.append(f"| {' | '.join(cells)} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+def draw(path: Path) -> None:
+    """Draw the story of a row of the demo that lost an update."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = conflict.resolve(RECORDINGS[0] / "run.toml", out=Path(folder) / "result", engine="reference")
+        draw_story(conflict.explain(result, table="cft.t1", key={"k": 2}), path)
+
+
+def _versions() -> Iterator[str]:
+    """Yield which server wrote each binlog among the recordings."""
+    for folder in RECORDINGS:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.open("rb").read(4) == BINLOG_MAGIC:
+                yield next(event.server for event in read_events(path) if event.server)
+
+
+def _line_of(version: str) -> str:
+    if "MariaDB" in version:
+        return LINES[-1].name
+    major, minor = map(int, version.split(".")[:2])
+    return next(line.name for line in LINES if line.before is not None and (major, minor) < line.before)
+
+
+def _is_refused(kind: EventType) -> bool:
+    """Whether an event is refused for its type alone."""
+    try:
+        decode_event(Event("binlog.000001", 4, EventHeader(0, kind, 1, 19, 23, 0), b""), DecodingState())
+    except UnsupportedError:
+        return True
+    except FormatError:
+        return False  # it is read, and has no body here
+    return False
+
+
+def _names(kinds: tuple[EventType, ...] | list[EventType]) -> str:
+    """Return the names of events, without the words that all have."""
+    return ", ".join(f"`{kind.name.removeprefix('MARIADB_').removesuffix('_EVENT')}`" for kind in kinds) or "none"
+
+
+def main() -> None:
+    """Write what is generated."""
+    page = PAGE.read_text("utf-8")
+    PAGE.write_text(PLACE.sub(lambda found: found[1] + servers_table(), page), "utf-8")
+    PICTURE.parent.mkdir(exist_ok=True)
+    draw(PICTURE)
+
+
+if __name__ == "__main__":
+    main()
