@@ -75,8 +75,12 @@ def cache_folder(source: Path) -> Path:
     place = kernels_place()
     if place is None:
         return source.parent / "__pycache__"
-    # so numba names it
-    return place / f"{source.parent.name}_{hashlib.sha1(str(source.parent).encode(), usedforsecurity=False).hexdigest()}"
+    return place / _subfolder(source.parent)
+
+
+def _subfolder(folder: Path) -> str:
+    """Return the name that `get_suitable_cache_subpath` of numba.core.caching gives a folder of sources."""
+    return f"{folder.name}_{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()}"
 
 
 def _can_be_written(place: Path) -> bool:
@@ -137,8 +141,7 @@ def _begun(place: Path) -> Path:
     beside = Path(tempfile.mkdtemp(dir=place))
     for each in compiled:
         source = each.parent.parent
-        # as `get_suitable_cache_subpath` of numba.core.caching names it
-        there = beside / f"{source.name}_{hashlib.sha1(str(source).encode(), usedforsecurity=False).hexdigest()}"
+        there = beside / _subfolder(source)
         there.mkdir(exist_ok=True)
         (there / each.name).symlink_to(each)
     before = [each for each in place.glob(f"{installation}-*") if each != folder]

@@ -248,7 +248,7 @@ _CONTESTED_FROM, _OTHERS_FROM = 1 << 40, 1 << 41
 
 def _epochs(cluster: int, values: tuple[Values, Values], epochs: int) -> Iterator[npt.NDArray[np.uint8]]:
     """Yield the events of a cluster, epoch by epoch."""
-    head, tail, other, rows = _head(cluster), _tail(cluster), 1 - cluster, values[0].ids.shape[1]
+    head, tail, other, rows = _head(cluster), _tail(cluster), 1 - cluster, values[0].id.shape[1]
     sections = {
         (author, shape, update): _section(cluster, author, shape, rows - 1, update=update)
         for author in (0, 1)

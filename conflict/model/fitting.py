@@ -9,7 +9,7 @@ users change as much as they did. Nothing else is fitted: no conflict is looked 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,23 @@ MOST = 1.5  # a wish is wanted at most so many times as often as before
 _WISHES = {Operation.WRITE_ROW: "insert", Operation.UPDATE_ROW: "update", Operation.DELETE_ROW: "delete"}
 
 
-def fitted(document: dict[str, Any], done: Done) -> dict[str, Any]:
+def fitted(document: dict[str, Any], done: Done, progress: Callable[[int, int], None]) -> dict[str, Any]:
     """
     Return a document whose users change as much as was recorded.
 
     Args:
         document: A learnt simulation; see `conflict.model.learning.learn`.
         done: What users did.
+        progress: Called with the runs that were made, and how many will be.
     """
     changes = sum(sum(each.values()) for each in done.values())
     runs = max(min(RUNS, CHANGES // max(changes, 1)), 1)
     for number in range(ROUNDS):
         model = parse_model(document)
-        tried = [simulate(model, FIRST_SEED + number * runs + run) for run in range(runs)]
+        tried = []
+        for again in range(number * runs, (number + 1) * runs):
+            tried.append(simulate(model, FIRST_SEED + again))
+            progress(again + 1, ROUNDS * runs)
         clusters = {}
         for side, (name, cluster) in enumerate(document["clusters"].items()):
             simulated: Counter[tuple[str, str]] = Counter()

@@ -10,7 +10,7 @@ and an update of a row that was not there did nothing. So wishes are found by ho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -98,8 +98,14 @@ def read_logs(configuration: Configuration) -> tuple[Log, Log]:
     return first, second
 
 
-def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
-    """Return the document of a simulation that does what the users of both clusters did."""
+def learn(logs: tuple[Log, Log], progress: Callable[[int, int], None] = lambda done, total: None) -> dict[str, Any]:
+    """
+    Return the document of a simulation that does what the users of both clusters did.
+
+    Args:
+        logs: The logs of both clusters.
+        progress: Called with the simulations that were tried, and how many will be.
+    """
     loaded = [_loading(log) for log in logs]
     tables = _tables_of(logs)
     numbers = _row_numbers(logs, loaded, tables)
@@ -129,7 +135,7 @@ def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
         "tables": [_table(logs, name, numbers[name]) for name in tables],
         "clusters": clusters,
     }
-    return fitted(document, done)
+    return fitted(document, done, progress)
 
 
 def scaled(document: dict[str, Any], factor: float) -> dict[str, Any]:

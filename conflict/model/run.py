@@ -52,6 +52,7 @@ from conflict.model.kernels.world import (
 from conflict.model.words import LONGEST
 from conflict.model.workload import Drawn, KeySpace, draw
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.columnar.kernel_mode import expect_work
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
 
@@ -71,6 +72,7 @@ __all__ = [
 ]
 
 LOADED_PER_TRANSACTION = 1000
+_WORK_OF_TRANSACTION = 32  # bytes of binlogs that take as long to resolve as a transaction to simulate
 LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back
 CLOCK_START = 10**15  # of the clocks that columns take their values from
 SLICES = 50  # of a run, between which progress is reported
@@ -120,6 +122,7 @@ def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lam
     start = LOADING_EPOCHS * max(site.epoch for site in model.sites)
     space = KeySpace([table.records for table in model.tables], [table.columns for table in model.tables])
     drawn = draw_all(model, space, seed, start)
+    expect_work(_WORK_OF_TRANSACTION * sum(len(each.start) for each in drawn))
     scale = 1
     while True:
         world, offsets, loaded = _world(model, seed, start, drawn, scale)

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from conflict.cli.common import InexactKeysOption, console, warn_of
+from conflict.cli.common import InexactKeysOption, console, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, check_output
 from conflict.cli.sources import (
@@ -52,8 +53,8 @@ def workload(
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     check_output(out, loaded.inputs, force=force)
     logs = read_logs(loaded.configuration)
-    with compilation_is_said():
-        document = scaled(learn(logs), scale)
+    with compilation_is_said(), progress_bars(time_left=True) as progress:
+        document = scaled(learn(logs, partial(progress, "simulating")), scale)
     with staged_file(out) as file:
         file.write(model_text(document).encode())
     print_learnt(console, document, str(out))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Int32, Int64, UInt64
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel
 from ndb_formats.columnar.kernels.checksums import crc32
 
 __all__ = ["CHECKSUM", "HEADER", "Bytes", "RowsToPack", "Templates", "pack_rows", "packed_bytes", "seal_events"]
@@ -70,6 +70,12 @@ class RowsToPack(NamedTuple):
     templates: Templates
 
 
+def _put_number(data, place, value, width):
+    start, size = int(place), int(width)
+    data[start : start + size] = np.frombuffer(int(value).to_bytes(max(size, 8), "little"), np.uint8, size)
+
+
+@interpreted_by(_put_number)
 @inlined
 def _put(data, place, value, width):
     """Write a number, little-endian."""
