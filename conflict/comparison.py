@@ -33,6 +33,7 @@ from conflict.grid.tables import TableNumbers
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
+from conflict.ingestion.plan import files_document
 from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import ingest
@@ -92,6 +93,7 @@ class Comparison:
         run: What the run comes to as it is configured, and what the binlogs object to that.
         cut: Why files could not be measured to their end; the bytes before that are counted.
         without_function: Tables that no function is tried on: the run gives them none.
+        files: The binlog files, as `conflict.ingestion.plan.files_document` returns them.
     """
 
     rows: tuple[Row, ...]
@@ -99,6 +101,7 @@ class Comparison:
     run: Run
     cut: tuple[str, ...] = ()
     without_function: tuple[str, ...] = ()
+    files: Sequence[Mapping[str, Any]] = ()
 
     @property
     def changes(self) -> int:
@@ -134,6 +137,7 @@ class Comparison:
             "checks": self.run.checks(),
             "notes": list(self.notes),
             "tables_without_function": list(self.without_function),
+            "files": list(self.files),
             "pairs": [row.to_json() for row in self.rows],
         }
 
@@ -269,7 +273,9 @@ def _compared(
         for pair, each in zip(pairs, found, strict=True)
     ]
     without = _without_function(settled.job.run.numbers, settled.job.run.clusters)
-    return Comparison(tuple(ranked(rows, wanted.prefer)), wanted.prefer, run, () if run.errors else cut, without)
+    ordered, cut = tuple(ranked(rows, wanted.prefer)), () if run.errors else cut
+    files = files_document(file for cluster in configuration.clusters for file in cluster.files)
+    return Comparison(ordered, wanted.prefer, run, cut, without, files)
 
 
 def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:

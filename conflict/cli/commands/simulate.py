@@ -71,7 +71,8 @@ def simulate(
     print_simulation(console, model, runs)
     print_kept(console, model, binlogs, out)
     write_json(json_file, {**simulation_json(model, runs), "model": model_document(model_file)})
-    exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE)
+    settled = all(run["quiet_at_the_end"] for run in runs)
+    exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE if settled else ExitCode.WARNED)
 
 
 def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, force: bool) -> None:

@@ -44,16 +44,15 @@ def workload(
     """
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_learnt
-    from conflict.model.learning import learn, read_logs, scaled
+    from conflict.model.learning import learnt_model
     from conflict.model.model_text import model_text
     from ndb_formats.columnar.log_remarks import log_remarks
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     check_output(out, loaded.inputs, force=force)
-    logs = read_logs(loaded.configuration)
     with compilation_is_said():
-        document = scaled(learn(logs), scale)
+        document = learnt_model(loaded.configuration, scale)
     with staged_file(out) as file:
         file.write(model_text(document).encode())
     print_learnt(console, document, str(out))

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from conflict.ingestion.plan import files_document
 from ndb_formats.binlog_reader import first_event
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.size_report import SizeReport
@@ -66,7 +67,7 @@ class FileFacts:
         event = first_event(self.file, verify=False)
         return {
             "server_id": None if event is None else event.header.server_id,
-            "bytes": self.size,
+            **files_document([self.file])[0],
             "first_change": _moment(self.first),
             "last_change": _moment(self.last),
             **self.sizes,
