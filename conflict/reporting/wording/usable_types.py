@@ -5,6 +5,7 @@ Which binlog types a conflict function may be used with, as tables of a report s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.requirements import requirements
@@ -44,6 +45,7 @@ def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
     yield Table("Binlog types that the functions are usable with", headings, rows, note=f"{'. '.join(legend)}.")
 
 
+@cache
 def types_usable_with(function: str) -> tuple[int, ...]:
     """
     Return the binlog types in which a function can judge every change, and that the manual allows with it.
@@ -55,6 +57,7 @@ def types_usable_with(function: str) -> tuple[int, ...]:
     return tuple(number for spec in specs for number in _TYPES if _cell(spec, number) == _FITS)
 
 
+@cache
 def usable_with(binlog_type: int) -> str:
     """Return the functions that can judge every change logged in a binlog type, and that the manual allows with it."""
     names = [each.name for each in FUNCTIONS if _cell(each, binlog_type) == _FITS]
