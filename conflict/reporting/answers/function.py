@@ -78,8 +78,10 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
         return
     best, equal, used = _best(whole), best_functions(tried), _used(tried)
     others = [name for name in _losing_as_little(whole, best) if name not in equal]
-    compared = len({pair["function"] for pair in _ours(whole)})
-    kind = "conflict functions" if len(_ours(whole)) < len(whole) else "functions"
+    offered = _offered(whole)
+    beaten = any(pair["lost_updates"] < best["lost_updates"] for pair in offered)  # by one that is advised against
+    compared = len({pair["function"] for pair in (_ours(whole) if beaten else offered)})
+    kind = "conflict functions" if len(offered) < len(whole) else "functions"
     configured = ", as configured," if used is not None and equal == (used["function"],) else ""
     rejected, lost = best["lost_rejected"], best["lost_updates"]
     yield (
@@ -186,8 +188,12 @@ def _whole(tried: Sequence[Pair]) -> list[Pair]:
 
 def _ours(whole: Sequence[Pair]) -> Sequence[Pair]:
     """Return the pairs that a server can be set to; if there are any, those that the manual does not advise against."""
-    offered = [pair for pair in whole if _OURS in pair["function"] or pair.get("used")]
-    return [pair for pair in offered if not pair.get("caveat")] or offered or whole
+    offered = _offered(whole)
+    return [pair for pair in offered if not pair.get("caveat")] or offered
+
+
+def _offered(whole: Sequence[Pair]) -> Sequence[Pair]:
+    return [pair for pair in whole if _OURS in pair["function"] or pair.get("used")] or whole
 
 
 def _best(whole: Sequence[Pair]) -> Pair:
