@@ -25,7 +25,7 @@ from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
 from conflict.ingestion.plan import files_document
-from conflict.model.clocks import EpochClock, journeys
+from conflict.model.clocks import EpochClock, journeys, never_arrived
 from conflict.model.fitting import fitted
 from conflict.model.wishes import Numbers, done_by, learnt_workload
 from conflict.rules.table_setup import TableSetup
@@ -112,7 +112,11 @@ def learnt_model(configuration: Configuration, scale: float = 1.0) -> dict[str, 
         HistoryError: A cluster has no transaction of its own, or no table has a primary key.
     """
     files = [file for cluster in configuration.clusters for file in cluster.files]
-    return {**scaled(learn(read_logs(configuration)), scale), "learnt_from": files_document(files)}
+    logs = read_logs(configuration)
+    found = {**scaled(learn(logs), scale), "learnt_from": files_document(files)}
+    sides = [(log.clock, log.epochs, log.server_id) for log in logs]
+    late = {log.name: never_arrived(sides[side], sides[1 - side]) for side, log in enumerate(logs)}
+    return {**found, "not_arrived": late} if any(late.values()) else found
 
 
 def learn(logs: tuple[Log, Log]) -> dict[str, Any]:

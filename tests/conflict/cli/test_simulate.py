@@ -1,6 +1,7 @@
 """`ndb-conflict simulate` and `ndb-conflict workload`."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,19 @@ def test_no_figure_where_there_is_nothing_to_measure(tmp_path: Path) -> None:
         assert "closed form" not in output
         assert "in all: the conflict window" in output
         assert "NaN" not in figures.read_text()
+
+
+def test_a_recording_that_ends_in_an_outage(tmp_path: Path) -> None:
+    """What is learnt from it says how many epochs had not arrived; from a whole one it says nothing."""
+    model, logs, learnt = tmp_path / "model.toml", tmp_path / "logs", tmp_path / "learnt.toml"
+    work = "[workload]\ntransactions_per_second = 100\n"
+    for outage, code in (("[[2]]", ExitCode.WARNED), ("[[2, 3]]", ExitCode.DONE)):
+        model.write_text(f"seconds = 5\nrecordcount = 50\n{work}[clusters.A.link]\noutages = {outage}\n[clusters.B]\n")
+        assert invoke("simulate", model, "--write-binlogs", logs, "--force")[0] == code
+        found, output = invoke("workload", logs / "run.toml", "--out", learnt, "--force")
+        assert found == code, output
+        assert ("epochs of A had not arrived where the binlogs end" in " ".join(output.split())) == bool(code)
+        late = tomllib.loads(learnt.read_text()).get("not_arrived", {})
+        # Ten epochs a second; those of the last three seconds, all but the first ones of which took longest.
+        assert (25 <= late["A"] <= 31 and not late["B"]) if code else not late
+        assert invoke("simulate", learnt)[0] == ExitCode.DONE
