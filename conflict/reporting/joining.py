@@ -43,11 +43,14 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 def _with_other_logs(parts: Sequence[Part]) -> list[Part]:
     """Return parts with a warning where one is of another log than others, or does not say of which."""
-    return [attrs.evolve(part, warnings=(*part.warnings, *_of_other_log(part, parts))) for part in parts]
+    return [
+        attrs.evolve(part, warnings=(*part.warnings, *_of_other_log(part, parts, parts[:number])))
+        for number, part in enumerate(parts)
+    ]
 
 
-def _of_other_log(part: Part, parts: Sequence[Part]) -> Iterator[str]:
-    other = next((each for each in parts if not part.shares_log(each)), None)
+def _of_other_log(part: Part, parts: Sequence[Part], before: Sequence[Part]) -> Iterator[str]:
+    other = next((each for each in before if not part.shares_log(each)), None)
     if other is not None:
         yield (
             f"{part.source} is of {log_words(part.log)}, and {other.source} of another log, {log_words(other.log)}: "

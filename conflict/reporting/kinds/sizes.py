@@ -59,8 +59,14 @@ def sizes_part(document: Mapping[str, Any], source: str) -> Part:
 
 
 def _lacking(changes: Mapping[str, Any], formats: Iterable[str]) -> frozenset[str]:
-    """Return the formats that log values which the log lacks."""
-    return frozenset(name for name in formats if changes["formats"][name].get("rows_lacking_values"))
+    """
+    Return the formats that log values which the log lacks.
+
+    One that takes as many bytes as the log is its own: what it lacks, servers do not log in it either.
+    """
+    logged, found = changes["logged"]["bytes"], changes["formats"]
+    own = {name for name in formats if found[name]["least"]["bytes"] == found[name]["most"]["bytes"] == logged}
+    return frozenset(name for name in formats if found[name].get("rows_lacking_values") and name not in own)
 
 
 def _formats(document: Mapping[str, Any]) -> dict[str, str]:

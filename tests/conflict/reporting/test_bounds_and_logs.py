@@ -22,6 +22,7 @@ def lacking(**others: Any) -> dict[str, Any]:
     """Return a document of `sizes` whose log lacks the values that type 7 logs."""
     document = sized(**others)
     document["totals"]["formats"]["7"]["rows_lacking_values"] = 3
+    document["totals"]["logged"]["bytes"] = 110  # as type 9 takes
     return document
 
 
@@ -61,7 +62,16 @@ def test_the_table_of_sizes_marks_lower_bounds() -> None:
     assert "≥: the log lacks values that this format logs" in found.matrix.note
     assert "type 7 ≥" in found.charts[0].data["format"].to_pylist()
     assert found.bytes is not None
-    assert (found.bytes.lower, found.bytes.base) == (frozenset({"7"}), "the log")
+    assert (found.bytes.lower, found.bytes.base) == (frozenset({"7"}), "type 9")
+
+
+def test_a_log_is_exact_in_its_own_format() -> None:
+    """An applier can log a row without values that its format has for others."""
+    document = lacking()
+    document["totals"]["formats"]["9"]["rows_lacking_values"] = 1
+    found = sizes_part(document, "a file").bytes
+    assert found is not None
+    assert (found.lower, found.base) == (frozenset({"7"}), "type 9")
 
 
 def test_sizes_of_another_log_are_not_joined() -> None:
@@ -74,7 +84,7 @@ def test_sizes_of_another_log_are_not_joined() -> None:
         told = sizes.headlines[0].sentences[0]
         assert told.startswith("Binlog type 9, which NDB$EPOCH() can use") == same
         assert any(each.startswith("Of these, users made 7") for each in sizes.answer) == same
-        assert (sizes.warnings == ()) == (compare.warnings == ()) == same
+        assert (compare.warnings, sizes.warnings == ()) == ((), same)
     assert sizes.warnings[0].startswith("s is of A, C, and c of another log, A/binlog.1, B/binlog.1: ")
 
 
