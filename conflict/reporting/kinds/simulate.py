@@ -194,6 +194,7 @@ def _charts(found: Figures, runs: Sequence[Figures], of: str) -> Iterator[Chart]
         Form.STACKED,
         data,
         "changes (median)" if len(runs) > 1 else "changes",
+        note="At least so many: changes were not settled at the end." if _unsettled(found) else "",
     )
     columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
     data = pa.table({"changes of": names, **columns})

@@ -190,6 +190,8 @@ def _charts(sweep: SweepResult) -> Iterator[Chart]:
         scale = _PERCENT if figure == "lost_share" else 1.0
         lines = dict(list(_lines(grid, scale))[:_MOST_LINES])
         note = _runs_note(sweep, grid)
+        if figure == "lost_share" and any(sweep.results["unsettled_changes"].to_pylist()):
+            note = f"{note} Where changes were not settled at the end, at least so many.".lstrip()
         if len(grid.rows) > _MOST_LINES:
             note += f" The first {_MOST_LINES} of {len(grid.rows)} lines."
         if grid.over is None:

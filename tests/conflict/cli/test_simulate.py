@@ -123,6 +123,7 @@ def test_what_is_not_settled_at_the_end_is_said(top: str, outages: str, why: str
     assert invoke("report", figures, "--out", page)[0] == 0
     assert f"up to {left} changes of users" in page.read_text()
     assert ", at least " in page.read_text()
+    assert "At least so many: changes were not settled at the end." in page.read_text()
     file.write_text(OUTAGE.format("", "[[0.5, 500]]"))
     code, output = invoke("simulate", file)
     assert (code, "not settled" in output.lower()) == (ExitCode.DONE, False)
