@@ -16,7 +16,7 @@ from conflict.history.effects import Effect
 from conflict.history.marks import Mark
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
-from conflict.rules.table_setup import TableSetup
+from conflict.rules.table_setup import RefusalKind, TableSetup
 
 __all__ = ["causes_of_tables", "of_mark"]
 
@@ -31,6 +31,7 @@ _WORDS = {
     CauseKind.PRIMARY: "the other cluster was the primary, or both were (--primary)",
     CauseKind.FILES: "a file, or some events, are missing",
     CauseKind.DEFINITION: "the PRIMARY KEY is not the one that the definition says",
+    CauseKind.BINLOG_TYPE: "another binlog type was in force",
     CauseKind.VALUES: "the binlogs are not of the same time, or one of them was altered",
 }
 
@@ -108,13 +109,15 @@ def causes_of_tables(
         for table, kinds in tables.items()
     ]
     found = [
+        *(cause for each in seen for cause in _of_refusal(each)),
+        *_of_roles(seen, facts, setups),
         *(cause for each in seen for cause in _of_marks(each, seen, facts, setups)),
         *(cause for each in seen for cause in _of_refreshes(each, seen, setups)),
     ]
     certain = [each for each in found if not each.cannot_tell]
     values = [_of_values(each) for each in seen if 2 * each.values >= each.all > 0]
     several = [each for each in found if each.cannot_tell] or [
-        _several(each, facts[each.cluster]) for each in seen if each.values < each.all
+        _several(each, facts[each.cluster], setups) for each in seen if each.values < each.all
     ]
     return tuple(_merged([*(certain or several), *values]))
 
@@ -129,10 +132,31 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
         )
         return LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
     if mark is Mark.REFLECTED:
-        sentence = f"{name} marked rows as reflected, which only a primary does: another role was in force."
+        sentence = (
+            f"{name} marked rows as reflected, which only a primary does: another role was in force (--primary {name})."
+        )
     else:
         sentence = f"{name} did not mark rows as reflected, which a primary does: another role was in force."
     return LikelyCause(name, CauseKind.ROLE, tables, sentence)
+
+
+def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:
+    """Yield what it points to that a table has rows which the server refuses as it is given."""
+    refusal = each.setup.refusal
+    if refusal is None or refusal.kind is RefusalKind.DROPPED:
+        return
+    what = f"{each.cluster} has rows of a table that its server refuses as it is given ({refusal.message.rstrip('.')})"
+    if refusal.kind is RefusalKind.UPDATES_AS_WRITES:
+        yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.BINLOG_TYPE))
+    else:
+        yield each.cause(CauseKind.FUNCTION, f"{what}: another conflict function was in force.")
+
+
+def _of_roles(seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups) -> Iterator[LikelyCause]:
+    """Yield the clusters that marked rows as reflected and are given another role, even if effects differ, too."""
+    for name in dict.fromkeys(each.cluster for each in seen if facts[each.cluster].other_role):
+        for setup in filter(_reflects, setups[name].values()):
+            yield of_mark(name, setup, Mark.REFLECTED)
 
 
 def _of_marks(
@@ -140,10 +164,10 @@ def _of_marks(
 ) -> Iterator[LikelyCause]:
     """Yield what the marks of rows point to; those of rows with other effects are not among the contradictions."""
     own, marks = facts[each.cluster], each.marks
-    if own.other_role or (own.reflects and not any(map(_reflects, setups[each.cluster].values()))):
+    if own.reflects and not any(map(_reflects, setups[each.cluster].values())):
         marks = (Mark.REFLECTED,)
     primaries = {other.cluster for other in seen if Mark.REFLECTED in other.marks}
-    primaries |= {name for name, other in facts.items() if other.other_role}
+    primaries |= {name for name, other in facts.items() if other.reflects}
     for mark in marks:
         if mark is Mark.REFLECTED or primaries - {each.cluster} or not _reflects(each.setup):
             yield of_mark(each.cluster, each.setup, mark)
@@ -164,27 +188,38 @@ def _of_refreshes(each: _Seen, seen: Iterable[_Seen], setups: Setups) -> Iterato
     if not each.refreshed or each.marks or _by_epoch(each.setup):
         return
     did = f"{name} refreshed rows after conflicts"
-    others = [cluster for cluster in setups if cluster != name]
-    there = next((cluster for cluster in others if _by_epoch(setups[cluster].get(each.table))), None)
-    given = next((str(setup.function) for setup in setups[name].values() if _by_epoch(setup)), None)
+    given = next((setup.function for setup in setups[name].values() if _by_epoch(setup)), None)
+    there, other = _elsewhere(name, setups)
     if function is not None:
         sentence = f"{did}, which {function} does not do: another function was in force."
         yield each.cause(CauseKind.FUNCTION, sentence)
+    elif given is not None:
+        what = f"{did}, and no conflict function is given for them"
+        one = "one that rejects whole transactions, these rows among them (NDB$EPOCH_TRANS, NDB$EPOCH2_TRANS)"
+        if given.spec.transactional:
+            yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
+        else:
+            yield each.cause(
+                CauseKind.FUNCTION, f"{what}: one by epoch was in force there; or, in place of {given}, {one}."
+            )
     elif there is not None:
-        what = f"{did}, and {setups[there][each.table].function} is given for {there}"
-        if any(other.cluster == there and other.not_refreshed for other in seen):
+        what = f"{did}, and {other} is given for {there} alone"
+        if any(each.cluster == there and each.not_refreshed for each in seen):
             yield each.cause(CauseKind.PRIMARY, f"{what}, which did not: {name} was the primary (--primary {name}).")
         else:
-            yield _cannot_tell(each, what, (CauseKind.PRIMARY, CauseKind.FUNCTION))
-    elif given is None:
+            yield _cannot_tell(each, what, (CauseKind.PRIMARY, CauseKind.FUNCTION, CauseKind.FILES))
+    else:
         sentence = f"{did}: a function by epoch was in force, and none is declared. Declare it with {_GIVE}."
         yield each.cause(CauseKind.FUNCTION, sentence)
-    else:
-        sentence = (
-            f"{did}, and no conflict function is given for them: one by epoch was in force there; or, in place of "
-            f"{given}, one that rejects whole transactions, these rows among them (NDB$EPOCH_TRANS, NDB$EPOCH2_TRANS)."
-        )
-        yield each.cause(CauseKind.FUNCTION, sentence)
+
+
+def _elsewhere(name: str, setups: Setups) -> tuple[str | None, str]:
+    """Return another cluster that has a function by epoch without roles, and the function."""
+    for cluster, tables in setups.items():
+        for setup in tables.values():
+            if cluster != name and _by_epoch(setup) and not _reflects(setup):
+                return cluster, str(setup.function)
+    return None, ""
 
 
 def _reflects(setup: TableSetup) -> bool:
@@ -203,12 +238,14 @@ def _of_values(each: _Seen) -> LikelyCause:
     return _cannot_tell(each, what, (CauseKind.VALUES, CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
 
 
-def _several(each: _Seen, own: LogFacts) -> LikelyCause:
+def _several(each: _Seen, own: LogFacts, setups: Setups) -> LikelyCause:
     """Return the causes of what several explain; `own`: what the binlog of the cluster holds."""
     function, name = each.setup.function, each.cluster
     kinds = [CauseKind.FUNCTION]
     if function is None:
         what = f"no conflict function is given, and {name} did not do what it then does"
+        if _elsewhere(name, setups)[0] is not None and not any(map(_by_epoch, setups[name].values())):
+            kinds.append(CauseKind.PRIMARY)
     else:
         rejects = [f"rejected what {function} applies"] if each.refreshed or each.less else []
         applies = [f"applied what {function} rejects"] if each.more or each.not_refreshed else []

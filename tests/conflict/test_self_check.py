@@ -167,7 +167,7 @@ def test_marks_of_another_role_are_contradictions(engine: str, tmp_path: Path) -
     }
     assert run.summary.converged is None
     assert [each.sentence for each in run.likely_causes] == [
-        "A marked rows as reflected, which only a primary does: another role was in force.",
+        "A marked rows as reflected, which only a primary does: another role was in force (--primary A).",
         "B did not mark rows as reflected, which a primary does: another role was in force.",
     ]
 

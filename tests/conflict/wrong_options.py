@@ -74,8 +74,18 @@ class Answer:
     first: str
 
 
-def answers(cases: Iterable[Path], options: Sequence["WrongOption"], engine: str = "reference") -> Iterator[Answer]:
-    """Yield what runs of recordings say with each wrong option; not of those that say something when all is right."""
+def answers(
+    cases: Iterable[Path], options: Sequence[WrongOption], engine: str = "reference", only: str | None = None
+) -> Iterator[Answer]:
+    """
+    Yield what runs of recordings say with each wrong option; not of those that say something when all is right.
+
+    Args:
+        cases: Folders of recordings.
+        options: What is made wrong.
+        engine: The engine that resolves them.
+        only: What is wrong in detail; None for all.
+    """
     for path in cases:
         right = ConflictCase.load(path).configuration()
         usual = _run(right, engine)
@@ -84,8 +94,9 @@ def answers(cases: Iterable[Path], options: Sequence["WrongOption"], engine: str
         for option in options:
             with tempfile.TemporaryDirectory() as folder:
                 for detail, wrong in option.makes(right, Path(folder)):
-                    said, first = _judged(option, usual, _run(wrong, engine))
-                    yield Answer(option.name, f"{path.parent.name}/{path.name}", detail, said, first)
+                    if only in (None, detail):
+                        said, first = _judged(option, usual, _run(wrong, engine))
+                        yield Answer(option.name, f"{path.parent.name}/{path.name}", detail, said, first)
 
 
 def counts(found: Iterable[Answer]) -> dict[str, Counter[Said]]:
