@@ -243,7 +243,8 @@ def _several(each: _Seen, own: LogFacts, setups: Setups) -> LikelyCause:
     function, name = each.setup.function, each.cluster
     kinds = [CauseKind.FUNCTION]
     if function is None:
-        what = f"no conflict function is given, and {name} did not do what it then does"
+        did = "did not apply all that it received" if each.less else "changed other rows than it received"
+        what = f"no conflict function is given, and {name} {did}"
         if _elsewhere(name, setups)[0] is not None and not any(map(_by_epoch, setups[name].values())):
             kinds.append(CauseKind.PRIMARY)
     else:
@@ -260,8 +261,8 @@ def _several(each: _Seen, own: LogFacts, setups: Setups) -> LikelyCause:
 def _cannot_tell(each: _Seen, what: str, kinds: tuple[CauseKind, ...]) -> LikelyCause:
     """Return several causes as one."""
     words = dict(_WORDS)
-    if each.setup.function is None:
-        words[CauseKind.FUNCTION] = f"a conflict function was in force (give it with {_GIVE})"
+    if each.setup.function is None and each.setup.refusal is None:
+        words[CauseKind.FUNCTION] = f"a conflict function was in force that is not given ({_GIVE})"
     sentence = f"{what[0].upper()}{what[1:]}. Cannot tell which of: {'; '.join(words[kind] for kind in kinds)}."
     return LikelyCause(each.cluster, kinds[0], (each.table,), sentence, kinds)
 

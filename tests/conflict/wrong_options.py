@@ -5,6 +5,7 @@ A cause is right if it names the option that is wrong. It is as honest to say th
 several causes it is, if the right one is among them. A wrong cause first is a fault.
 """
 
+import contextlib
 import re
 import tempfile
 import warnings
@@ -18,7 +19,7 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
-from conflict.errors import ConflictError
+from conflict.errors import ConfigurationError, ConflictError
 from conflict.grid.folder import Folder
 from conflict.history.log_files import check_log_files
 from conflict.pipeline import ENGINES
@@ -166,12 +167,13 @@ def _figures(run: Run) -> object:
 
 
 def _functions(configuration: Configuration) -> dict[tuple[str, str], ConflictFunction]:
-    """Return the function of each row of ndb_replication that has one, by database and table."""
-    return {
-        (row.db, row.table_name): parse_conflict_function(row.conflict_fn)
-        for row in configuration.replication
-        if row.conflict_fn
-    }
+    """Return the function of each row of ndb_replication that has a valid one, by database and table."""
+    found = {}
+    for row in configuration.replication:
+        with contextlib.suppress(ConfigurationError):
+            if row.conflict_fn:
+                found[row.db, row.table_name] = parse_conflict_function(row.conflict_fn)
+    return found
 
 
 def _column(function: ConflictFunction) -> str:

@@ -82,9 +82,9 @@ def test_no_function_is_said_before_a_missing_file() -> None:
     (cause,) = causes({("A", "t"): LESS, ("A", "u"): LESS}, {"t": None, "u": None})
     assert cause.tables == ("d.t", "d.u")
     assert cause.sentence == (
-        "No conflict function is given, and A did not do what it then does. Cannot tell which of: a conflict function "
-        "was in force (give it with --conflict-fn, --ndb-replication or conflict_fn in the run file); a file, or some "
-        "events, are missing; the PRIMARY KEY is not the one that the definition says."
+        "No conflict function is given, and A did not apply all that it received. Cannot tell which of: a conflict "
+        "function was in force that is not given (--conflict-fn, --ndb-replication or conflict_fn in the run file); a "
+        "file, or some events, are missing; the PRIMARY KEY is not the one that the definition says."
     )
 
 
