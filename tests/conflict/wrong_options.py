@@ -43,6 +43,7 @@ class Said(StrEnum):
     CANNOT_TELL = "cannot tell"
     WRONG = "wrong first"
     SAME = "silent, nothing changes"
+    VERDICTS = "silent, verdicts alone change"
     SILENT = "silent, something changes"
 
 
@@ -142,7 +143,9 @@ def _judged(option: WrongOption, usual: Run, run: Run | str) -> tuple[Said, str]
         return Said.WRONG, "contradicted, and no cause is given"
     if any(run.epochs_left_out.values()):
         return (Said.RIGHT if CauseKind.FILES in option.kinds else Said.WRONG), "epochs left out at the end"
-    return (Said.SAME if _figures(run) == _figures(usual) else Said.SILENT), ""
+    if _rows(run) != _rows(usual):
+        return Said.SILENT, ""
+    return (Said.SAME if _verdicts(run) == _verdicts(usual) else Said.VERDICTS), ""
 
 
 def _of_cause(option: WrongOption, cause: LikelyCause) -> Said:
@@ -152,18 +155,17 @@ def _of_cause(option: WrongOption, cause: LikelyCause) -> Said:
     return Said.RIGHT if cause.kind in option.kinds else Said.WRONG
 
 
-def _figures(run: Run) -> object:
-    """Return what a run comes to, apart from counters of functions that count nothing."""
-    tallies = {
+def _rows(run: Run) -> object:
+    """Return what becomes of rows, and which appliers stop."""
+    return run.summary.rows, run.summary.differing_rows, set(run.summary.stops)
+
+
+def _verdicts(run: Run) -> object:
+    """Return how many operations have which verdict, apart from those that none has."""
+    return {
         name: {table: {each: count for each, count in row.items() if count} for table, row in tables.items()}
         for name, tables in run.summary.tables.items()
     }
-    return (
-        tallies,
-        run.summary.rows,
-        run.summary.differing_rows,
-        set(run.summary.stops),
-    )
 
 
 def _functions(configuration: Configuration) -> dict[tuple[str, str], ConflictFunction]:
