@@ -168,8 +168,8 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             (),
             f"The binlog of {name} shows no change of its applier. Cannot tell which of: log_replica_updates was OFF "
             "there; the applier did not run; it came to nothing with all that it received, by its conflict function "
-            "and role.",
-            (CauseKind.REPLICA_UPDATES, CauseKind.FUNCTION, CauseKind.ROLE),
+            "and role; its last file is missing.",
+            (CauseKind.REPLICA_UPDATES, CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.FILES),
         )
 
 

@@ -143,7 +143,7 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
 def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:
     """Yield what it points to that a table has rows which the server refuses as it is given."""
     refusal = each.setup.refusal
-    if refusal is None or refusal.kind is RefusalKind.DROPPED:
+    if refusal is None or not _refused(each.setup):
         return
     what = f"{each.cluster} has rows of a table that its server refuses as it is given ({refusal.message.rstrip('.')})"
     if refusal.kind is RefusalKind.UPDATES_AS_WRITES:
@@ -163,6 +163,8 @@ def _of_marks(
     each: _Seen, seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups
 ) -> Iterator[LikelyCause]:
     """Yield what the marks of rows point to; those of rows with other effects are not among the contradictions."""
+    if any(map(_refused, setups[each.cluster].values())):  # its function is not known then
+        return
     own, marks = facts[each.cluster], each.marks
     if own.reflects and not any(map(_reflects, setups[each.cluster].values())):
         marks = (Mark.REFLECTED,)
@@ -185,7 +187,7 @@ def _of_marks(
 def _of_refreshes(each: _Seen, seen: Iterable[_Seen], setups: Setups) -> Iterator[LikelyCause]:
     """Yield what it points to that rows were refreshed which no function refreshes that is given."""
     name, function = each.cluster, each.setup.function
-    if not each.refreshed or each.marks or _by_epoch(each.setup):
+    if not each.refreshed or each.marks or _by_epoch(each.setup) or any(map(_refused, setups[name].values())):
         return
     did = f"{name} refreshed rows after conflicts"
     given = next((setup.function for setup in setups[name].values() if _by_epoch(setup)), None)
@@ -222,6 +224,10 @@ def _elsewhere(name: str, setups: Setups) -> tuple[str | None, str]:
     return None, ""
 
 
+def _refused(setup: TableSetup) -> bool:
+    return setup.refusal is not None and setup.refusal.kind is not RefusalKind.DROPPED
+
+
 def _reflects(setup: TableSetup) -> bool:
     return setup.function is not None and setup.function.spec.reflects
 
@@ -233,8 +239,6 @@ def _by_epoch(setup: TableSetup | None) -> bool:
 def _of_values(each: _Seen) -> LikelyCause:
     # Fewer follow from a function that is not the one that was in force: rows differ, and then values.
     what = f"{each.cluster} wrote other values than the other cluster's binlog holds"
-    if each.values == each.all:
-        return each.cause(CauseKind.VALUES, f"{what}: {_WORDS[CauseKind.VALUES]}.")
     return _cannot_tell(each, what, (CauseKind.VALUES, CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
 
 

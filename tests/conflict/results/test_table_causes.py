@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
+import attrs
 import pytest
 
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.roles import Role
-from conflict.rules.table_setup import TableSetup
+from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.schema.create_table import parse_create_table
 
 FUNCTION, ROLE, PRIMARY = CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.PRIMARY
@@ -62,7 +63,7 @@ def set_up(functions: Functions) -> dict[str, TableSetup]:
         ("NDB$EPOCH()", MORE, (FUNCTION, PRIMARY, FILES, DEFINITION)),
         ("NDB$EPOCH2_TRANS()", MORE, (FUNCTION, ROLE, FILES, DEFINITION)),
         ("NDB$EPOCH2()", UNMARKED, (FUNCTION, ROLE)),
-        ("NDB$MAX(x)", OTHER_VALUES, (VALUES,)),
+        ("NDB$MAX(x)", OTHER_VALUES, (VALUES, FUNCTION, FILES, DEFINITION)),
         ("NDB$MAX(x)", REFRESHED, (FUNCTION,)),
         ("NDB$EPOCH()", MARKED, (FUNCTION,)),
         ("NDB$EPOCH2()", MARKED, (ROLE,)),
@@ -145,3 +146,13 @@ def test_what_one_cause_explains_hides_what_several_do() -> None:
     """They follow from it."""
     found = causes({("A", "t"): REFRESHED, ("B", "t"): LESS}, {"t": "NDB$MAX(x)"})
     assert [cause.kinds for cause in found] == [(FUNCTION,)]
+
+
+def test_a_function_that_is_refused_under_the_type_is_one_of_two_causes() -> None:
+    """The marks of the rows tell nothing then of a function that is given."""
+    refusal = Refusal(RefusalKind.UPDATES_AS_WRITES, 1005, None, "Table d.t configured to log updates as writes.")
+    refused = {"d.t": attrs.evolve(set_up({"t": None})["d.t"], refusal=refusal)}
+    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY), "B": LogFacts()}
+    (cause,) = causes_of_tables({"A": {"d.t": {MORE: 1}}}, facts, {"A": refused, "B": refused})
+    assert cause.kinds == (FUNCTION, CauseKind.BINLOG_TYPE)
+    assert "(Table d.t configured to log updates as writes)" in cause.sentence
