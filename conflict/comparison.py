@@ -40,8 +40,8 @@ from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_stages import LeftToReferenceError
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.pipeline import spark_workers
+from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
-from conflict.results.likely_causes import CauseKind
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.small_tables import html_table, text_lines
