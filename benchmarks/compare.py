@@ -47,7 +47,7 @@ GOAL = 4  # times as long as one pair
 
 def ten_pairs(run: Configuration, column: str) -> list[Pair]:
     """Return the functions of the run, others, and those of the run in type 9."""
-    policies = all_policies(run, parse_policies(POLICIES.format(column), run.functions, ("A", "B"), "A"))
+    policies = all_policies(run, parse_policies(POLICIES.format(column), run.functions, ("A", "B"), "A", {}))
     return [*(Pair(policy) for policy in policies), Pair(policies[0], 9)]
 
 

@@ -15,6 +15,8 @@ What happens when row changes of two MySQL NDB Clusters meet.
     conflict.check("run.toml")                  # what servers will refuse; needs no binlog
 
     conflict.compare("run.toml")                # the same changes under other functions and formats
+    conflict.workload("run.toml"), conflict.simulate("model.toml"), conflict.sizes("binlog.000001")
+    conflict.report(["result", "sizes.json"])   # results as one page
 
     changes = conflict.read_binlog("london/", "shop.orders")
     changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from conflict.jobs.session import spark_session
     from conflict.library import check, compare, ingest, resolve
     from conflict.result import Result, read_result
+    from conflict.studies import conflicts, decode, report, simulate, sizes, sweep, workload
 
 __all__ = [
     "BinlogTable",
@@ -57,6 +60,8 @@ __all__ = [
     "Story",
     "check",
     "compare",
+    "conflicts",
+    "decode",
     "explain",
     "explain_differences",
     "ingest",
@@ -64,8 +69,13 @@ __all__ = [
     "read_binlog",
     "read_result",
     "register",
+    "report",
     "resolve",
+    "simulate",
+    "sizes",
     "spark_session",
+    "sweep",
+    "workload",
 ]
 
 provide_cache(Path(__file__).parent)
@@ -82,6 +92,7 @@ _MODULES = {
     "conflict.checking.report": ("Report",),
     "conflict.library": ("check", "compare", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),
+    "conflict.studies": ("conflicts", "decode", "report", "simulate", "sizes", "sweep", "workload"),
 }
 
 
@@ -91,3 +102,7 @@ def __getattr__(name: str) -> object:
             return getattr(import_module(module), name)
     message = f"module conflict has no attribute {name}"
     raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

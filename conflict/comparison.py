@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.comparing.assumptions import assumptions
-from conflict.comparing.defaults import all_policies, default_policies, kept_columns, primary_of
+from conflict.comparing.caveats import caveat_of
+from conflict.comparing.defaults import all_policies, default_policies, kept_columns, own_columns, primary_of
 from conflict.comparing.figures import COMPARISON, CRITERIA, Row, ranked
 from conflict.comparing.pairs import Pair, parse_policies
 from conflict.comparing.trials import binlog_types_of, judged_tables
@@ -26,20 +27,21 @@ from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import AGAIN, Manifest
+from conflict.grid.manifest import AGAIN
 from conflict.grid.memory_folder import MemoryFolder
 from conflict.grid.tables import TableNumbers
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
+from conflict.ingestion.plan import files_document
 from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_stages import LeftToReferenceError
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.pipeline import spark_workers
+from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
-from conflict.results.likely_causes import CauseKind
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.small_tables import html_table, text_lines
@@ -91,6 +93,7 @@ class Comparison:
         run: What the run comes to as it is configured, and what the binlogs object to that.
         cut: Why files could not be measured to their end; the bytes before that are counted.
         without_function: Tables that no function is tried on: the run gives them none.
+        files: The binlog files, as `conflict.ingestion.plan.files_document` returns them.
     """
 
     rows: tuple[Row, ...]
@@ -98,6 +101,7 @@ class Comparison:
     run: Run
     cut: tuple[str, ...] = ()
     without_function: tuple[str, ...] = ()
+    files: Sequence[Mapping[str, Any]] = ()
 
     @property
     def changes(self) -> int:
@@ -108,6 +112,12 @@ class Comparison:
     def doubts(self) -> tuple[Doubt, ...]:
         """What makes all figures doubtful: binlogs that contradict the functions of the run, or end early."""
         return (*doubts_of(self.run.checks()), *(Doubt("Counted in part", each, serious=True) for each in self.cut))
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the marks of pairs mean that no NDB server has, or that the manual advises against."""
+        said = dict.fromkeys((row.mark.strip(), row.caveat) for row in self.rows if row.figures and row.caveat)
+        return tuple(f"{mark} {caveat}." for mark, caveat in sorted(said))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -133,18 +143,20 @@ class Comparison:
             "checks": self.run.checks(),
             "notes": list(self.notes),
             "tables_without_function": list(self.without_function),
+            "files": list(self.files),
             "pairs": [row.to_json() for row in self.rows],
         }
 
     def __repr__(self) -> str:
-        return "\n".join([*map(str, self.doubts), *text_lines(_SHOWN, self._cells(), 2), *self.notes])
+        return "\n".join([*map(str, self.doubts), *text_lines(_SHOWN, self._cells(), 2), *self.caveats, *self.notes])
 
     def _repr_html_(self) -> str:
         doubts = "".join(f"<p>{escape(printable(str(each)))}</p>" for each in self.doubts)
         return doubts + html_table(_SHOWN, self._cells())
 
     def _cells(self) -> list[list[object]]:
-        return [[row.cells()[name] for name in _SHOWN] for row in self.rows]
+        rows = [{**row.cells(), "function": f"{row.function}{row.mark}"} for row in self.rows]
+        return [[row[name] for name in _SHOWN] for row in rows]
 
 
 def compare_run(
@@ -221,11 +233,15 @@ def _compared(
     progress: StageProgress,
 ) -> Comparison:
     names, primary = list(configuration.server_ids), primary_of(configuration)
-    asked = parse_policies(wanted.functions, configuration.functions, names, primary) if wanted.functions else ()
+    read = None if given is None else finished_history(given, configuration)
+    columns = own_columns(configuration, kept_columns(configuration) if read is None else read.resolve_columns)
+    asked = (
+        parse_policies(wanted.functions, configuration.functions, names, primary, columns) if wanted.functions else ()
+    )
     hints_of = partial(hints_of_run_file, run_file)
     scratch = work.below("work")
-    if given is not None:
-        history, held = given, finished_history(given, configuration)
+    if given is not None and read is not None:
+        history, held = given, read
         configuration = attrs.evolve(configuration, kept_columns=held.resolve_columns)
     else:
         configuration = attrs.evolve(configuration, kept_columns=kept_columns(configuration, asked))
@@ -235,7 +251,7 @@ def _compared(
             held = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
         except NotBuiltError as error:
             raise ConfigurationError(_left_out(str(error))) from None
-    policies = all_policies(configuration, asked or default_policies(configuration, _columns(held)))
+    policies = all_policies(configuration, asked or default_policies(configuration, columns))
     recorded = binlog_types_of(configuration)
     pairs = [
         Pair(policy, number)
@@ -243,8 +259,7 @@ def _compared(
         for number in (None, *(each for each in wanted.formats if str(each) != recorded))
     ]
     try:
-        read = history, held
-        run, settled = settle_run(runner, configuration, read, scratch, hints_of, progress, _FIGURES_ALONE)
+        run, settled = settle_run(runner, configuration, (history, held), scratch, hints_of, progress, _FIGURES_ALONE)
         found = compare_settled(runner, settled, pairs, progress)
     except (LeftToReferenceError, NotBuiltError) as error:
         raise ConfigurationError(_left_out(str(error))) from None
@@ -263,22 +278,20 @@ def _compared(
             each if isinstance(each, str) else None,
             _bytes(sizes, pair.binlog_type),
             used=pair.policy.configured and pair.binlog_type is None,
+            caveat=caveat_of(pair, configuration),
         )
         for pair, each in zip(pairs, found, strict=True)
     ]
     without = _without_function(settled.job.run.numbers, settled.job.run.clusters)
-    return Comparison(tuple(ranked(rows, wanted.prefer)), wanted.prefer, run, () if run.errors else cut, without)
+    ordered, cut = tuple(ranked(rows, wanted.prefer)), () if run.errors else cut
+    files = files_document(file for cluster in configuration.clusters for file in cluster.files)
+    return Comparison(ordered, wanted.prefer, run, cut, without, files)
 
 
 def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:
     """Return the tables that no function is tried on."""
     judged = judged_tables(clusters)
     return tuple(table.full_name for number, table in enumerate(numbers.tables) if number not in judged)
-
-
-def _columns(held: Manifest) -> Sequence[str]:
-    """Return the columns that a History keeps."""
-    return sorted(set(held.resolve_columns.values()))
 
 
 def _sizes(configuration: Configuration, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:

@@ -5,8 +5,11 @@ What Python users call: bare binlogs or a run file to a result, in one call.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+
+import attrs
 
 from conflict.checking.check import check_configuration
 from conflict.checking.draft import draft_check
@@ -24,17 +27,19 @@ from conflict.pipeline import folder_of
 from conflict.pipeline import ingest as ingest_into
 from conflict.pipeline import resolve as resolve_into
 from conflict.result import Result, read_result
+from conflict.rules.user_policies import load_functions
 from conflict.runs.options import ResolveOptions, no_progress
 
-__all__ = ["check", "compare", "ingest", "resolve"]
+__all__ = ["Source", "check", "compare", "ingest", "moment_of", "path_of", "resolve", "run_of"]
 
-Source = RunFile | Path | str
+Source = RunFile | Path | str | Iterable[Path | str]
 
 
 def resolve(
     *sources: Source,
     out: Path | str | None = None,
     engine: str = "auto",
+    function: Sequence[str] | None = None,
     policy: str = Policy.MANUAL.value,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
@@ -43,6 +48,12 @@ def resolve(
     history: Path | str | None = None,
     keep_history: Path | str | None = None,
     final_rows: bool = True,
+    start_epoch: Mapping[str, int] | None = None,
+    stop_epoch: Mapping[str, int] | None = None,
+    start_datetime: datetime | str | None = None,
+    stop_datetime: datetime | str | None = None,
+    on_missing: str = "stop",
+    inexact_keys: bool = False,
     all_outcomes: bool = False,
     force: bool = False,
     progress: StageProgress = no_progress,
@@ -55,6 +66,7 @@ def resolve(
             files, patterns or files.
         out: Folder for the result; a new temporary one if there is none.
         engine: ``auto``, ``spark``, ``local`` or ``reference``.
+        function: Rules in Python, ``MODULE:NAME`` each.
         policy: ``manual`` or ``needs``: which functions go with which binlog types.
         schema: File of CREATE TABLE statements, for bare binlogs.
         ndb_replication: File with the rows of ``mysql.ndb_replication``, for bare binlogs.
@@ -63,6 +75,13 @@ def resolve(
         history: A History of these binlogs that `ingest` made; the binlogs are not read again.
         keep_history: Folder in which the History that is made of the binlogs is kept; an existing one is continued.
         final_rows: Whether the rows of the tables at the end are wanted.
+        start_epoch: By cluster, the own epoch that it is read from on; the other one follows.
+        stop_epoch: By cluster, the last own epoch that is read.
+        start_datetime: Moment from which on the first cluster is read: a datetime, or a text as in ISO 8601; UTC
+            without an offset.
+        stop_datetime: Moment to stop before.
+        on_missing: Where an operation lacks the value to compare: ``stop`` the applier as servers do, or ``skip`` it.
+        inexact_keys: Take keys as equal by their bytes where a collation is not known.
         all_outcomes: Write an outcome for every operation, not only for those that were not simply applied.
         force: Replace a result that is in the folder already.
         progress: Called with the name of a stage, what is done, and what there is to do.
@@ -71,8 +90,21 @@ def resolve(
         ConfigurationError: The run cannot be resolved as it is, or `out` cannot be written; nothing was written.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
-    run = _run_of(sources, additions)
+    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
+    run = run_of(sources, additions)
+    span, (first, last) = run.configuration.span, (dict(each or {}) for each in (start_epoch, stop_epoch))
+    unknown = sorted({*first, *last} - run.configuration.server_ids.keys())
+    if unknown or on_missing not in ("stop", "skip"):
+        names = ", ".join(run.configuration.server_ids)
+        message = (
+            f"on_missing is stop or skip, and epochs are those of {names}, not of {', '.join(unknown) or 'others'}"
+        )
+        raise ConfigurationError(message)
+    times = [moment_of(*each) for each in (("start_datetime", start_datetime), ("stop_datetime", stop_datetime))]
+    begins, ends = (None if each is None else int(each.timestamp()) for each in times)
+    span = attrs.evolve(span, first={**span.first, **first}, last=last, first_time=begins, stop_time=ends)
+    configuration = attrs.evolve(run.configuration, skip_missing=on_missing == "skip", span=span)
+    run = _changed(attrs.evolve(run, configuration=configuration), function, inexact_keys=inexact_keys)
     target = Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out
     made, kept = (None if path is None else folder_of(path) for path in (history, keep_history))
     options = ResolveOptions(
@@ -120,32 +152,47 @@ def compare(
         ConfigurationError: The run cannot be compared, or something that is asked for is not known.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
+    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
     given = parse_formats(",".join(map(str, formats))) if formats else ()
     wanted = Wanted(",".join(functions), given, parse_criteria(",".join(prefer)))
     made, target = (None if path is None else folder_of(path) for path in (history, out))
-    run = _run_of(sources, additions)
+    run = run_of(sources, additions)
     return compare_run(run, wanted, engine=engine, history=made, out=target, replace=force, progress=progress)
 
 
-def ingest(*sources: Source, out: Path | str, progress: StageProgress = no_progress) -> Ingested:
+def ingest(
+    *sources: Source,
+    out: Path | str,
+    inexact_keys: bool = False,
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: Mapping[str, str] | None = None,
+    primary: str | None = None,
+    progress: StageProgress = no_progress,
+) -> Ingested:
     """
     Read the binlogs of a run into a History on disk, on Spark; as the command ``ingest``.
 
     Args:
         sources: As for `resolve`.
         out: Folder for the History; one that is there is continued.
+        inexact_keys: As for `resolve`.
+        schema: As for `resolve`.
+        ndb_replication: As for `resolve`.
+        conflict_fn: As for `resolve`.
+        primary: As for `resolve`.
         progress: As for `resolve`.
 
     Raises:
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The folder holds a History of something else.
     """
-    return ingest_into(_run_of(sources, Additions()), str(out), progress)
+    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
+    return ingest_into(_changed(run_of(sources, additions), inexact_keys=inexact_keys), str(out), progress)
 
 
 def check(
-    run: Source | None = None,
+    run: RunFile | Path | str | None = None,
     *,
     policy: str = Policy.MANUAL.value,
     schema: Path | str | None = None,
@@ -154,6 +201,7 @@ def check(
     primary: str | None = None,
     variables: Mapping[str, Path | str] | None = None,
     config_ini: Mapping[str, Path | str] | None = None,
+    function: Sequence[str] | None = None,
 ) -> Report:
     """
     Return what a configuration will do and what servers will refuse, without binlogs; as the command ``check``.
@@ -167,11 +215,12 @@ def check(
         primary: The primary cluster.
         variables: By cluster, its my.cnf or what SHOW GLOBAL VARIABLES prints.
         config_ini: By cluster, its config.ini.
+        function: Rules in Python, ``MODULE:NAME`` each.
 
     Raises:
         ConfigurationError: Something that is needed is missing, or a file is wrong.
     """
-    additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
+    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
     files = [{name: Path(file) for name, file in (given or {}).items()} for given in (variables, config_ini)]
     if run is None:
         loaded = draft_check(additions, *files)
@@ -180,15 +229,30 @@ def check(
         raise ConfigurationError(message)
     else:
         loaded = run if isinstance(run, RunFile) else load_run_file(run, binlogs=False)
-    return check_configuration(loaded.configuration, Policy(policy))
+    return check_configuration(_changed(loaded, function).configuration, Policy(policy))
 
 
-def _run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:
-    if not sources:
+def _changed(run: RunFile, function: Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:
+    """Return a run with rules in Python, and with keys that are taken as equal by their bytes."""
+    configuration = run.configuration
+    functions = load_functions(function or (), configuration.functions)
+    configuration = attrs.evolve(configuration, functions=functions)
+    return attrs.evolve(run, configuration=configuration.with_inexact_keys() if inexact_keys else configuration)
+
+
+def run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:
+    """
+    Return the run of a run file, or of bare binlogs and what is said besides.
+
+    Raises:
+        ConfigurationError: Nothing is given, or something beside a run file.
+    """
+    given = [each for source in sources for each in _each(source)]
+    if not given:
         message = "give a run file, or the binlogs of both clusters"
         raise ConfigurationError(message)
-    runs = [source for source in sources if isinstance(source, RunFile)]
-    paths = [Path(source) for source in sources if not isinstance(source, RunFile)]
+    runs = [source for source in given if isinstance(source, RunFile)]
+    paths = [source for source in given if not isinstance(source, RunFile)]
     if not runs and len(paths) == 1 and paths[0].suffix == ".toml":
         runs = [load_run_file(paths.pop())]
     if not runs:
@@ -199,5 +263,28 @@ def _run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:
     return runs[0]
 
 
-def _path(given: Path | str | None) -> Path | None:
+def _each(source: Source) -> list[RunFile | Path]:
+    """Return what a source stands for: a list of paths is as good as the paths one by one."""
+    if isinstance(source, RunFile):
+        return [source]
+    return [Path(source)] if isinstance(source, Path | str) else [Path(each) for each in source]
+
+
+def moment_of(name: str, given: datetime | str | None) -> datetime | None:
+    """
+    Return a moment with its zone: a datetime, or a text as in ISO 8601; UTC without an offset.
+
+    Raises:
+        ConfigurationError: The text is no date and time.
+    """
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        message = f"{name} {given} is not a date and time; give it as 2026-01-31T08:00:00, or with an offset, ...+01:00"
+        raise ConfigurationError(message) from None
+    return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def path_of(given: Path | str | None) -> Path | None:
+    """Return a path that may be a text, or None."""
     return None if given is None else Path(given)

@@ -56,6 +56,7 @@ LAYERS = {
             "conformance",
             "diverging",
             "cli",
+            "studies",
             "__init__",
             "__main__",
         ),

@@ -35,9 +35,9 @@ from conflict.grid.epoch_files import EPOCHS
 from conflict.history.epochs import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.results.arrow_rows import row_schema
+from conflict.results.cause_kinds import CauseKind
 from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, UNDECIDED
-from conflict.results.likely_causes import CauseKind
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState

@@ -11,7 +11,7 @@ from pathlib import Path
 from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.server_variables import load_server_variables
-from conflict.discovery.draft import Additions
+from conflict.discovery.draft import Additions, refuse_other_primary
 from conflict.errors import ConfigurationError
 from conflict.rules.conflict_fn_text import parse_conflict_function
 
@@ -50,6 +50,9 @@ def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini:
     server_ids = {name: known.get(name, {}).get("server_id", str(place)) for place, name in enumerate(names, 1)}
     lines = [f"schema = {_path(additions.schema)}"]
     if additions.ndb_replication is not None:
+        told = {name: int(known[name]["server_id"]) for name in names if "server_id" in known.get(name, {})}
+        if len(told) == len(names):
+            refuse_other_primary(additions.primary, told, additions.ndb_replication)
         lines.append(f"ndb_replication = {_path(additions.ndb_replication)}")
     for name in names:
         lines += [f"[clusters.{json.dumps(name)}]", f"server_id = {server_ids[name]}"]

@@ -5,7 +5,6 @@ What is compared if the user does not say it: every function that the tables and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 import attrs
 
@@ -17,7 +16,7 @@ from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
-__all__ = ["all_policies", "default_policies", "kept_columns", "primary_of"]
+__all__ = ["all_policies", "default_policies", "kept_columns", "own_columns", "primary_of"]
 
 _TYPES = ("int", "bigint")  # that a function can compare, if they are unsigned
 
@@ -36,47 +35,56 @@ def primary_of(configuration: Configuration) -> str:
 def all_policies(configuration: Configuration, asked: Sequence[Policy]) -> tuple[Policy, ...]:
     """Return policies, the functions of the run among them and marked."""
     given = {
-        name: {setup.function for setup in tables.values() if setup.function is not None}
+        name: {table: setup.function for table, setup in tables.items() if setup.function is not None}
         for name, tables in configuration.first_setups().items()
     }
     same = [policy for policy in asked if _is_configured(configuration, policy, given)]
     if same:
         return tuple(attrs.evolve(policy, configured=policy is same[0]) for policy in asked)
-    functions = {function for functions in given.values() for function in functions}
+    functions = {function for functions in given.values() for function in functions.values()}
     names = sorted(named(function, primary_of(configuration)) for function in functions)
     return (Policy(", ".join(names) or OVERWRITE, configured=True), *asked)
 
 
 def _is_configured(
-    configuration: Configuration, policy: Policy, given: Mapping[str, AbstractSet[ConflictFunction]]
+    configuration: Configuration, policy: Policy, given: Mapping[str, Mapping[str, ConflictFunction]]
 ) -> bool:
     """Whether a policy gives every cluster the functions and the role that it has."""
+    if policy.by_table:
+        return all(given[cluster.name] == dict(policy.by_table) for cluster in configuration.clusters)
     return all(
-        given[cluster.name] == {function_on(cluster.name, policy)} - {None}
+        set(given[cluster.name].values()) == {function_on(cluster.name, policy, "")} - {None}
         and (policy.function is None or not policy.function.spec.roles or cluster.role is role_on(cluster.name, policy))
         for cluster in configuration.clusters
     )
 
 
-def default_policies(configuration: Configuration, kept: Sequence[str]) -> tuple[Policy, ...]:
+def own_columns(configuration: Configuration, kept: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the tables that policies are tried on, and the column of each that is kept; None where none is."""
+    setups = [each for tables in configuration.first_setups().values() for each in tables.items()]
+    judged = [name for name, setup in setups if setup.function is not None or setup.refusal is not None]
+    return {name: kept.get(name) for name in dict.fromkeys(judged or [name for name, _ in setups])}
+
+
+def default_policies(configuration: Configuration, columns: Mapping[str, str | None]) -> tuple[Policy, ...]:
     """
     Return all policies: functions by epoch, those by column for each column, and policies of other products.
 
     Args:
         configuration: The run.
-        kept: The columns that all judged tables have in the History.
+        columns: What `own_columns` returned; functions that compare a column are tried if each table has one.
     """
     names, primary = list(configuration.server_ids), primary_of(configuration)
     specs = [spec for spec in configuration.functions if spec.python is None]
     texts = [f"{spec.name}()" for spec in specs if spec.argument is Argument.GCI_BITS]
     texts += [f"NDB$EPOCH()@{name}" for name in names if name != primary]
-    for column in kept:
-        texts += [f"{spec.name}({column})" for spec in (*specs, LOWEST) if spec.argument is Argument.COLUMN]
+    if columns and None not in columns.values():
+        texts += [spec.name for spec in (*specs, LOWEST) if spec.argument is Argument.COLUMN]
     texts += [*BY_COMMIT_TIME, OVERWRITE]
-    return parse_policies(",".join(texts), configuration.functions, names, primary)
+    return parse_policies(",".join(texts), configuration.functions, names, primary, columns)
 
 
-def kept_columns(configuration: Configuration, asked: Sequence[Policy]) -> dict[str, str]:
+def kept_columns(configuration: Configuration, asked: Sequence[Policy] = ()) -> dict[str, str]:
     """
     Return, by table, the column whose values the History keeps for functions that compare one.
 
@@ -87,10 +95,10 @@ def kept_columns(configuration: Configuration, asked: Sequence[Policy]) -> dict[
         configuration: The run.
         asked: The policies that were asked for; empty for all.
     """
-    wanted = [policy.column for policy in asked if policy.column is not None]
     found = {}
     for tables in configuration.first_setups().values():
         for name, setup in tables.items():
+            wanted = [column for policy in asked if (column := policy.column_of(name)) is not None]
             column = _kept(setup, wanted, any_column=not asked)
             if column is not None:
                 found[name] = column

@@ -17,10 +17,11 @@ from conflict.results.model import Stop
 from conflict.rules.counters import add_counters
 from conflict.rules.decision import Cause
 
-__all__ = ["COMPARISON", "CRITERIA", "Figures", "Row", "add_figures", "parse_criteria", "ranked"]
+__all__ = ["COMPARISON", "CRITERIA", "NOT_OFFERED", "Figures", "Row", "add_figures", "parse_criteria", "ranked"]
 
 _CAUSES = tuple(cause for cause in Cause if cause)
 # One row per pair, best first. Where `error` is not NULL the pair was not tried, and the figures are NULL.
+NOT_OFFERED = "no NDB server has it as a conflict function"
 COMPARISON = pa.schema(
     [
         pa.field("rank", pa.int32()),
@@ -40,6 +41,7 @@ COMPARISON = pa.schema(
         pa.field("changes_without_row", pa.int64()),
         pa.field("least_bytes", pa.int64()),
         pa.field("most_bytes", pa.int64()),
+        pa.field("caveat", pa.string()),
         pa.field("stops", pa.string()),
         pa.field("error", pa.string()),
     ]
@@ -132,6 +134,7 @@ class Row:
         error: Why it was not tried.
         bytes: Least and most bytes of rows events in both clusters' binlogs; None if they are not known.
         used: Whether these are the functions and the formats of the run.
+        caveat: Why no NDB server can be set so, or what the manual says against it; None if nothing is.
     """
 
     function: str
@@ -140,6 +143,12 @@ class Row:
     error: str | None = None
     bytes: tuple[int, int] | None = None
     used: bool = False
+    caveat: str | None = None
+
+    @property
+    def mark(self) -> str:
+        """What marks a pair that something speaks against."""
+        return "" if self.caveat is None else " †" if self.caveat == NOT_OFFERED else " ‡"
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as a document; the figures of its columns in `COMPARISON`, and the rest."""
@@ -155,6 +164,7 @@ class Row:
         """Return the row of `COMPARISON`, without its rank."""
         cells: dict[str, Any] = {name: None for name in COMPARISON.names if name != "rank"}
         cells |= {"function": self.function, "binlog_type": self.binlog_type, "error": self.error}
+        cells["caveat"] = self.caveat
         if self.bytes is not None:
             cells["least_bytes"], cells["most_bytes"] = self.bytes
         figures = self.figures
@@ -206,13 +216,21 @@ def parse_criteria(text: str) -> tuple[str, ...]:
 
 
 def ranked(rows: Sequence[Row], criteria: Sequence[str]) -> list[Row]:
-    """Return rows best first: pairs under which an applier stops after all others, those not tried last."""
+    """
+    Return rows best first; those that something speaks against come after them, then those that stop an applier.
+
+    Those that were not tried come last.
+    """
 
     def key(row: Row) -> tuple[int, ...]:
         if row.figures is None:
-            return (2,)
+            return (3,)
         least = 0 if row.bytes is None else row.bytes[0]
-        return (int(bool(row.figures.stops)), *(CRITERIA[name](row.figures) for name in criteria), least)
+        return (
+            2 if row.figures.stops else int(row.caveat is not None),
+            *(CRITERIA[name](row.figures) for name in criteria),
+            least,
+        )
 
     return sorted(rows, key=key)
 

@@ -5,7 +5,8 @@ A conflict function and a binlog type that a History is tried with, as users wri
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -32,22 +33,34 @@ class Policy:
         function: The conflict function; None where every change is applied.
         primary: The cluster that judges, for functions by epoch; None for functions that both clusters have.
         configured: Whether each table has what the run configures, whatever the rest says.
+        by_table: The function of each table, where these compare different columns; empty where all have `function`.
     """
 
     name: str
     function: ConflictFunction | None = None
     primary: str | None = None
     configured: bool = False
+    by_table: tuple[tuple[str, ConflictFunction], ...] = ()
+
+    @property
+    def specs(self) -> frozenset[FunctionSpec]:
+        """The functions without their arguments."""
+        every = [*(function for _, function in self.by_table), self.function]
+        return frozenset(function.spec for function in every if function is not None)
+
+    def function_of(self, table: str) -> ConflictFunction | None:
+        """Return the function of a table, by its full name."""
+        return dict(self.by_table).get(table) if self.by_table else self.function
 
     @property
     def by_commit_time(self) -> bool:
         """Whether the moments of commits are compared."""
         return self.function is not None and self.function.spec in BY_COMMIT_TIME.values()
 
-    @property
-    def column(self) -> str | None:
-        """The column that it compares."""
-        return None if self.function is None else self.function.column
+    def column_of(self, table: str) -> str | None:
+        """Return the column that it compares of a table."""
+        function = self.function_of(table)
+        return None if function is None else function.column
 
 
 @attrs.frozen
@@ -61,28 +74,91 @@ class Pair:
 
 
 def parse_policies(
-    text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str], primary: str
+    text: str,
+    functions: Sequence[FunctionSpec],
+    clusters: Sequence[str],
+    primary: str,
+    columns: Mapping[str, str | None],
 ) -> tuple[Policy, ...]:
     """
     Return the policies that a text lists, with commas between them.
 
     Each is a `conflict_fn`, ``OVERWRITE``, ``LAST_COMMIT``, ``FIRST_COMMIT`` or ``LOWEST(column)``; ``@CLUSTER``
-    after a function by epoch names the primary.
+    after a function by epoch names the primary. A function that compares a column can be given by table, as in
+    ``acct=NDB$OLD(ts),bin=NDB$OLD(ver)``, which is one policy; or without a column, for the own one of each table.
 
     Args:
         text: The text.
         functions: The known conflict functions.
         clusters: Names of the clusters.
         primary: The primary where none is named.
+        columns: The tables that policies are tried on, and the column that each has for functions; None for none.
 
     Raises:
-        ConfigurationError: One of them is not known, or its cluster is not.
+        ConfigurationError: One of them is not known, or its cluster, its table or its column is not.
     """
     names = [each.strip() for each in _COMMA.split(text) if each.strip()]
     if not names:
         message = "--functions names none; give some, as NDB$EPOCH(),NDB$MAX(version),LAST_COMMIT"
         raise ConfigurationError(message)
-    return tuple(dict.fromkeys(_policy(name, functions, clusters, primary) for name in names))
+    specs = {spec.name: spec for spec in (*functions, LOWEST) if spec.argument is Argument.COLUMN}
+    found: list[Policy] = []
+    by_table: dict[str, ConflictFunction] = {}
+    for name in names:
+        table, equals, function = (each.strip() for each in name.partition("="))
+        full = _full_name(name, table, columns) if equals else ""
+        if by_table and (not equals or full in by_table):
+            found.append(_by_table(by_table, columns))
+            by_table = {}
+        if equals:
+            by_table[full] = _of_table(name, function, specs)
+        elif name in specs:
+            found.append(_by_own_column(specs[name], columns))
+        else:
+            found.append(_policy(name, functions, clusters, primary))
+    return tuple(dict.fromkeys([*found, *([_by_table(by_table, columns)] if by_table else [])]))
+
+
+def _full_name(text: str, table: str, columns: Mapping[str, str | None]) -> str:
+    """Return the full name of a table, which may be given without its database if that is unique."""
+    names = [name for name in columns if table in (name, name.rpartition(".")[2])]
+    if len(names) == 1:
+        return names[0]
+    fault = f"{' and '.join(names)} have this name" if names else f"functions are tried on {', '.join(columns)}"
+    message = f"{text}: which table {table or '(none)'} is meant is not known; {fault}"
+    raise ConfigurationError(message)
+
+
+def _of_table(text: str, function: str, specs: Mapping[str, FunctionSpec]) -> ConflictFunction:
+    if not any(function.startswith(name) for name in specs):
+        message = f"{text}: by table there are functions that compare a column, {', '.join(specs)}"
+        raise ConfigurationError(message)
+    try:
+        return parse_conflict_function(function, tuple(specs.values()))
+    except ConfigurationError as error:
+        message = f"{text}: {error}"
+        raise ConfigurationError(message) from error
+
+
+def _by_own_column(spec: FunctionSpec, columns: Mapping[str, str | None]) -> Policy:
+    """Return a function that compares the own column of each table."""
+    lacking = [table for table, column in columns.items() if column is None]
+    if lacking:
+        example = f"{lacking[0]}={spec.name}(column)"
+        message = f"{spec.name}: which column of {', '.join(lacking)} it compares is not known; name it, as {example}"
+        raise ConfigurationError(message)
+    return _by_table({table: ConflictFunction(spec, column) for table, column in columns.items()}, columns)
+
+
+def _by_table(functions: Mapping[str, ConflictFunction], tables: Iterable[str]) -> Policy:
+    """Return the policy of functions by table; if all tables have the same one, it is one without tables."""
+    if functions.keys() == set(tables) and len(set(functions.values())) == 1:
+        function = next(iter(functions.values()))
+        return Policy(named(function), function)
+    short = Counter(table.rpartition(".")[2] for table in tables)
+    names = {table: table if short[each] > 1 else each for table in functions if (each := table.rpartition(".")[2])}
+    name = ",".join(f"{names[table]}={function}" for table, function in functions.items())
+    return Policy(name, by_table=tuple(functions.items()))
 
 
 def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str], primary: str) -> Policy:
@@ -146,9 +222,9 @@ def _words(text: str) -> Iterable[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
 
 
-def function_on(cluster: str, policy: Policy) -> ConflictFunction | None:
-    """Return the function that a policy gives to the tables of a cluster."""
-    function = policy.function
+def function_on(cluster: str, policy: Policy, table: str) -> ConflictFunction | None:
+    """Return the function that a policy gives to a table, by its full name, of a cluster."""
+    function = policy.function_of(table)
     if function is None or policy.primary is None or function.spec.roles:
         return function
     return function if cluster == policy.primary else None

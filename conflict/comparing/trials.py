@@ -60,7 +60,9 @@ class Subject:
             setup = attrs.evolve(setup, format=wanted or setup.format)
             if policy.configured:
                 return setup
-            function = function_on(cluster.name, policy) if table in judged else None
+            function = (
+                function_on(cluster.name, policy, self.numbers.tables[table].full_name) if table in judged else None
+            )
             return attrs.evolve(setup, function=function, refusal=setup.refusal if _is_missing(setup) else None)
 
         return attrs.evolve(
@@ -74,14 +76,19 @@ class Subject:
     def _fault_of_policy(self, policy: Policy) -> str | None:
         if policy.by_commit_time and not all(map(self._is_timed, self.clusters, self.times)):
             return "the log does not say when transactions committed"
-        if policy.column is None:
-            return None
         for table in judged_tables(self.clusters):
             definition = self.numbers.tables[table]
-            held = self.manifest.resolve_columns.get(definition.full_name)
-            if definition.find(policy.column) is None:
-                return f"table {definition.full_name} has no column {policy.column}"
-            if held != policy.column:
+            if policy.by_table and policy.function_of(definition.full_name) is None:
+                return f"it names no function for table {definition.full_name}"
+            column, held = (
+                policy.column_of(definition.full_name),
+                self.manifest.resolve_columns.get(definition.full_name),
+            )
+            if column is None:
+                continue
+            if definition.find(column) is None:
+                return f"table {definition.full_name} has no column {column}"
+            if held != column:
                 kept = f"column {held}" if held else "no column"
                 return f"the History keeps {kept} of {definition.full_name}"
         return None
@@ -159,7 +166,7 @@ def _is_missing(setup: TableSetup) -> bool:
 def _refusals(pair: Pair, clusters: Sequence[ClusterSetup], judged: Iterable[int]) -> Iterator[str]:
     """Yield why a server would not create a table under a pair; one that is as the run is has been judged with it."""
     own = pair.policy.configured
-    if pair.policy.by_commit_time or (pair.binlog_type is None if own else pair.policy.function is None):
+    if pair.policy.by_commit_time or (pair.binlog_type is None if own else not pair.policy.specs):
         return
     for table in judged:
         for cluster in clusters:

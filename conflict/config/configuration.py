@@ -4,7 +4,7 @@ The model of a run: its clusters, their binlogs and tables, and the rows of mysq
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -171,6 +171,17 @@ class Configuration:
         if not self.definitions:
             return {name: {table: [setup] for table, setup in setups.items()} for name, setups in self.setups().items()}
         return {name: known.setups_over_time for name, known in self.definitions.items()}
+
+    def last_functions(self) -> dict[str, dict[str, TableSetup]]:
+        """Return, per cluster, the last setup of each table that had a conflict function, or the last one of all."""
+
+        def last(own: Sequence[TableSetup]) -> TableSetup:
+            return next((each for each in reversed(own) if each.function is not None), own[-1])
+
+        return {
+            name: {table: last(own) for table, own in tables.items()}
+            for name, tables in self.setups_over_time().items()
+        }
 
     @property
     def start_is_open(self) -> bool:

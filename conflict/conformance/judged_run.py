@@ -21,9 +21,9 @@ from conflict.grid.folder import Folder
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
+from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
 from conflict.results.layout import exceptions_path, rows_folder
-from conflict.results.likely_causes import CauseKind
 from conflict.results.model import ClusterResult
 from conflict.results.readings import reading_path
 from conflict.results.run_document import Run

@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.discovery.logged_types import logged_types
 from conflict.discovery.logs import FoundLog, find_logs
@@ -26,7 +27,7 @@ from conflict.history.definitions.following import follow_definitions
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import ConflictFunction
 
-__all__ = ["Additions", "Draft", "draft_run"]
+__all__ = ["Additions", "Draft", "draft_run", "refuse_other_primary"]
 
 # By cluster, the server options that are not at their defaults.
 Options = Mapping[str, Mapping[str, bool]]
@@ -103,6 +104,9 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         clusters = _clusters(logs, folder, additions.primary if roles else None, options)
         return "\n".join((*_head(additions, folder), *clusters)) + "\n"
 
+    if additions.ndb_replication is not None:
+        refuse_other_primary(additions.primary, {log.name: log.server_id for log in logs}, additions.ndb_replication)
+
     # Paths are absolute first: the folder of the run file may not be there yet.
     configuration = follow_definitions(parse_run_file(head(None, {}), path).configuration)
     rows, options = "", {}
@@ -111,6 +115,41 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
     else:
         options = {each.name: logged_options(configuration, each) for each in configuration.clusters}
     return Draft(head(path.parent, options) + rows, logs, parse_run_file(head(None, options) + rows, path))
+
+
+def refuse_other_primary(primary: str | None, server_ids: Mapping[str, int], rows: Path) -> None:
+    """
+    Refuse a primary on which no row sets NDB$EPOCH or NDB$EPOCH_TRANS, where one does so on the other cluster alone.
+
+    Args:
+        primary: Name of the primary; None if none is given.
+        server_ids: By cluster, the id of its server.
+        rows: File with the rows of ``mysql.ndb_replication``.
+
+    Raises:
+        ConfigurationError: The rows contradict the primary.
+    """
+    if primary is None:
+        return
+    on = {row.server_id: row for row in load_replication_rows(rows) if _of_primary(row.conflict_fn)}
+    other = next((name for name, server_id in server_ids.items() if name != primary and server_id in on), None)
+    if other is not None and server_ids[primary] not in on and 0 not in on:
+        row = on[server_ids[other]]
+        message = (
+            f"--primary {primary}: {rows} sets {row.conflict_fn} for {row.db}.{row.table_name} on server "
+            f"{row.server_id}, which is {other}, and on no server of {primary}; give --primary {other}, or correct the "
+            "rows"
+        )
+        raise ConfigurationError(message)
+
+
+def _of_primary(text: str | None) -> bool:
+    """Whether a function is set on the primary alone; a text that is none is refused elsewhere."""
+    try:
+        spec = None if not text else parse_conflict_function(text).spec
+    except ConfigurationError:
+        return False
+    return spec is not None and spec.refreshes and not spec.roles
 
 
 def _head(additions: Additions, folder: Path | None) -> Iterator[str]:

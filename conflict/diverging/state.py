@@ -162,6 +162,11 @@ class State:
             return bool(pending) or other.now.content
         return bool(other.now.entries) or any(each.entries for each in pending)
 
+    def unsettled(self, number: int) -> int:
+        """Return how many logged row operations of a cluster the other one has still to take."""
+        side = self.sides[number]
+        return sum(len(epoch.entries) for epoch in (*side.log[side.taken :], side.now))
+
     def is_quiet(self, scope: Scope) -> bool:
         """Whether both clusters have applied everything."""
         return not self.waits(0, scope) and not self.waits(1, scope)

@@ -18,7 +18,7 @@ from conflict.results.model import Outcome
 from conflict.rules.decision import Decision, explain
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Line", "ending", "timeline"]
+__all__ = ["Line", "ending", "timeline", "unsettled"]
 
 _VERBS = {Operation.WRITE_ROW: "inserts", Operation.UPDATE_ROW: "updates", Operation.DELETE_ROW: "deletes"}
 
@@ -59,6 +59,11 @@ def timeline(scope: Scope, told: Sequence[Told]) -> list[Line]:
 def ending(scope: Scope, told: Sequence[Told]) -> dict[str, str]:
     """Return the rows of each cluster at the end."""
     return {name: _rows(side, scope) for name, side in zip(NAMES, told[-1].state.sides, strict=True)}
+
+
+def unsettled(told: Sequence[Told]) -> dict[str, int]:
+    """Return how many row operations of each cluster the other one has still to take where the schedule ends."""
+    return {name: told[-1].state.unsettled(number) for number, name in enumerate(NAMES)}
 
 
 def _rows(side: Side, scope: Scope) -> str:

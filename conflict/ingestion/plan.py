@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -223,3 +224,11 @@ def digest_of(file: Path, stop: int) -> str:
         stream.seek(max(stop - _DIGEST_BYTES, len(head)))
         tail = stream.read(stop - stream.tell())
     return hashlib.sha256(bytes(head) + tail).hexdigest()
+
+
+def files_document(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return what tells files from others: absolute paths, bytes, and digests, see `digest_of`."""
+    return [
+        {"path": str(file.absolute()), "bytes": (size := file.stat().st_size), "digest": digest_of(file, size)}
+        for file in files
+    ]

@@ -16,7 +16,8 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.history.marks import FittingMarks, Mark
-from conflict.results.likely_causes import LikelyCause, LogFacts, of_mark
+from conflict.results.cause_kinds import LikelyCause, LogFacts
+from conflict.results.table_causes import of_mark
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["facts_of_history", "images_of_history", "lacks_something", "marked_otherwise", "roles_change"]

@@ -21,7 +21,7 @@ import numpy as np
 from conflict.columnar.kernels.arrays import Int64
 from conflict.history.epochs import BinlogEpoch
 
-__all__ = ["EpochClock", "Journeys", "journeys"]
+__all__ = ["EpochClock", "Journeys", "journeys", "never_arrived"]
 
 CHECKPOINT = 2_000_000  # TimeBetweenGlobalCheckpoints, microseconds; no binlog tells it
 USUAL_EPOCHS = (1, 2, 4, 5, 10, 20, 40, 50, 100, 200)  # in a checkpoint
@@ -140,6 +140,21 @@ def journeys(first: Side, second: Side) -> Journeys:
     took = (_smooth(forth[1] + ahead, first[0].epoch), _smooth(back[1] - ahead, second[0].epoch))
     shift = ahead + second[0].offset() - first[0].offset()
     return Journeys(shift, (forth[0], back[0]), took)
+
+
+def never_arrived(source: Side, applier: Side) -> int:
+    """
+    Return how many epochs with users' changes had not arrived when the applier's log ends, although none took so long.
+
+    They come after the last one that arrived, and had been on their way for longer than any that did.
+    """
+    clock, epochs, _ = source
+    other, applied, _ = applier
+    begun, took = _journeys(source, applier)
+    last, longest = (int(begun.max()), int(took.max())) if len(begun) else (-1, 0)
+    end = other.ended(applied[-1].number)
+    late = [each.number for each in epochs if each.transactions and clock.time(each.number) > last]
+    return sum(end - clock.ended(number) > longest for number in late)
 
 
 def _fastest(took: Int64, epoch: int) -> float:

@@ -7,14 +7,14 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
-from conflict.model.kernels.world import Stamp
+from conflict.model.kernels.world import FOREVER, Stamp
 from conflict.model.workload import Workload
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -22,11 +22,13 @@ from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["DATABASE", "Applier", "Latency", "Link", "Model", "ModelTable", "Site", "Span"]
+__all__ = ["DATABASE", "FOREVER", "MOST_EPOCHS", "Applier", "Latency", "Link", "Model", "ModelTable", "Site", "Span"]
 
 DATABASE = "model"
 MOST_COLUMNS = 62
-Span = tuple[int, int]  # from, to before
+MOST_EPOCHS = 50_000_000  # of all clusters in a run
+DRAIN = 60_000_000  # for how long a run goes on at first, after the last moment that its model names
+Span = tuple[int, int]  # from, to before; to `FOREVER` if it has no end
 
 
 @attrs.frozen
@@ -149,14 +151,14 @@ class Model:
         sites: The clusters: two that replicate to each other, or more of which each has one source at most.
         tables: Their tables.
         duration: How long users work.
-        drain: How long the clusters may go on afterwards, until all is applied.
+        drain: How long the clusters may go on afterwards; None for as long as it takes until all is applied.
         seed: Of the first run.
     """
 
     sites: tuple[Site, ...]
     tables: tuple[ModelTable, ...]
     duration: int
-    drain: int = 60_000_000
+    drain: int | None = None
     seed: int = 1
 
     @property
@@ -177,6 +179,37 @@ class Model:
             for table in self.tables
             for site in self.sites
         )
+
+    @property
+    def endless(self) -> tuple[str, ...]:
+        """What does not end: links that stay down, and appliers that stay stopped."""
+        links = [f"the link from {site.name} stays down" for site in self.sites if _is_endless(site.link.outages)]
+        return (
+            *links,
+            *(f"the applier of {site.name} stays stopped" for site in self.sites if _is_endless(site.applier.stops)),
+        )
+
+    def ends(self) -> Iterator[int]:
+        """
+        Yield until when a run goes on: if `drain` does not say it, ever later, for as long as changes are not settled.
+
+        The first time is after every outage and stop that has an end.
+        """
+        if self.drain is not None:
+            yield self.duration + self.drain
+            return
+        spans = [span for site in self.sites for span in (*site.link.outages, *site.applier.stops)]
+        moments = [moment for site in self.sites for moment, _ in site.link.latency.trace]
+        last = max([self.duration, *moments, *(stop for _, stop in spans if stop < FOREVER)])
+        most, after = int(MOST_EPOCHS / self.epochs_in(1)), DRAIN
+        yield last + after
+        while last + 2 * after < most:
+            after *= 2
+            yield last + after
+
+    def epochs_in(self, duration: int) -> float:
+        """Return how many epochs all clusters have in a time."""
+        return sum(duration / site.epoch for site in self.sites)
 
     def configuration(self) -> Configuration:
         """Return the run that it is, without binlogs."""
@@ -224,3 +257,7 @@ class Model:
         return [
             ClusterSetup(site.name, site.server_id, tuple(setups[site.name].values()), site.role) for site in self.sites
         ]
+
+
+def _is_endless(spans: Sequence[Span]) -> bool:
+    return any(stop >= FOREVER for _, stop in spans)

@@ -24,13 +24,14 @@ from conflict.history.definitions.following import follow_definitions
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
-from conflict.model.clocks import EpochClock, journeys
+from conflict.ingestion.plan import files_document
+from conflict.model.clocks import EpochClock, journeys, never_arrived
 from conflict.model.fitting import fitted
 from conflict.model.wishes import Numbers, done_by, learnt_workload
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Log", "learn", "read_logs", "scaled"]
+__all__ = ["Log", "learn", "learnt_model", "read_logs", "scaled"]
 
 Shares = npt.NDArray[np.float64]
 MOST_SLOTS = 2000  # in which rates are counted
@@ -96,6 +97,31 @@ def read_logs(configuration: Configuration) -> tuple[Log, Log]:
         found.append(Log(cluster.name, cluster.server_id, cluster.role.value, epochs, keyed, clock))
     first, second = found
     return first, second
+
+
+def learnt_model(
+    configuration: Configuration,
+    scale: float = 1.0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """
+    Return the document of a simulation that is learnt from the binlogs of two clusters, and says which these are.
+
+    Args:
+        configuration: The run.
+        scale: Factor for the rates of transactions.
+        progress: See `learn`.
+
+    Raises:
+        ConfigurationError: It is not about two clusters that replicate to each other.
+        HistoryError: A cluster has no transaction of its own, or no table has a primary key.
+    """
+    files = [file for cluster in configuration.clusters for file in cluster.files]
+    logs = read_logs(configuration)
+    found = {**scaled(learn(logs, progress), scale), "learnt_from": files_document(files)}
+    sides = [(log.clock, log.epochs, log.server_id) for log in logs]
+    late = {log.name: never_arrived(sides[side], sides[1 - side]) for side, log in enumerate(logs)}
+    return {**found, "not_arrived": late} if any(late.values()) else found
 
 
 def learn(logs: tuple[Log, Log], progress: Callable[[int, int], None] = lambda done, total: None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
-from conflict.model.configuration import MOST_COLUMNS, Applier, Latency, Link, Model, ModelTable, Site
+from conflict.model.configuration import MOST_COLUMNS, MOST_EPOCHS, Applier, Latency, Link, Model, ModelTable, Site
 from conflict.model.connections import refuse_unconnected
 from conflict.model.kernels.world import Stamp
 from conflict.model.presets import PRESETS
@@ -24,7 +24,7 @@ from ndb_formats.rules.update_format import effective_format, parse_binlog_type
 __all__ = ["load_model", "model_document", "parse_model", "with_preset"]
 
 STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
-MOST = 50_000_000  # transactions or epochs
+MOST_TRANSACTIONS = 50_000_000
 MOST_SPREAD = 10  # of the logarithm of a latency; one in 1,000 is then 10 ** 13 times the median
 _LATENCIES = ("constant", "normal", "lognormal", "trace")
 
@@ -76,9 +76,11 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         ),
         tables,
         top.time("seconds", 60, SECOND, low=0.001),
-        top.time("drain_seconds", 60, SECOND),
+        top.time("drain_seconds", unit=SECOND) if "drain_seconds" in top else None,
         top.whole("seed", 1),
     )
+    for name in ("learnt_from", "not_arrived"):  # what the model was learnt from, for reports
+        top.value(name)
     top.finish()
     refuse_unconnected(model)
     model.setups()
@@ -112,11 +114,17 @@ def _refuse_too_much(model: Model) -> None:
     """
     seconds = model.duration / SECOND
     transactions = sum(sum(site.workload.rates) / len(site.workload.rates) * seconds for site in model.sites)
-    epochs = sum((model.duration + model.drain) / site.epoch for site in model.sites)
-    for what, count in (("transactions", transactions), ("epochs", epochs)):
-        if count > MOST:
-            message = f"that makes {count:,.0f} {what}, and {MOST:,} are the most; simulate fewer seconds"
-            raise ConfigurationError(message)
+    if transactions > MOST_TRANSACTIONS:
+        most = f"{MOST_TRANSACTIONS:,} are the most"
+        message = f"that makes {transactions:,.0f} transactions, and {most}; simulate fewer seconds"
+        raise ConfigurationError(message)
+    epochs = model.epochs_in(next(model.ends()))
+    if epochs > MOST_EPOCHS:
+        message = (
+            f"that makes {epochs:,.0f} epochs, and {MOST_EPOCHS:,} are the most; simulate fewer seconds, with shorter "
+            "outages; one that has no end is [from], without its end"
+        )
+        raise ConfigurationError(message)
 
 
 def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def _users(run: Simulated, side: int) -> Figures:
         "found_no_row": int(totals["missed"]),
         "reads": int(totals["reads"]),
         "stale_reads": int(totals["stale_reads"]),
+        "unsettled": run.unsettled(side),
     }
 
 

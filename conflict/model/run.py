@@ -90,7 +90,6 @@ class Simulated:
         loaded: How many own changes of the first cluster loaded the tables.
         world: All that happened.
         key_offsets: First key of each table, and the number of all. Shape (tables + 1,).
-        quiet: Whether both clusters had applied everything at the end.
     """
 
     model: Model
@@ -99,7 +98,20 @@ class Simulated:
     loaded: int
     world: World
     key_offsets: Int64
-    quiet: bool
+
+    @property
+    def quiet(self) -> bool:
+        """Whether both clusters had applied everything at the end."""
+        sites = self.world.site
+        return not sites["content"].any() and bool((sites["next_foreign"] == sites["logged"][::-1]).all())
+
+    def unsettled(self, side: int) -> int:
+        """Return how many changes of a cluster's users the other one had not applied or rejected at the end."""
+        site, mine = self.world.site[side], self.own_changes(side)
+        done = int(self.world.site[1 - side]["next_foreign"])
+        waiting = self.world.epochs[side, done] if done < site["logged"] else None
+        first = int(site["first_change"] if waiting is None else waiting["first"])
+        return int(mine.stop - max(first, mine.start))
 
     def own_changes(self, side: int) -> slice:
         """Return the changes that a cluster's users made, without those that loaded the tables."""
@@ -126,13 +138,22 @@ def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lam
     scale = 1
     while True:
         world, offsets, loaded = _world(model, seed, start, drawn, scale)
-        end = _run(model, start, world, progress)
+        run = Simulated(model, seed, start, loaded, world, offsets)
+        end = _users_work(model, start, world, progress)
+        for until in model.ends():
+            if end is not End.TIME:
+                break
+            # How long the epochs travel that there are until then; the first ones as long as before.
+            run = attrs.evolve(run, world=world._replace(latency=_latency(model, seed, start, until)))
+            end = End(run_until(start + until, run.world))
+            if not any(run.unsettled(side) for side in range(2)):
+                break  # nothing more is lost; clusters that reflect to each other never come to rest
         if end is not End.FULL:
-            return Simulated(model, seed, start, loaded, world, offsets, end is End.QUIET)
+            return run
         scale *= 2
 
 
-def _run(model: Model, start: int, world: World, progress: Callable[[int, int], None]) -> End:
+def _users_work(model: Model, start: int, world: World, progress: Callable[[int, int], None]) -> End:
     """Load the tables without loss of time, then let users work."""
     settings, latency = world.settings.copy(), world.latency.copy()
     for name in ("per_epoch", "per_row", "bandwidth", "think"):
@@ -149,7 +170,7 @@ def _run(model: Model, start: int, world: World, progress: Callable[[int, int], 
             break
         end = End(run_until(start + model.duration * part // SLICES, world))
         progress(part, SLICES)
-    return End(run_until(start + model.duration + model.drain, world)) if end is not End.FULL else end
+    return end
 
 
 def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: int) -> tuple[World, Int64, int]:
@@ -165,32 +186,32 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
     intentions = [intentions_of(each, offsets, start) for each in drawn]
     intentions[0] = joined(intentions_of(loading, offsets, 0), intentions[0])
     changes = _changes([int((each.kind != Wish.READ).sum()) for each in intentions])
-    shortest = min(site.epoch for site in model.sites)
-    ticks = -(-(start + model.duration + model.drain) // shortest) + 2
     key_table = np.repeat(np.arange(len(spaces), dtype=np.int16), spaces)
     columns = max(table.columns for table in model.tables)
     capacity = (len(changes.rows) * 5 // 4 + 1024) * scale
+    # An epoch is logged for a change of a user or of the applier.
+    epochs = min(3 * len(changes.rows) + 1024, int(model.epochs_in(model.duration + start)) + 1024) * scale
     longest = max(len(each.start) for each in intentions) + 1
     tables = np.array([[_table(*each) for each in zip(model.tables, one.setups, strict=True)] for one in clusters])
     world = World(
         settings=np.array([settings_of(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
         tables=tables.reshape(2, -1),
         intentions=(intentions[0], intentions[1]),
-        latency=np.array([latencies(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
+        latency=_latency(model, seed, start, model.duration),
         outages=_both(intervals_of([site.link.outages for site in model.sites], start)),
         stops=_both(intervals_of([site.applier.stops for site in model.sites], start)),
         rules=rules_of(clusters),
         key_table=key_table,
         changes=changes,
         made=_made(len(changes.rows), columns),
-        schedule=Schedule(np.zeros(2 * ticks, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
-        work=_work(key_table, changes, 2 * ticks, capacity),
+        schedule=Schedule(np.zeros(2 * epochs, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
+        work=_work(key_table, changes, 2 * epochs, capacity),
         entries=Entries(np.zeros(capacity, np.uint64), np.zeros((capacity, columns), np.uint64)),
         passes=PassDecisions.of(capacity, keeping=False),
-        conflicts=(np.zeros(2 * ticks + 1, np.int64), np.zeros(capacity, np.int32)),
+        conflicts=(np.zeros(2 * epochs + 1, np.int64), np.zeros(capacity, np.int32)),
         pairs=np.zeros((capacity, 4), np.int32),
         rows=_rows(len(key_table), columns),
-        epochs=np.zeros((2, ticks), EPOCH),
+        epochs=np.zeros((2, epochs), EPOCH),
         queues=(np.zeros((2, 2, longest), np.int64), np.zeros((2, 2, longest), np.int64)),
         tries=np.zeros((2, longest), np.int32),
         read=np.zeros((2, max(len(each.kind) for each in intentions)), np.int32),
@@ -338,6 +359,12 @@ def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
     assert deleted is not None
     found["delete_before"] = resolve in (deleted.before or ())
     return found
+
+
+def _latency(model: Model, seed: int, start: int, until: int) -> Int64:
+    """Return how long each epoch of each cluster would travel, of those that end by a time. Shape (clusters, ticks)."""
+    ticks = (start + until) // min(site.epoch for site in model.sites) + 3
+    return np.array([latencies(site, ticks, seed, side, start) for side, site in enumerate(model.sites)])
 
 
 def latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:

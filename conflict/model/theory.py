@@ -118,11 +118,12 @@ def _share(
         or (function.spec.roles and site.role is not Role.PRIMARY)
     ):
         return None
-    if not here:
+    if not here or not back:
         return 0.0
+    # Open for expm1(z) / both, closed for 1 / here; long windows are longer than a float holds, so by their inverse.
     both = here + there
-    opened = math.expm1(both * back) / both
-    return opened / (opened + 1 / here)
+    z = both * back
+    return 1 / (1 + both / here * math.exp(-z) / -math.expm1(-z))
 
 
 def _is_plain(table: int, *sites: Site) -> bool:

@@ -10,12 +10,13 @@ from typing import Any, NoReturn, TypeGuard
 import attrs
 
 from conflict.errors import ConfigurationError
+from conflict.model.kernels.world import FOREVER
 
 __all__ = ["LONGEST", "MILLISECOND", "SECOND", "Words", "is_number", "is_time"]
 
 MILLISECOND, SECOND = 1000, 1_000_000
 MOST = 2.0**53  # up to here every whole number is a float
-LONGEST = 10**15  # microseconds; many of them add up within 64 bits
+LONGEST = FOREVER  # microseconds; many of them add up within 64 bits
 
 
 def is_number(value: object, low: float = 0, high: float = MOST) -> TypeGuard[float]:
@@ -84,16 +85,16 @@ class Words:
         return round(self.number(name, default, low, LONGEST / unit) * unit)
 
     def spans(self, name: str) -> tuple[tuple[int, int], ...]:
-        """Return spans of time in microseconds, given in seconds: a list of [from, to]."""
+        """Return spans of time in microseconds, given in seconds: a list of [from, to], or [from] without an end."""
         given = self.value(name, [])
-        shape = "a list of [from, to] in seconds"
+        shape = "a list of [from, to] in seconds, or [from] for what has no end"
         if not isinstance(given, list):
             self.refuse(name, shape)
         for each in given:
-            pair = isinstance(each, list) and len(each) == 2 and all(is_time(value, SECOND) for value in each)
-            if not pair or each[0] >= each[1]:
+            pair = isinstance(each, list) and len(each) in (1, 2) and all(is_time(value, SECOND) for value in each)
+            if not pair or each[0] >= (*each, LONGEST / SECOND)[1]:
                 self.refuse(name, shape)
-        return tuple((round(start * SECOND), round(stop * SECOND)) for start, stop in given)
+        return tuple((round(start * SECOND), round(stop[0] * SECOND) if stop else LONGEST) for start, *stop in given)
 
     def table(self, name: str) -> Words:
         """Return a table within this one; empty if it is not given."""

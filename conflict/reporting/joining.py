@@ -4,13 +4,14 @@ What the results of one report say together: the top of the page, bytes, and why
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
 from conflict.reporting.wording.bytes_by_type import BYTES_CHART
+from conflict.reporting.wording.logs import log_words
 
 __all__ = ["joined"]
 
@@ -25,8 +26,9 @@ def joined(parts: Sequence[Part]) -> list[Part]:
     simulations. Each topic has its headline once; what another part has to say of it becomes a finding of that part.
     """
     source = max((part.bytes.source for part in parts if part.bytes), default=None)
+    parts = _with_other_logs(parts)
     recorded_first = sorted(parts, key=lambda part: not part.recorded)
-    best = next((part.best for part in recorded_first if part.best), ())
+    best = next((part for part in recorded_first if part.best), None)
     compared = next((part for part in parts if part.recorded and part.best), None)
     told = [_with_bytes(part, best, source, compared) for part in parts]
     first: dict[Topic, Part] = {}
@@ -39,11 +41,34 @@ def joined(parts: Sequence[Part]) -> list[Part]:
     return _with_model_check(found)
 
 
+def _with_other_logs(parts: Sequence[Part]) -> list[Part]:
+    """Return parts with a warning where one is of another log than others, or does not say of which."""
+    return [
+        attrs.evolve(part, warnings=(*part.warnings, *_of_other_log(part, parts, parts[:number])))
+        for number, part in enumerate(parts)
+    ]
+
+
+def _of_other_log(part: Part, parts: Sequence[Part], before: Sequence[Part]) -> Iterator[str]:
+    other = next((each for each in before if not part.shares_log(each)), None)
+    if other is not None:
+        yield (
+            f"{part.source} is of {log_words(part.log)}, and {other.source} of another log, {log_words(other.log)}: "
+            "figures of the one do not hold for the other, and nothing here is worked out from both."
+        )
+    measured = part.bytes is not None and part.bytes.source is Measured.MEASURED
+    if measured and not part.log and any(each.log for each in parts):
+        yield f"{part.source} does not say which binlog files it is of; measure again with `ndb-conflict sizes`."
+
+
 def _with_model_check(parts: Sequence[Part]) -> list[Part]:
     """Return parts with how well simulations lose what the recording did, beside the limit that they gave."""
-    name, recorded = next((part.lost_share for part in parts if part.recorded and part.lost_share), ("", 0.0))
+    compared = next((part for part in parts if part.recorded and part.lost_share), None)
     simulated = next((part for part in parts if not part.recorded and part.lost_share), None)
-    if simulated is None or simulated.lost_share is None or simulated.lost_share[0] != name:
+    if compared is None or compared.lost_share is None or simulated is None or simulated.lost_share is None:
+        return list(parts)
+    name, recorded = compared.lost_share
+    if simulated.lost_share[0] != name or not simulated.shares_log(compared):
         return list(parts)
     said = (
         f"Simulated with epochs that take as long as the recorded ones, {name} loses "
@@ -62,14 +87,14 @@ def _beside_limit(line: Headline, said: str) -> Headline:
     return attrs.evolve(line, sentences=(*line.sentences, said)) if line.topic is Topic.LIMIT else line
 
 
-def _with_bytes(part: Part, best: Sequence[str], source: Measured | None, compared: Part | None) -> Part:
+def _with_bytes(part: Part, best: Part | None, source: Measured | None, compared: Part | None) -> Part:
     """Return a part with the answer about bytes, if it knows them best; else without a chart that another one has."""
     sizes = part.bytes
     if sizes is None:
         return part
     if sizes.source == source:
-        sizes = _of_one_log(sizes, compared.bytes if compared else None)
-        functions = best or sizes.functions
+        sizes = _of_one_log(sizes, compared.bytes if compared and compared.shares_log(part) else None)
+        functions = best.best if best is not None and best.shares_log(part) else sizes.functions
         lines = (*part.headlines, cost_headline(functions, sizes))
         named = (*(sizes.logged.by_appliers if sizes.logged is not None else functions),)
         columns = (*part.by_function, *cost_column(named, sizes))

@@ -128,6 +128,7 @@ class Bytes:
     Attributes:
         source: Where they come from.
         bounds: By binlog type, bytes at least and at most.
+        lower: Binlog types that log values which the log lacks: both bounds are without these, and they take more.
         base: What the bytes of the types are related to: ``type 7``; empty if nothing is.
         base_bytes: Its bytes.
         of: What the row events are of, after “in”: ``the measured log``.
@@ -155,6 +156,7 @@ class Bytes:
     servers: Mapping[int, Mapping[str, int]] = attrs.field(factory=dict)
     compressed: int = 0
     logged: LoggedRows | None = None
+    lower: frozenset[str] = frozenset()
 
 
 class Topic(IntEnum):
@@ -224,6 +226,8 @@ class Part:
         recorded: Whether it decides recorded changes, and not simulated ones.
         lost_share: The configured function without its arguments, and the share of users' changes that it loses: as
             recorded, or simulated with epochs that take as long as the recorded ones; None if that is not known.
+        log: Which log it is of, or its model was learnt from: the digest and the name of each binlog file; empty if
+            that is not known.
     """
 
     title: str
@@ -242,6 +246,12 @@ class Part:
     basis: Sequence[str] = ()
     recorded: bool = True
     lost_share: tuple[str, float] | None = None
+    log: Mapping[str, str] = attrs.field(factory=dict)
+
+    def shares_log(self, other: Part) -> bool:
+        """Whether both are of one log, or of a part of it; so is what does not say of which log it is."""
+        mine, theirs = set(self.log), set(other.log)
+        return not mine or not theirs or mine <= theirs or theirs <= mine
 
 
 def shown(value: object) -> str:

@@ -2,23 +2,21 @@
 Why a binlog may show other effects than were derived. Computes docs/result.md, "Contradictions".
 
 A contradiction says that something about the run is not as it was when the binlogs were written. What is missing from a
-binlog, and which effects contradict each other, tells what that may be.
+binlog, and which effects contradict each other, tells what that may be. Where it fits several causes, all are named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import StrEnum
 
-import attrs
-
-from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import columns_of_text
-from conflict.history.marks import Mark
 from conflict.history.role_changes import ShownChange
-from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
+from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
+from conflict.results.table_causes import causes_of_tables
+from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.logged_images import fitting_types, may_log
 from ndb_formats.schema.tables import Table
@@ -26,80 +24,15 @@ from ndb_formats.schema.tables import Table
 __all__ = [
     "CauseKind",
     "LikelyCause",
-    "LogFacts",
     "changed_roles",
     "declared_types",
     "facts_of_epochs",
     "likely_causes",
-    "of_mark",
 ]
 
-_REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)
-_CHANGES = (Effect.CHANGED.name, Effect.DELETED.name)
 
-
-class CauseKind(StrEnum):
-    """What may not be as it was when the binlogs were written."""
-
-    TRANSACTION_IDS = "ndb_log_transaction_id"
-    APPLY_STATUS = "ndb_log_apply_status"
-    REPLICA_UPDATES = "log_replica_updates"
-    BINLOG_TYPE = "binlog_type"
-    FUNCTION = "conflict function"
-    ROLE = "role"
-    ROLE_CHANGE = "role change"
-    VALUES = "values"
-    ROW_SLICE = "row slice"
-    FILES = "files"
-
-
-@attrs.frozen
-class LogFacts:
-    """
-    What the binlog of one cluster holds.
-
-    Attributes:
-        changes: Row changes of its own.
-        without_id: How many of these have no transaction id.
-        applied: Epochs of other clusters that it shows.
-        effects: Row changes of its applier.
-        effects_apart: How many of these belong to no epoch of another cluster.
-        replicates: Whether the cluster replicates from another one.
-    """
-
-    changes: int = 0
-    without_id: int = 0
-    applied: int = 0
-    effects: int = 0
-    effects_apart: int = 0
-    replicates: bool = True
-
-    @property
-    def hides_epochs(self) -> bool:
-        """Whether it shows changes of the other cluster, and nowhere the epochs that they came with."""
-        return bool(self.effects) and not self.applied
-
-
-@attrs.frozen
-class LikelyCause:
-    """
-    One likely cause of contradictions.
-
-    Attributes:
-        cluster: The cluster whose binlog contradicts what was derived.
-        kind: What may not be as it was.
-        tables: The tables concerned; empty if all may be.
-        sentence: What the binlog shows, and what follows.
-    """
-
-    cluster: str
-    kind: CauseKind
-    tables: tuple[str, ...]
-    sentence: str
-
-
-def facts_of_epochs(epochs: list[BinlogEpoch], *, replicates: bool = True) -> LogFacts:
-    """Return what a binlog holds, of its epochs; `replicates`: its cluster does so from another one."""
+def facts_of_epochs(epochs: list[BinlogEpoch], *, replicates: bool = True, role: Role | None = None) -> LogFacts:
+    """Return what a binlog holds, of its epochs; `replicates`: its cluster does so from another one, in that role."""
     own = [change for epoch in epochs for transaction in epoch.transactions for change in transaction.changes]
     applying = {(epoch.number, applied.group) for epoch in epochs for applied in epoch.applied}
     effects = [(epoch.number, group) for epoch in epochs for group, _ in epoch.consequences]
@@ -110,6 +43,9 @@ def facts_of_epochs(epochs: list[BinlogEpoch], *, replicates: bool = True) -> Lo
         len(effects),
         sum(place not in applying for place in effects),
         replicates,
+        any(ConflictFlag.REFRESH & change.flags for epoch in epochs for _, change in epoch.consequences),
+        any(ConflictFlag.REFLECTED & change.flags for epoch in epochs for _, change in epoch.consequences),
+        role,
     )
 
 
@@ -138,23 +74,24 @@ def likely_causes(
     ]
     if not contradictions or any(cause.kind is not CauseKind.ROW_SLICE for cause in options):
         return tuple(options)
-    causes = [
-        cause
-        for name, tables in contradictions.items()
-        for table, kinds in tables.items()
-        for cause in _of_table(name, setups[name][table], kinds)
-    ]
-    merged: dict[tuple[str, CauseKind, str], list[str]] = {}
-    for cause in causes:
-        merged.setdefault((cause.cluster, cause.kind, cause.sentence), []).extend(cause.tables)
-    found = [LikelyCause(name, kind, tuple(sorted(tables)), text) for (name, kind, text), tables in merged.items()]
-    return (*options, *found) or tuple(_files(name) for name in contradictions)
+    return (*options, *causes_of_tables(contradictions, facts, setups))
 
 
-def changed_roles(shown: Mapping[str, Sequence[ShownChange]]) -> Iterator[LikelyCause]:
-    """Yield the roles that changed while the binlogs were written, of each cluster."""
+def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str, LogFacts]) -> Iterator[LikelyCause]:
+    """Yield the roles that changed while the binlogs were written, of each cluster; `facts`: what its binlog holds."""
+    marked = any(own.reflects for own in facts.values())
     for name, changes in shown.items():
         for each in changes:
+            if not marked:
+                sentence = (
+                    f"{name} refreshed rows after conflicts at some times, and no binlog marks a row as reflected. "
+                    "Cannot tell which of: another conflict function was in force, which works without roles "
+                    f"(NDB$EPOCH, NDB$EPOCH_TRANS); the role of {name} changed after epoch {each.before} of the other "
+                    "cluster."
+                )
+                kinds = CauseKind.FUNCTION, CauseKind.ROLE_CHANGE
+                yield LikelyCause(name, CauseKind.ROLE_CHANGE, (), sentence, kinds)
+                continue
             sentence = (
                 f"The role of {name} changed: it applied epoch {each.before} of the other cluster as {each.old}, and "
                 f"epoch {each.first} as {each.new}. [[schedule.role]] of the run file can say after which epoch."
@@ -180,12 +117,18 @@ def declared_types(
             misfit = next((each for each in events if each not in logged), None)
             if misfit is not None:
                 fitting = ", ".join(map(str, fitting_types([one.table for one in known], events)))
-                what = f"they are those of binlog type {fitting}" if fitting else "no binlog type logs all of them"
+                what = (
+                    f"they are those of binlog type {fitting}."
+                    if fitting
+                    else "no binlog type logs all of them. Cannot tell which of: its PRIMARY KEY has more columns than "
+                    f"the definition says ({', '.join(setup.table.primary_key) or 'none'}); its binlog type changed."
+                )
                 sentence = (
                     f"The images of {table} in the binlog of {name} are not those of its declared binlog type, for "
-                    f"example {_described(misfit, setup.table)}; {what}."
+                    f"example {_described(misfit, setup.table)}; {what}"
                 )
-                yield LikelyCause(name, CauseKind.BINLOG_TYPE, (table,), sentence)
+                kinds = () if fitting else (CauseKind.DEFINITION, CauseKind.BINLOG_TYPE)
+                yield LikelyCause(name, CauseKind.BINLOG_TYPE, (table,), sentence, kinds)
 
 
 def _described(event: EventColumns, table: Table) -> str:
@@ -223,8 +166,10 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             name,
             CauseKind.REPLICA_UPDATES,
             (),
-            f"The binlog of {name} shows no change of its applier: log_replica_updates was OFF there, or the applier "
-            "did not run, or came to nothing with all that it received.",
+            f"The binlog of {name} shows no change of its applier. Cannot tell which of: log_replica_updates was OFF "
+            "there; the applier did not run; it came to nothing with all that it received, by its conflict function "
+            "and role; its last file is missing.",
+            (CauseKind.REPLICA_UPDATES, CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.FILES),
         )
 
 
@@ -236,66 +181,3 @@ def _slices(name: str, setups: Mapping[str, Mapping[str, TableSetup]]) -> Iterat
                 f"{name} logs one of {setup.slices} slices of {table}; what happened to its other rows is not known."
             )
             yield LikelyCause(name, CauseKind.ROW_SLICE, (table,), sentence)
-
-
-def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterator[LikelyCause]:
-    """Yield what the contradictions of one table point to."""
-    tables = (setup.table.full_name,)
-
-    def count(derived: tuple[str | None, ...], shown: tuple[str | None, ...]) -> int:
-        return sum(kinds.get(kind_text(first, second), 0) for first in derived for second in shown if first != second)
-
-    refreshed, not_refreshed = count((None, *_CHANGES), _REFRESHES), count(_REFRESHES, (None, *_CHANGES))
-    more, less = count((None,), _CHANGES), count(_CHANGES, (None,))
-    if setup.function is None:
-        sentence = (
-            f"{name} refreshed rows after conflicts: a function by epoch was in force, and none is declared. Declare "
-            "it with --conflict-fn, --ndb-replication or conflict_fn in the run file."
-        )
-        if refreshed:
-            yield LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
-    else:
-        spec, declared = setup.function.spec, str(setup.function)
-        kind = CauseKind.ROLE if spec.uses_role else CauseKind.FUNCTION
-        other = "another role" if spec.uses_role else "another function"
-        if refreshed and not spec.refreshes:
-            sentence = f"{name} refreshed rows after conflicts, which {declared} does not do: {other} was in force."
-            yield LikelyCause(name, kind, tables, sentence)
-        elif refreshed or less:
-            yield LikelyCause(name, kind, tables, f"{name} rejected what {declared} applies: {other} was in force.")
-        if more or not_refreshed:
-            sentence = f"{name} applied what {declared} rejects: {other}, or none, was in force."
-            yield LikelyCause(name, kind, tables, sentence)
-    shown = [each for each in Mark if any(count((effect,), (marked_text(effect, each),)) for effect in _CHANGES)]
-    for mark in shown:
-        yield of_mark(name, setup, mark)
-    # Fewer follow from a function that is not the one that was in force: rows differ, and then values.
-    if 2 * sum(number for each, number in kinds.items() if OTHER_VALUES in each) >= sum(kinds.values()) > 0:
-        yield LikelyCause(
-            name,
-            CauseKind.VALUES,
-            tables,
-            f"{name} wrote other values than the other cluster's binlog holds: the binlogs are not of the same time, "
-            "or one of them was altered.",
-        )
-
-
-def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
-    """Return what it points to that a cluster marks rows otherwise than its role and function do."""
-    tables = (setup.table.full_name,)
-    if setup.function is None or not setup.function.spec.reflects:
-        sentence = (
-            f"{name} marked rows as reflected, which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does: another "
-            "function was in force."
-        )
-        return LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
-    if mark is Mark.REFLECTED:
-        sentence = f"{name} marked rows as reflected, which only a primary does: another role was in force."
-    else:
-        sentence = f"{name} did not mark rows as reflected, which a primary does: another role was in force."
-    return LikelyCause(name, CauseKind.ROLE, tables, sentence)
-
-
-def _files(name: str) -> LikelyCause:
-    sentence = f"{name} did what the binlogs do not explain: a file, or some events, may be missing."
-    return LikelyCause(name, CauseKind.FILES, (), sentence)

@@ -13,8 +13,8 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.scheduling.reconcile import Inference
+from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.layout import RESULT_FORMAT, outcomes_note
-from conflict.results.likely_causes import CauseKind, LikelyCause
 from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup

@@ -31,8 +31,9 @@ from conflict.jobs.log_facts import (
 from conflict.jobs.log_part import part_of_log
 from conflict.jobs.resolve_job import LeftToReferenceError, Settled, settle_history
 from conflict.jobs.runner import Runner, StageProgress
+from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.layout import BUCKET_PARTS
-from conflict.results.likely_causes import CauseKind, LikelyCause, LogFacts, declared_types, likely_causes
+from conflict.results.likely_causes import declared_types, likely_causes
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
@@ -135,7 +136,7 @@ def _resolved(
     if any(marked_otherwise(configuration, read[1])):
         raise LeftToReferenceError(_MARKS)
     run, settled = settle_run(runner, configuration, read, out, hints_of, progress, kept)
-    if any(cause.kind is CauseKind.ROLE for cause in run.likely_causes):  # it may have changed
+    if any(CauseKind.ROLE in cause.kinds for cause in run.likely_causes if run.contradicted):  # it may have changed
         raise LeftToReferenceError(_ROLES)
     settled.write()
     return run
@@ -211,9 +212,8 @@ def _causes(
     causes += tuple(marked_otherwise(configuration, manifest))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
-        causes += likely_causes(
-            summary.contradictions, facts or facts_of_history(history, manifest), setups, summary.stops
-        )
+        facts = facts or facts_of_history(history, manifest)
+        causes += likely_causes(summary.contradictions, facts, configuration.last_functions(), summary.stops)
     return causes
 
 

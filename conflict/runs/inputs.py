@@ -13,7 +13,7 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.errors import HistoryError
-from conflict.ingestion.plan import digest_of
+from conflict.ingestion.plan import digest_of, files_document
 
 __all__ = ["configuration_of", "inputs_document"]
 
@@ -33,10 +33,7 @@ def inputs_document(run: RunFile) -> dict[str, Any]:
         "inexact_keys": run.configuration.schema.inexact_keys,
         "last": dict(span.last),
         "stop_time": span.stop_time,
-        "files": [
-            {"path": str(file), "bytes": (size := file.stat().st_size), "digest": digest_of(file, size)}
-            for file in files
-        ],
+        "files": files_document(files),
     }
 
 

@@ -32,6 +32,7 @@ from conflict.jobs.runner import StageProgress
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
+from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradicted_marks import contradicted_marks
 from conflict.results.contradictions import ContradictedRow, contradicted_rows
 from conflict.results.files import (
@@ -42,7 +43,7 @@ from conflict.results.files import (
     write_open_rows,
     write_resolution,
 )
-from conflict.results.likely_causes import LogFacts, changed_roles, declared_types, facts_of_epochs, likely_causes
+from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
 from conflict.results.readings import is_same_result, reading_path, with_readings
 from conflict.results.run_document import Run
@@ -82,8 +83,12 @@ def run_reference(
     hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
     readings = cut_readings(configuration, readings)
     facts = {
-        name: facts_of_epochs(reading.epochs, replicates=bool(configuration.sources(name)))
-        for name, reading in readings.items()
+        cluster.name: facts_of_epochs(
+            readings[cluster.name].epochs,
+            replicates=bool(configuration.sources(cluster.name)),
+            role=cluster.role,
+        )
+        for cluster in configuration.clusters
     }
     found = _best_readings(configuration, possible_readings(configuration, readings, hints), hints, progress)
     runs = [
@@ -201,6 +206,8 @@ def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts]
         write_contradictions(out, name, rows, history.layouts, tables)
     summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
+    if any(reading.shown_roles for reading in readings.values()):
+        facts = {name: attrs.evolve(own, role=None) for name, own in facts.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
         summary=summary,
@@ -213,8 +220,8 @@ def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts]
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(
             *declared_types(images, configuration.setups_over_time()),
-            *likely_causes(summary.contradictions, facts, setups, summary.stops),
-            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}),
+            *likely_causes(summary.contradictions, facts, configuration.last_functions(), summary.stops),
+            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
         ),
         notes=configuration.notes,
         remarks=configuration.remarks,

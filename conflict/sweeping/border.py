@@ -58,9 +58,16 @@ class Condition:
                 raise ConfigurationError(message)
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether the condition holds for a run; not if its figure is not known."""
+        """
+        Whether the condition holds for a run; not if its figure is not known.
+
+        Where changes were not settled at the end, what is lost lies between bounds; it holds if it does at both.
+        """
         value = row.get(self.figure)
-        return value is not None and not isinstance(value, str) and _OPERATORS[self.comparison](value, self.number)
+        if value is None or isinstance(value, str):
+            return False
+        bounds = value, row.get(f"{self.figure}_at_most", value)
+        return all(_OPERATORS[self.comparison](bound, self.number) for bound in bounds)
 
     def __str__(self) -> str:
         return f"{self.figure} {self.comparison} {self.number:.15g}"

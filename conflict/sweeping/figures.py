@@ -20,6 +20,8 @@ def flat_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
     sites = figures["clusters"]
     changes = _sum(sites, "changes")
     lost = _sum(sites, "rejected") + _sum(sites, "overwritten")
+    unsettled = _sum(sites, "unsettled")
+    most = changes if unsettled else lost  # an unsettled one can also overwrite changes that are settled
     appliers = {name: site["applier"] for name, site in sites.items()}
     sizes = {name: site.get("row_event_bytes", {}) for name, site in sites.items()}
     return {
@@ -28,6 +30,9 @@ def flat_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
         "conflicts": _sum(appliers, "conflicts"),
         "lost_updates": lost,
         "lost_share": lost / changes if changes else 0.0,
+        "lost_updates_at_most": most,
+        "lost_share_at_most": most / changes if changes else 0.0,
+        "unsettled_changes": unsettled,
         "refreshes": _sum(appliers, "refreshes"),
         "logged_bytes": sum(site["epochs"]["logged_bytes"] for site in sites.values()),
         **{f"row_event_bytes_type_{name}": _sum(sizes, name) for name in next(iter(sizes.values()))},

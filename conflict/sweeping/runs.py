@@ -23,7 +23,7 @@ from conflict.model.runs import all_figures, run_model
 __all__ = ["RUNS", "Run", "finish"]
 
 RUNS = "runs"
-_FORMAT = 1  # raised when the figures of a run change
+_FORMAT = 2  # raised when the figures of a run change
 
 
 @attrs.frozen

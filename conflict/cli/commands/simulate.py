@@ -18,7 +18,7 @@ from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_s
 if TYPE_CHECKING:
     from conflict.model.runs import AnyRun
 
-__all__ = ["simulate"]
+__all__ = ["check_folders", "keep_run", "simulate"]
 
 
 def simulate(
@@ -56,7 +56,7 @@ def simulate(
     check_output(json_file, [model_file], force=force)
     binlogs = write_binlogs or (None if out is None else Path(f"{out}-binlogs"))
     refuse_same_output(out, binlogs, json_file)
-    _check_folders(out, binlogs, model_file, force=force)
+    check_folders(out, binlogs, model_file, force=force)
     model = load_model(model_file)
     if seed is not None:
         model = attrs.evolve(model, seed=seed)
@@ -65,16 +65,17 @@ def simulate(
 
         def keep(run: AnyRun) -> None:
             nonlocal contradicted
-            contradicted = _keep(run, out, binlogs, progress, force=force)
+            contradicted = keep_run(run, out, binlogs, progress, force=force)
 
         runs = run_seeds(model, seeds, progress, keep)
     print_simulation(console, model, runs)
     print_kept(console, model, binlogs, out)
     write_json(json_file, {**simulation_json(model, runs), "model": model_document(model_file)})
-    exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE)
+    settled = all(run["quiet_at_the_end"] for run in runs)
+    exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE if settled else ExitCode.WARNED)
 
 
-def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, force: bool) -> None:
+def check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, force: bool) -> None:
     """Make sure, before the work, that both folders can be written."""
     from conflict.grid.folder import Folder
     from conflict.model.run_folder import check_run_folder
@@ -86,7 +87,7 @@ def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, 
         check_target(Folder(str(out.absolute())), [model_file, binlogs], replace=force)
 
 
-def _keep(
+def keep_run(
     run: AnyRun, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
 ) -> bool:
     """Write the binlogs of a run, and their result; return whether the one contradicts the other."""

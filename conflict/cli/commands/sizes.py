@@ -13,17 +13,12 @@ from rich.markup import escape
 from conflict.cli.common import InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
-from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
-from ndb_formats.errors import CutFileError
 
 if TYPE_CHECKING:
-    from ndb_formats.columnar.event_chunks import EventChunk
     from ndb_formats.columnar.size_report import SizeReport
 
 __all__ = ["sizes"]
-
-_MEGABYTE = 1_000_000
 
 
 def sizes(
@@ -46,51 +41,19 @@ def sizes(
     """
     from conflict.cli.views.sizes import print_sizes, sizes_json
     from conflict.cli.views.sizes_chart import check_chart_file
-    from conflict.cli.views.sizes_files import FileFacts
-    from ndb_formats.columnar.compression import CompressionMeter
+    from conflict.cli.views.sizes_files import measured_log
     from ndb_formats.columnar.log_remarks import log_remarks
-    from ndb_formats.columnar.log_sizes import LogSizer
-    from ndb_formats.columnar.size_report import size_report
 
     refuse_same_output(json_file, plot)
     for target in (json_file, plot):
         check_output(target, [*files, schema], force=force)
     check_chart_file(plot)
-    if len({file.resolve() for file in files}) < len(files):
-        message = "a binlog file is given twice, and would count twice; give each once"
-        raise ConfigurationError(message)
     definitions = load_definitions(schema, files, inexact_keys=inexact_keys)
-    lengths = [file.stat().st_size for file in files]
-    sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
-    facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
-    cut, before = None, size_report(sizer, [])
     with progress_bars() as progress:
-
-        def seen(chunk: EventChunk) -> None:
-            meter.add(chunk)
-            each.add(chunk)
-            at = int(chunk.stops[-1]) if len(chunk.stops) else 0
-            progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
-
-        done = 0
-        for number, each in enumerate(facts, 1):
-            try:
-                sizer.add(each.file, seen=seen)
-            except CutFileError as error:
-                cut = error
-            after = size_report(sizer, lengths[:number])
-            each.measured(before, after)
-            if cut is not None:
-                break
-            before, done = after, done + each.size
-    report = size_report(sizer, lengths, meter.found)
-    unknown = [table.name for table in report.tables if not table.known]
-    if report.tables and len(unknown) == len(report.tables):
-        names = ", ".join(unknown)
-        message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
-        raise ConfigurationError(message)
+        found = measured_log(files, definitions, row_event_max_size, progress)
+    report, cut = found.report, found.cut
     print_sizes(console, report)
-    write_json(json_file, sizes_json(report) | {"files": [each.document() for each in facts]})
+    write_json(json_file, sizes_json(report) | {"files": [each.document() for each in found.facts]})
     if plot is not None:
         _draw(report, plot)
     warned = warn_of(log_remarks(files))
@@ -99,7 +62,7 @@ def sizes(
             f"[yellow]warning:[/yellow] {escape(str(cut))}; the sizes are of what comes before", soft_wrap=True
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
-    exit_with(ExitCode.WARNED if warned or unknown else ExitCode.DONE)
+    exit_with(ExitCode.WARNED if warned or not all(table.known for table in report.tables) else ExitCode.DONE)
 
 
 def _draw(report: SizeReport, plot: Path) -> None:

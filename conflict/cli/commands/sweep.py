@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def sweep(
     with only_writer(folder), compilation_is_said(), progress_bars(time_left=True) as progress:
         swept = run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)
     print_sweep(console, loaded, swept, search, str(out))
+    exit_with(ExitCode.WARNED if any(swept.results["unsettled_changes"].to_pylist()) else ExitCode.DONE)
 
 
 def _runner(engine: SweepEngine, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:

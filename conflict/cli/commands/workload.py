@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from conflict.cli.common import InexactKeysOption, console, progress_bars, warn_of
+from conflict.cli.common import InexactKeysOption, console, messages, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, check_output
 from conflict.cli.sources import (
@@ -45,18 +46,26 @@ def workload(
     """
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_learnt
-    from conflict.model.learning import learn, read_logs, scaled
+    from conflict.cli.views.tables import counted
+    from conflict.model.learning import learnt_model
     from conflict.model.model_text import model_text
     from ndb_formats.columnar.log_remarks import log_remarks
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     check_output(out, loaded.inputs, force=force)
-    logs = read_logs(loaded.configuration)
     with compilation_is_said(), progress_bars(time_left=True) as progress:
-        document = scaled(learn(logs, partial(progress, "simulating")), scale)
+        document = learnt_model(loaded.configuration, scale, partial(progress, "simulating"))
     with staged_file(out) as file:
         file.write(model_text(document).encode())
     print_learnt(console, document, str(out))
     warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
-    exit_with(ExitCode.WARNED if warned else ExitCode.DONE)
+    late = document.get("not_arrived", {})
+    for name, count in late.items():
+        if count:
+            said = (
+                f"{counted(count, 'epoch')} of {name} had not arrived where the binlogs end, after longer than any "
+                "other took; how long they travel is not known, and the model has no such outage"
+            )
+            messages.print(f"[yellow]warning:[/yellow] {escape(said)}", soft_wrap=True)
+    exit_with(ExitCode.WARNED if warned or late else ExitCode.DONE)

@@ -68,7 +68,7 @@ def _causes(figures: Figures) -> list[object]:
 
 def _named(row: Row, names: Sequence[str]) -> Sequence[object]:
     stops = row.figures is not None and row.figures.stops
-    function = f"{row.function}{' *' if row.used else ''}{' (stops)' if stops else ''}"
+    function = f"{row.function}{' *' * row.used}{row.mark}{' (stops)' * bool(stops)}"
     return (function, row.binlog_type)[: len(names)]
 
 
@@ -77,6 +77,7 @@ def _notes(found: Comparison) -> Iterator[str]:
     if any(row.used for row in found.rows):
         contradicted = ", which the binlogs contradict" if found.run.contradicted else ""
         yield f"* the functions and the format of the run{contradicted}."
+    yield from found.caveats
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:
         for reason in _reasons(row):

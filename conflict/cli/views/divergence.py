@@ -4,6 +4,7 @@ What a search of small scopes found, on the terminal and as JSON.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -13,10 +14,10 @@ from rich.text import Text
 
 from conflict.cli.views.tables import counted
 from conflict.diverging.goals import Goal
-from conflict.diverging.retelling import retell
+from conflict.diverging.retelling import Told, retell
 from conflict.diverging.scope import NAMES, Scope
 from conflict.diverging.search import Found
-from conflict.diverging.timeline import ending, timeline
+from conflict.diverging.timeline import ending, timeline, unsettled
 
 __all__ = ["found_json", "print_found"]
 
@@ -43,7 +44,20 @@ def print_found(console: Console, found: Found) -> None:
         return
     steps = counted(len(found.steps) - 1, "step")
     console.print(Text(f"{_REACHED[found.goal]} after {steps} ({searched}):", style="bold"))
-    console.print(_timeline(found))
+    told = retell(found.scope, found.steps)
+    console.print(_timeline(found.scope, told))
+    if said := unsettled_words(unsettled(told)):
+        console.print(Text(said, style="yellow"))
+
+
+def unsettled_words(left: Mapping[str, int]) -> str:
+    """Return what was not applied where a schedule ends; nothing if all was."""
+    parts = [f"{counted(count, 'row operation')} of {name}" for name, count in left.items() if count]
+    return (
+        f"Not settled at the end: {' and '.join(parts)}, not applied on the other cluster; rows can still change."
+        if parts
+        else ""
+    )
 
 
 def scope_words(scope: Scope) -> str:
@@ -57,18 +71,16 @@ def scope_words(scope: Scope) -> str:
     return ", ".join(parts)
 
 
-def _timeline(found: Found) -> Table:
-    assert found.steps is not None
-    told = retell(found.scope, found.steps)
+def _timeline(scope: Scope, told: Sequence[Told]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
     table.add_column("step", justify="right", min_width=5)
     for name in NAMES:
         table.add_column(name, ratio=1, overflow="fold")
-    for line in timeline(found.scope, told):
+    for line in timeline(scope, told):
         texts = [Text(line.text if line.cluster in (name, None) else "") for name in NAMES]
         table.add_row(Text(str(line.number) if line.number else "start"), *texts)
     table.add_section()
-    ends = ending(found.scope, told)
+    ends = ending(scope, told)
     table.add_row(Text("end"), *(Text(ends[name], style="bold") for name in NAMES))
     return table
 
@@ -93,4 +105,5 @@ def found_json(found: Found) -> dict[str, Any]:
         told = retell(scope, found.steps)
         lines = [{"step": line.number, "cluster": line.cluster, "text": line.text} for line in timeline(scope, told)]
         document |= {"steps": len(found.steps) - 1, "timeline": lines, "ending": ending(scope, told)}
+        document["unsettled"] = unsettled(told)
     return document

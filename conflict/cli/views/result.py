@@ -66,6 +66,9 @@ def print_run(
         if _operations(tally)
     ]
     console.print(_outcomes(tallies))
+    rare = _rare_outcomes(tallies)
+    if rare is not None:
+        console.print(rare)
     causes = [cause.name for cause in Cause if any(tally.get(cause.name) for _, _, tally in tallies)]
     if causes:
         console.print(_conflicts(tallies, causes))
@@ -106,15 +109,25 @@ def _operations(tally: Mapping[str, int]) -> int:
 
 
 def _outcomes(tallies: Tallies) -> Table:
-    """One row per applier and table that had operations; rare verdicts have a column only where they occur."""
-    rare = [name for name in ("discarded", "skipped", "cannot_tell") if any(tally.get(name) for _, _, tally in tallies)]
-    verdicts = ["applied", "ignored", *rare]
-    headings = ["changes", *(name.replace("_", " ") for name in verdicts), "conflicts", "refreshed"]
-    keys = (*verdicts, "rejected", "refreshes")
+    """One row per applier and table that had operations."""
+    keys = ("applied", "ignored", "rejected", "refreshes")
     rows = [
         [cluster, name, _operations(tally), *(tally.get(key, 0) for key in keys)] for cluster, name, tally in tallies
     ]
+    headings = ["changes", "applied", "ignored", "conflicts", "refreshed"]
     return table_of("What the appliers did", ["applier", "table"], headings, rows)
+
+
+def _rare_outcomes(tallies: Tallies) -> Table | None:
+    """Verdicts that are rare; a table of their own, because one of all would not fit into 80 columns."""
+    rare = [name for name in ("discarded", "skipped", "cannot_tell") if any(tally.get(name) for _, _, tally in tallies)]
+    rows = [
+        [cluster, name, *(tally.get(each, 0) for each in rare)]
+        for cluster, name, tally in tallies
+        if any(tally.get(each) for each in rare)
+    ]
+    headings = [name.replace("_", " ") for name in rare]
+    return table_of("What else became of changes", ["applier", "table"], headings, rows) if rare else None
 
 
 def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:

@@ -12,7 +12,7 @@ import attrs
 from rich.console import Console
 
 from conflict.cli.views.tables import counted, table_of
-from conflict.model.configuration import Model
+from conflict.model.configuration import MOST_EPOCHS, Model
 from conflict.model.connections import followers_of
 from conflict.model.report import Interval, intervals_of
 from conflict.model.theory import predictions
@@ -30,6 +30,7 @@ _USERS = {
     "reads of rows that differed": "stale_reads",
     "changes rejected": "rejected",
     "changes overwritten": "overwritten",
+    "changes not settled at the end": "unsettled",
     "transactions with a rejected change": "rejected_transactions",
     "  of these, rejected in part": "partly_rejected_transactions",
 }
@@ -183,10 +184,7 @@ def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs
         where = ", ".join(f"{_shown(each)} of {name}" for name, each in tables.items())
         console.print(f"[yellow]At the end rows differ: {where}.[/yellow]")
     if found["quiet_at_the_end"].low < 1:
-        drain = model.drain / SECOND
-        console.print(
-            f"[yellow]The appliers had not applied everything {drain:g} s after the last transaction.[/yellow]"
-        )
+        console.print(f"[yellow]{_unsettled(model, found)}[/yellow]")
     for name, site in found["clusters"].items():
         stopped = site["applier"]["stopped_at_ms"]
         if stopped is not None:
@@ -196,6 +194,31 @@ def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs
             )
     seeds = f"seed {model.seed}" if len(runs) == 1 else f"seeds {model.seed} to {model.seed + len(runs) - 1}"
     console.print(f"{counted(len(runs), 'run')} of {model.duration / SECOND:g} s, {seeds}.")
+
+
+def _unsettled(model: Model, found: Mapping[str, Any]) -> str:
+    """Return what is not settled at the end, and why."""
+    sites = found["clusters"]
+    if not any(site["unsettled"].high for site in sites.values()):
+        return "Not settled at the end: rows that appliers refreshed or reflected were still on their way."
+    changes = ", ".join(f"{_shown(site['unsettled'])} of {name}" for name, site in sites.items())
+    return (
+        f"Not settled at the end: changes of users that were not applied or rejected everywhere, {changes}. "
+        f"They do not count as lost, so more may be lost. {_why_unsettled(model, sites)}"
+    )
+
+
+def _why_unsettled(model: Model, sites: Mapping[str, Any]) -> str:
+    if model.endless:
+        return f"In the model, {' and '.join(model.endless)}."
+    if any(site["applier"]["stopped_at_ms"] is not None for site in sites.values()):
+        return "An applier stopped."
+    if model.drain is not None:
+        return (
+            f"drain_seconds ends the run {model.drain / SECOND:g} s after the last transaction; without it, a run goes "
+            "on until all is applied."
+        )
+    return f"To apply all would take more than {MOST_EPOCHS:,} epochs."
 
 
 def print_kept(console: Console, model: Model, binlogs: Path | None, out: Path | None) -> None:

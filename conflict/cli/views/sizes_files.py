@@ -4,6 +4,7 @@ What is known of each file whose sizes are measured: whose it is, from when to w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,22 @@ from typing import Any
 import attrs
 import numpy as np
 
+from conflict.errors import ConfigurationError
+from conflict.ingestion.plan import files_document
+from conflict.jobs.runner import StageProgress
 from ndb_formats.binlog_reader import first_event
+from ndb_formats.columnar.compression import CompressionMeter
 from ndb_formats.columnar.event_chunks import EventChunk
-from ndb_formats.columnar.size_report import SizeReport
+from ndb_formats.columnar.log_sizes import LogSizer
+from ndb_formats.columnar.size_report import SizeReport, size_report
+from ndb_formats.errors import CutFileError
 from ndb_formats.events.rows_event import ROWS_EVENTS
 from ndb_formats.rules.formats import FORMATS
+from ndb_formats.schema.tables import Schema
 
-__all__ = ["FileFacts"]
+__all__ = ["FileFacts", "MeasuredLog", "measured_log"]
 
+_MEGABYTE = 1_000_000
 _ROWS = np.array(sorted(ROWS_EVENTS), np.int64)
 
 
@@ -66,11 +75,74 @@ class FileFacts:
         event = first_event(self.file, verify=False)
         return {
             "server_id": None if event is None else event.header.server_id,
-            "bytes": self.size,
+            **files_document([self.file])[0],
             "first_change": _moment(self.first),
             "last_change": _moment(self.last),
             **self.sizes,
         }
+
+
+@attrs.frozen
+class MeasuredLog:
+    """
+    The sizes of a log.
+
+    Attributes:
+        report: The sizes.
+        facts: What is known of each file.
+        cut: Why the last file that was read could not be read to its end; None if it could.
+    """
+
+    report: SizeReport
+    facts: Sequence[FileFacts]
+    cut: CutFileError | None
+
+
+def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, progress: StageProgress) -> MeasuredLog:
+    """
+    Measure binlog files in every format.
+
+    Args:
+        files: The files, in order.
+        definitions: Those of their tables that they do not hold.
+        event_size: ``binlog_row_event_max_size`` of the server.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: A file is given twice, or no table's definition is known.
+    """
+    if len({file.resolve() for file in files}) < len(files):
+        message = "a binlog file is given twice, and would count twice; give each once"
+        raise ConfigurationError(message)
+    lengths = [file.stat().st_size for file in files]
+    sizer, meter = LogSizer(definitions, event_size=event_size), CompressionMeter(sum(lengths))
+    facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
+    cut, before = None, size_report(sizer, [])
+
+    def seen(chunk: EventChunk) -> None:
+        meter.add(chunk)
+        each.add(chunk)
+        at = int(chunk.stops[-1]) if len(chunk.stops) else 0
+        progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
+
+    done = 0
+    for number, each in enumerate(facts, 1):
+        try:
+            sizer.add(each.file, seen=seen)
+        except CutFileError as error:
+            cut = error
+        after = size_report(sizer, lengths[:number])
+        each.measured(before, after)
+        if cut is not None:
+            break
+        before, done = after, done + each.size
+    report = size_report(sizer, lengths, meter.found)
+    unknown = [table.name for table in report.tables if not table.known]
+    if report.tables and len(unknown) == len(report.tables):
+        names = ", ".join(unknown)
+        message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
+        raise ConfigurationError(message)
+    return MeasuredLog(report, facts, cut)
 
 
 def _totals(report: SizeReport) -> tuple[int, int, list[dict[str, int]]]:

@@ -37,7 +37,8 @@ def print_sweep(console: Console, sweep: Sweep, swept: Swept, search: Search | N
     cells = sum(cell is not None for row in lost.rows.values() for cell in row)
     several = " (median)" if swept.results.num_rows > cells else ""  # runs of a cell: seeds, and axes not shown
     title = f"Lost updates, % of all changes{along}{several}"
-    console.print(table_of(title, _names(lost), _headings(lost), _percent(lost)))
+    most = grid_of(swept.results, sweep.axes, "lost_share_at_most")
+    console.print(table_of(title, _names(lost), _headings(lost), _percent(lost, most)))
     if search is not None:
         console.print(_borders(sweep, swept.borders, search))
         unknown = swept.results[search.condition.figure].null_count
@@ -48,6 +49,12 @@ def print_sweep(console: Console, sweep: Sweep, swept: Swept, search: Search | N
     stopped = sum(map(bool, swept.results["stopped_appliers"].to_pylist()))
     if stopped:
         console.print(f"[red]In {counted(stopped, 'run')} an applier stopped: see stopped_appliers.[/red]")
+    unsettled = sum(map(bool, swept.results["unsettled_changes"].to_pylist()))
+    if unsettled:
+        console.print(
+            f"[yellow]≥: in {counted(unsettled, 'run')} changes were not settled at the end, and more may be lost: see "
+            "unsettled_changes.[/yellow]"
+        )
     there = swept.runs - swept.new
     console.print(f"{counted(swept.runs, 'run')}; {there:,} from an earlier sweep, {swept.new:,} new.", highlight=False)
     console.print(f"Results are in {escape(where)}.", highlight=False, soft_wrap=True)
@@ -61,9 +68,11 @@ def _headings(grid: Grid) -> list[str]:
     return ["all" if value is None else axis_value(value) for value in grid.values]
 
 
-def _percent(grid: Grid) -> Iterable[list[object]]:
+def _percent(grid: Grid, most: Grid) -> Iterable[list[object]]:
+    """Yield shares that are lost; where more may be, they are marked."""
     for key, cells in grid.rows.items():
-        shown = ["-" if cell is None else f"{_PERCENT * cell:.2f}" for cell in cells]
+        bounds = zip(cells, most.rows[key], strict=True)
+        shown = ["-" if cell is None else f"{'≥' * (cell != high)}{_PERCENT * cell:.2f}" for cell, high in bounds]
         yield [*(key or ("",)), *shown]
 
 

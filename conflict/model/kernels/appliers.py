@@ -42,6 +42,8 @@ def apply_epoch(here, now, world):
     schedule, work, decisions = world.schedule, world.work, world.passes.final
     foreign = world.epochs[there, site["next_foreign"]]
     number = run["applies"]
+    if number == len(schedule.applies):
+        return False
     _begin(number, here, foreign, world)
     if _stops(number, here, work.arrivals, work.log, world.changes.rows, world.key_table, world.rules.cells, site):
         site["stop_epoch"], site["stop_group"] = epoch_number(world.settings[here], site["tick"]), site["groups"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from conflict.model.kernels.appliers import apply_epoch
 from conflict.model.kernels.users import commit_transaction, epoch_number, read_rows
-from conflict.model.kernels.world import NEVER
+from conflict.model.kernels.world import FOREVER, NEVER
 from ndb_formats.columnar.kernel import inlined, kernel
 
 __all__ = ["End", "outside", "run_until"]
@@ -24,7 +24,7 @@ class End(IntEnum):
     """Why the loop ends."""
 
     TIME = 0
-    QUIET = 1  # nothing is left to happen
+    QUIET = 1  # nothing is left to happen, but for what waits for ever
     FULL = 2  # a buffer is too small; begin again with larger ones
 
 
@@ -72,9 +72,9 @@ def run_until(until, world):
         elif kind == APPLY:
             room = apply_epoch(side, time, world)
         else:
-            _close_epoch(side, time, world)
+            room = _close_epoch(side, time, world)
             applier = 1 - side
-        if kind != USER:
+        if kind != USER and room:
             _plan_apply(applier, world.site, world.epochs, world.settings, world.stops)
         if not room:
             return FULL
@@ -104,12 +104,12 @@ def _user_time(side, world):
 
 @inlined
 def _is_quiet(world):
-    """Whether users are done and both clusters have applied everything."""
+    """Whether users are done and both clusters have applied everything that does not wait for ever."""
     quiet = True
     for side in range(2):
         site = world.site[side]
         quiet &= not site["content"] and _user_time(side, world) == NEVER
-        quiet &= site["next_foreign"] == world.site[1 - side]["logged"] or site["stopped"]
+        quiet &= site["next_foreign"] == world.site[1 - side]["logged"] or site["apply_at"] >= FOREVER
     return quiet
 
 
@@ -171,9 +171,15 @@ def outside(time, intervals):
 
 @inlined
 def _close_epoch(side, now, world):
-    """End the open epoch of a cluster: log and send it if it holds anything, and begin the next one."""
+    """
+    End the open epoch of a cluster: log and send it if it holds anything, and begin the next one.
+
+    Return whether there was room for it.
+    """
     site, setting, tail = world.site[side], world.settings[side], world.work.log.tail[side]
     if site["content"]:
+        if site["logged"] == world.epochs.shape[1]:
+            return False
         epoch = world.epochs[side, site["logged"]]
         epoch["number"], epoch["relayed"] = epoch_number(setting, site["tick"]), site["relayed"]
         epoch["first"], epoch["last"] = site["first_change"], site["stop"]
@@ -191,6 +197,7 @@ def _close_epoch(side, now, world):
     site["first_change"], site["queue_start"], site["relayed"] = site["stop"], tail, 0
     site["groups"], site["content"], site["bytes"] = 0, False, 0
     site["tick"] += 1
+    return True
 
 
 @kernel

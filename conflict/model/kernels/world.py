@@ -18,6 +18,7 @@ from ndb_formats.columnar.kernel import inlined
 
 __all__ = [
     "EPOCH",
+    "FOREVER",
     "NEVER",
     "RESOLVE_BIT",
     "RUN",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 NEVER = np.int64(2**62)  # later than any time
+FOREVER = 10**15  # ends what has no end; later than all that happens
 RESOLVE_BIT = np.uint64(1 << 63)  # of a set of columns: the resolve column; data column n has bit n
 Intervals = tuple[Int64, Int64]
 
@@ -234,7 +236,7 @@ class World(NamedTuple):
         conflicts: Transactions in conflict by epoch apply: offsets, shape (applies + 1,), and groups.
         pairs: Scratch for dependencies. Shape (pairs, 4).
         rows: More of the rows.
-        epochs: `EPOCH`, shape (clusters, ticks).
+        epochs: `EPOCH`, shape (clusters, most logged epochs).
         queues: Per cluster, transactions that think and that wait to be tried again, and when. Shape (2, 2, longest).
         tries: Per cluster, how often each transaction was tried again. Shape (2, transactions).
         read: Per cluster, the version of each row that was wanted, where transactions check it. Shape (2, wishes).

@@ -51,6 +51,7 @@ def _users(run: Network, station: Station, made: Sequence[Made]) -> Figures:
         "found_no_row": totals.missed,
         "reads": totals.reads,
         "stale_reads": totals.stale_reads,
+        "unsettled": run.unsettled(station),
     }
 
 

@@ -17,7 +17,7 @@ from conflict.model.configuration import Applier as ApplierModel
 from conflict.model.configuration import Link, Model, Site
 from conflict.model.connections import loading_site, source_of
 from conflict.model.kernels.loop import outside
-from conflict.model.kernels.world import NEVER
+from conflict.model.kernels.world import FOREVER, NEVER
 from conflict.model.network.appliers import apply_epoch, operations
 from conflict.model.network.differences import Differences
 from conflict.model.network.station import Epoch, Keys, Station, Totals
@@ -54,7 +54,6 @@ class Network:
         now: When it ended.
         stations: The clusters.
         differences: The rows that differ between them.
-        quiet: Whether all clusters had applied everything at the end.
     """
 
     model: Model
@@ -63,7 +62,25 @@ class Network:
     now: int
     stations: tuple[Station, ...]
     differences: Differences
-    quiet: bool
+
+    @property
+    def quiet(self) -> bool:
+        """Whether all clusters had applied everything at the end."""
+        return not any(_has_content(each) or _pending(each) for each in self.stations)
+
+    def unsettled(self, station: Station) -> int:
+        """Return how many changes of a cluster's users had not been applied or rejected where they go, at the end."""
+        others = {each.side for each in self.stations} - {station.side}
+        waiting = [epoch for each in self.stations for epoch in _pending(each)]
+        waiting += [each.open for each in self.stations if _has_content(each)]
+        found: set[int] = set()
+        while waiting:
+            epoch = waiting.pop()
+            if id(epoch) not in found:
+                found.add(id(epoch))
+                waiting += epoch.carries
+        mine = station.made[station.loaded :]
+        return sum(id(each.epoch) in found and not others <= each.epoch.came.keys() for each in mine)
 
 
 def simulate_network(
@@ -87,19 +104,22 @@ def simulate_network(
     # An epoch takes two of the longest to the next cluster while tables are loaded, and comes round once.
     start = (LOADING_EPOCHS + 2 * len(model.sites)) * max(site.epoch for site in model.sites)
     loop = _Loop.of(model, seed, start, _drawn(model, seed, start) if wanted is None else wanted)
-    end = start + model.duration
     loop.run_until(start)
-    loop.begin(seed, start, end + model.drain)
-    quiet, now = False, start
+    loop.begin(seed, start)
+    run, quiet = Network(model, seed, start, start, loop.stations, loop.differences), False
     for part in range(1, SLICES + 1):
         now = start + model.duration * part // SLICES
         quiet = loop.run_until(now)
         progress(part, SLICES)
-    if not quiet:
-        now = end + model.drain
+    for until in model.ends():
+        if quiet:
+            break
+        now = start + until
+        loop.travel(seed, start, now)
         quiet = loop.run_until(now)
-    now = loop.last if quiet else now
-    return Network(model, seed, start, now, loop.stations, loop.differences, quiet)
+        if not any(map(run.unsettled, loop.stations)):
+            break  # nothing more is lost
+    return attrs.evolve(run, now=loop.last if quiet else now)
 
 
 def _drawn(model: Model, seed: int, start: int) -> list[Drawn]:
@@ -166,15 +186,20 @@ class _Loop:
         keys = Keys([setup.table for setup in setups[model.sites[0].name].values()], offsets.tolist())
         return cls(model, keys, tuple(stations), Differences([each.replayed.store for each in stations]))
 
-    def begin(self, seed: int, start: int, end: int) -> None:
+    def begin(self, seed: int, start: int) -> None:
         """Let time count from now on: tables are loaded."""
         for station, site in zip(self.stations, self.model.sites, strict=True):
             station.site = attrs.evolve(site, skew=CLOCK_START + site.skew)
-            ticks = -(-end // site.epoch) + 2
-            station.latency = latencies(site, ticks, seed, station.side, start).tolist()
             station.loaded, station.decided = len(station.made), len(station.replayed.outcomes)
             station.totals = Totals()
+        self.travel(seed, start, start + self.model.duration)
         self.differences.forget(start)
+
+    def travel(self, seed: int, start: int, until: int) -> None:
+        """Draw how long epochs travel that end by a time; those before it take as long as they did."""
+        for station in self.stations:
+            ticks = until // station.site.epoch + 3
+            station.latency = latencies(station.site, ticks, seed, station.side, start).tolist()
 
     def run_until(self, until: int) -> bool:
         """Let everything happen up to a time; return whether nothing is left to happen."""
@@ -206,8 +231,11 @@ class _Loop:
                 serve_user(here, time, self.model, self.keys, self.differences)
 
     def _is_quiet(self) -> bool:
-        """Whether users are done and all clusters have applied everything."""
-        return all(not _has_content(each) and each.serves == NEVER and not each.waits for each in self.stations)
+        """Whether users are done and all clusters have applied everything that does not wait for ever."""
+        return all(
+            not _has_content(each) and each.serves == NEVER and (not each.waits or each.apply_at >= FOREVER)
+            for each in self.stations
+        )
 
 
 def _at_once(site: Site, start: int) -> Site:
@@ -215,6 +243,11 @@ def _at_once(site: Site, start: int) -> Site:
     work = attrs.evolve(site.workload, think=0)
     skew = CLOCK_START - 2 * start
     return attrs.evolve(site, workload=work, link=Link(), applier=ApplierModel(), skew=skew)
+
+
+def _pending(here: Station) -> list[Epoch]:
+    """Return the epochs that are logged and that its applier has not applied."""
+    return [] if here.source is None else here.source.epochs[here.next_foreign :]
 
 
 def _has_content(here: Station) -> bool:

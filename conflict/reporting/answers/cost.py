@@ -35,7 +35,7 @@ def cost_headline(functions: Sequence[str], sizes: Bytes) -> Headline:
     cost = _Cost(functions, sizes)
     if not cost.is_timed:
         return Headline(Topic.BYTES, _QUESTION, "", (_of_row_events(cost), *_rivals(cost)), (f"From {sizes.of}.",))
-    about = "About " if cost.scale is not None else ""
+    about = "At least " if cost.is_lower else "About " if cost.scale is not None else ""
     under = f" under {listed(functions)}" if cost.is_usable else ""
     told = (
         f"{about}{cost.daily()} of binlog a day{under} in binlog type {cost.small}, for {sizes.of} at this load.",
@@ -44,13 +44,17 @@ def cost_headline(functions: Sequence[str], sizes: Bytes) -> Headline:
         *_rivals(cost),
         *_compressed(cost),
     )
-    return Headline(Topic.BYTES, _QUESTION, f"{cost.daily()} a day", told, tuple(_setting(cost)))
+    return Headline(
+        Topic.BYTES, _QUESTION, f"{'at least ' * cost.is_lower}{cost.daily()} a day", told, tuple(_setting(cost))
+    )
 
 
 def cost_column(functions: Sequence[str], sizes: Bytes) -> Iterator[Column]:
     """Yield what the log takes a day under each function, in the smallest type that it is usable with, if known."""
     costs = {name: _Cost([name], sizes) for name in functions}
-    cells = {name: f"{each.daily()}, type {each.small}" for name, each in costs.items() if each.is_timed}
+    cells = {
+        name: f"{'≥' * each.is_lower}{each.daily()}, type {each.small}" for name, each in costs.items() if each.is_timed
+    }
     cells = {name: cell for name, cell in cells.items() if costs[name].is_usable}
     if cells:
         yield Column(Topic.BYTES, "binlog a day, in the smallest usable type", cells)
@@ -60,6 +64,12 @@ def cost_findings(sizes: Bytes) -> Iterator[str]:
     """Yield what besides the smallest type one must know: why bytes are a range, and whose rows were measured."""
     if any(low < high for low, high in sizes.bounds.values()):
         yield "A range: the log does not show whether statements also set columns to the values that they had."
+    if sizes.lower:
+        types = listed([f"type {name}" for name in sizes.bounds if name in sizes.lower])
+        yield (
+            f"At least: the log lacks values that {types} would log, and rows count without them. A log of type 7 has "
+            "all values."
+        )
     if sizes.rows:
         yield f"The log has {sizes.rows:,} row changes of {sizes.base_bytes / sizes.rows:.1f} bytes on average."
     if sizes.rows and sizes.logged is not None:
@@ -101,8 +111,17 @@ class _Cost:
 
     @property
     def small(self) -> str:
-        """The type that takes least for certain."""
-        return min(self.types, key=lambda name: self.sizes.bounds[name][1])
+        """The type that takes least for certain; if nothing is, the one with the least lower bound."""
+        return min(self.types, key=lambda name: (name in self.sizes.lower, self.sizes.bounds[name][1]))
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether this type takes more than its bytes, by an amount that the log does not show."""
+        return self.small in self.sizes.lower
+
+    def between(self, name: str) -> str:
+        """Return the bytes of row events in a type."""
+        return f"{'at least ' * (name in self.sizes.lower)}{bytes_between(*self.sizes.bounds[name])}"
 
     @property
     def scale(self) -> float | None:
@@ -125,7 +144,7 @@ def _of_row_events(cost: _Cost) -> str:
     bounds, base = sizes.bounds[small], (sizes.base_bytes, sizes.base_bytes)
     if len(sizes.bounds) == 1:
         return (
-            f"Only {format_name(small)} was tried: {bytes_between(*bounds)} bytes of row events; "
+            f"Only {format_name(small)} was tried: {cost.between(small)} bytes of row events; "
             "`ndb-conflict sizes` measures all types."
         )
     whose = (
@@ -134,10 +153,10 @@ def _of_row_events(cost: _Cost) -> str:
         else f"Of the binlog types, {small} (for {usable_with(int(small))})"
     )
     against = ""
-    if sizes.base and bounds != base:
+    if sizes.base and bounds != base and not cost.is_lower:
         against = f" ({change_of_bytes(bounds, base)} against the {sizes.base_bytes:,} of {sizes.base})"
     least = "" if any(_rivals(cost)) else "least, "
-    return f"{whose} takes {least}{bytes_between(*bounds)} bytes of row events{against}."
+    return f"{whose} takes {least}{cost.between(small)} bytes of row events{against}."
 
 
 def _against_the_log(cost: _Cost) -> Iterator[str]:
@@ -148,6 +167,9 @@ def _against_the_log(cost: _Cost) -> Iterator[str]:
         return
     how = [f"under {sizes.logged.configured}"] if sizes.logged is not None else []
     how += [f"in {sizes.base}"] if sizes.base != "the log" else []
+    if cost.is_lower:
+        yield f"As it was recorded{', ' * bool(how)}{' '.join(how)}, the log takes {cost.daily(recorded)} a day."
+        return
     share = 100 * (cost.whole() / recorded - 1)
     yield (
         f"That is {abs(share):.1f} % {'less' if share < 0 else 'more'} than the {cost.daily(recorded)} of the log as "
@@ -164,16 +186,19 @@ def _by_server(cost: _Cost) -> Iterator[str]:
     if len(servers) > 1:
         together = sum(each[cost.small] for each in servers.values())
         daily = {name: cost.daily(cost.whole() * each[cost.small] / together) for name, each in sorted(servers.items())}
-        yield f"By server: {', '.join(f'{size} on server {server}' for server, size in daily.items())}."
+        parts = ", ".join(f"{size} on server {server}" for server, size in daily.items())
+        yield f"By server{', at least' * cost.is_lower}: {parts}."
 
 
 def _rivals(cost: _Cost) -> Iterator[str]:
     """Yield which types may be smaller than the one that is the smallest for certain."""
     bounds = cost.sizes.bounds
     for name in cost.types:
-        if name != cost.small and bounds[name][0] < bounds[cost.small][1]:
-            size = bytes_between(*bounds[name])
-            if cost.is_timed:
+        if name != cost.small and (cost.is_lower or bounds[name][0] < bounds[cost.small][1]):
+            size = cost.between(name)
+            if cost.is_timed and name in cost.sizes.lower:
+                size = f"at least {cost.daily(cost.whole(name, 0))}"
+            elif cost.is_timed:
                 size = f"{cost.daily(cost.whole(name, 0))} to {cost.daily(cost.whole(name))}"
             rival = format_name(name).capitalize()
             under = f" under {cost.functions[0]}" if cost.is_timed and cost.scale is not None else ""
@@ -193,7 +218,8 @@ def _setting(cost: _Cost) -> Iterator[str]:
     sizes, logged = cost.sizes, cost.sizes.logged
     rows = f"{sizes.rows:,} row changes of " if sizes.rows else ""
     yield (
-        f"From {sizes.seconds:,} seconds of {sizes.of}: {rows}{sizes.bounds[cost.small][1]:,} bytes in type "
+        f"From {sizes.seconds:,} seconds of {sizes.of}: {rows}"
+        f"{'at least ' * cost.is_lower}{sizes.bounds[cost.small][1]:,} bytes in type "
         f"{cost.small}, and {sizes.other_bytes:,} bytes of other events."
     )
     if logged is not None and cost.scale is not None and cost.functions[0] != logged.configured:

@@ -78,8 +78,10 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
         return
     best, equal, used = _best(whole), best_functions(tried), _used(tried)
     others = [name for name in _losing_as_little(whole, best) if name not in equal]
-    compared = len({pair["function"] for pair in _ours(whole)})
-    kind = "conflict functions" if len(_ours(whole)) < len(whole) else "functions"
+    offered = _offered(whole)
+    beaten = any(pair["lost_updates"] < best["lost_updates"] for pair in offered)  # by one that is advised against
+    compared = len({pair["function"] for pair in (_ours(whole) if beaten else offered)})
+    kind = "conflict functions" if len(offered) < len(whole) else "functions"
     configured = ", as configured," if used is not None and equal == (used["function"],) else ""
     rejected, lost = best["lost_rejected"], best["lost_updates"]
     yield (
@@ -93,6 +95,8 @@ def _function_sentences(changes: int, tried: Sequence[Pair], without_function: S
     other = used if used is not None and used["function"] not in equal and not used["stops"] else None
     if other is not None:
         yield f"{other['function']}, as configured, loses {other['lost_updates']:,}{_share(other, changes)}."
+    if best.get("caveat"):
+        yield f"It is {best['caveat'].rstrip('.')}." if _OURS in best["function"] else f"But {best['caveat']}."
     yield from _partly(best, other)
     yield _leaving(best, other, without_function)
     yield from _unjudged(best, other, without_function)
@@ -147,10 +151,10 @@ def compare_findings(tried: Sequence[Pair], changes: int, without_function: Sequ
     ours, best, used = _ours(whole), _best(whole), _used(whole)
     other = min(whole, key=lambda pair: pair["lost_updates"])
     if other["lost_updates"] < best["lost_updates"]:
-        yield (
-            f"{other['function']}, which is no conflict function of NDB, would lose "
-            f"{other['lost_updates']:,}{_share(other, changes)}."
+        why = (
+            "which the manual advises against" if _OURS in other["function"] else "which is no conflict function of NDB"
         )
+        yield (f"{other['function']}, {why}, would lose {other['lost_updates']:,}{_share(other, changes)}.")
     fewest = min(ours, key=lambda pair: (pair["differing_rows"], pair["lost_updates"]))
     shown = {pair["function"]: pair for pair in (best, used, fewest) if pair is not None}
     for pair in shown.values():
@@ -183,7 +187,13 @@ def _whole(tried: Sequence[Pair]) -> list[Pair]:
 
 
 def _ours(whole: Sequence[Pair]) -> Sequence[Pair]:
-    return [pair for pair in whole if pair["function"].startswith(_OURS) or pair.get("used")] or whole
+    """Return the pairs that a server can be set to; if there are any, those that the manual does not advise against."""
+    offered = _offered(whole)
+    return [pair for pair in offered if not pair.get("caveat")] or offered
+
+
+def _offered(whole: Sequence[Pair]) -> Sequence[Pair]:
+    return [pair for pair in whole if _OURS in pair["function"] or pair.get("used")] or whole
 
 
 def _best(whole: Sequence[Pair]) -> Pair:

@@ -176,12 +176,13 @@ def _asked(name: str, text: str) -> Html:
 
 
 def _figure(chart: Chart) -> Html:
+    note = element("figcaption", chart.note) if chart.note else ""
     if chart.in_words:
-        return joined((element("h3", chart.title), element("p", chart.in_words)))
+        said = element("p", chart.in_words)
+        return joined((element("h3", chart.title), element("figure", said, note) if chart.note else said))
     wide, narrow = (
         element("div", inline_svg(chart, width), class_=name) for name, width in (("wide", WIDE), ("narrow", NARROW))
     )
-    note = element("figcaption", chart.note) if chart.note else ""
     return element("figure", element("h3", chart.title), wide, narrow, note)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from conflict.reporting.answers.function import best_functions, compare_columns, compare_findings, compare_headline
 from conflict.reporting.parts import Bytes, Chart, Form, LoggedRows, Measured, Part, Table, shown
 from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.usable_types import usable_types_table
 from conflict.rules.functions import FUNCTIONS
 
@@ -49,6 +50,7 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         (compare_headline(changes, tried, without),),
         tuple(compare_columns(changes, tried, without)),
         lost_share=next((_lost_share(pair, changes) for pair in whole if pair.get("used") and changes), None),
+        log=log_of(document.get("files", ())),
     )
 
 

@@ -123,4 +123,6 @@ def _timelines(searches: Sequence[Search]) -> Iterator[Table]:
             ]
             rows.append(["end", *(search.get("ending", {}).get(name, "") for name in names)])
             title = f"{_TITLES.get(search['goal'], search['goal'])}: {_function(search)}"
-            yield Table(title, ("step", *(f"on {name}" for name in names)), rows, even=True)
+            left = [f"{count:,} of {name}" for name, count in search.get("unsettled", {}).items() if count]
+            note = f"Row operations not applied on the other cluster at the end: {', '.join(left)}." if left else ""
+            yield Table(title, ("step", *(f"on {name}" for name in names)), rows, note=note, even=True)

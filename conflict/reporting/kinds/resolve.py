@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from conflict.reporting.parts import Chart, Form, Part, Table
+from conflict.reporting.wording.logs import log_of
 from conflict.result import Result
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
 from conflict.results.counting import By
@@ -44,7 +46,15 @@ def resolve_part(result: Result, source: str) -> Part:
         tuple(_charts(result, conflicts)),
         tuple(_tables(conflicts)),
         {name: run[name] for name in ("configuration", "engine", "versions", "inputs") if name in run},
+        log=_log(run),
     )
+
+
+def _log(run: Mapping[str, Any]) -> dict[str, str]:
+    """Return the binlog files that it was made of; the run file and other files are none."""
+    binlogs = {Path(file).name for cluster in run["configuration"]["clusters"].values() for file in cluster["binlogs"]}
+    files = (run.get("inputs") or {}).get("files", ())
+    return log_of(file for file in files if Path(file["path"]).name in binlogs)
 
 
 def _asked(run: Mapping[str, Any]) -> dict[str, str]:

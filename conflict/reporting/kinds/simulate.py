@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
 from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     against_recording,
     is_replayed,
@@ -31,6 +32,7 @@ _MATRIX = {
     "row changes of users": ("changes",),
     "changes rejected": ("rejected",),
     "changes overwritten": ("overwritten",),
+    "changes not settled at the end": ("unsettled",),
     "conflicts of its applier": ("applier", "conflicts"),
     "rows its applier refreshed": ("applier", "refreshes"),
     "transactions that failed": ("failed",),
@@ -57,6 +59,7 @@ def simulate_part(document: Figures, source: str) -> Part:
         basis=tuple(against_recording(document.get("model") or {})),
         recorded=False,
         lost_share=_replayed(document.get("model") or {}, runs),
+        log=log_of((document.get("model") or {}).get("learnt_from", ())),
     )
 
 
@@ -77,7 +80,8 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
     share = _PERCENT * median(map(_lost_share, runs))
     begun = "In the median of all runs, of" if len(runs) > 1 else "Of"
     yield (
-        f"{begun} {shown(median(each['changes'] for each in sums))} row changes of users, {_spread(lost)} were lost "
+        f"{begun} {shown(median(each['changes'] for each in sums))} row changes of users, "
+        f"{'at least ' * bool(_unsettled(found))}{_spread(lost)} were lost "
         f"({shown(share)} %): {shown(median(each['rejected'] for each in sums))} rejected and "
         f"{shown(median(each['overwritten'] for each in sums))} overwritten."
     )
@@ -100,7 +104,7 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
 def _replayed(model: Figures, runs: Sequence[Figures]) -> tuple[str, float] | None:
     """Return the function and what it loses, if there is one function, and epochs take as long as recorded ones."""
     names = {each.partition("(")[0] for each in model_functions(model)}
-    if len(names) != 1 or not is_replayed(model):
+    if len(names) != 1 or not is_replayed(model) or not all(run["quiet_at_the_end"] for run in runs):
         return None
     return names.pop(), median(map(_lost_share, runs))
 
@@ -151,7 +155,14 @@ def _warnings(found: Figures) -> Iterator[str]:
                 "function compares."
             )
     if found["quiet_at_the_end"]["low"] < 1:
-        yield "The appliers had not applied everything at the end."
+        yield (
+            f"Not settled at the end: up to {shown(_unsettled(found))} changes of users, which were not applied or "
+            "rejected everywhere and do not count as lost; more may be lost, and rows may still differ."
+        )
+
+
+def _unsettled(found: Figures) -> float:
+    return sum(float(site["unsettled"]["high"]) for site in found["clusters"].values())
 
 
 def _matrix(found: Figures, runs: int) -> Table:
@@ -183,6 +194,7 @@ def _charts(found: Figures, runs: Sequence[Figures], of: str) -> Iterator[Chart]
         Form.STACKED,
         data,
         "changes (median)" if len(runs) > 1 else "changes",
+        note="At least so many: changes were not settled at the end." if _unsettled(found) else "",
     )
     columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
     data = pa.table({"changes of": names, **columns})

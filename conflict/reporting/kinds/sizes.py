@@ -4,12 +4,13 @@ What a report says of the sizes of a log in every format.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from conflict.reporting.parts import Bytes, Measured, Part, Table
-from conflict.reporting.wording.bytes_by_type import bytes_chart, change_of_bytes, format_name, listed
+from conflict.reporting.wording.bytes_by_type import LACKING, bytes_chart, change_of_bytes, format_name, listed
+from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.usable_types import usable_with
 from conflict.shown_text import counted
 
@@ -26,8 +27,15 @@ def sizes_part(document: Mapping[str, Any], source: str) -> Part:
     formats, totals = _formats(document), document["totals"]
     least, most = ({name: totals["formats"][name][bound]["bytes"] for name in formats} for bound in ("least", "most"))
     logged = totals["logged"]["bytes"]
+    lower = _lacking(totals, formats)
     rows = [
-        [_named(name, text), least[name], most[name], _change(least[name], most[name], logged), _usable(name)]
+        [
+            _named(name, text),
+            f"≥{least[name]:,}" if name in lower else least[name],
+            None if name in lower else most[name],
+            None if name in lower else _change(least[name], most[name], logged),
+            _usable(name),
+        ]
         for name, text in formats.items()
     ]
     return Part(
@@ -40,13 +48,25 @@ def sizes_part(document: Mapping[str, Any], source: str) -> Part:
             "Bytes of row events",
             ("format", "at least", "at most", "against the log", "usable with"),
             rows,
-            note=_note(document),
+            note=f"{_note(document)}{f' {LACKING}' * bool(lower)}",
         ),
-        tuple(bytes_chart(least, "the measured log", most)),
+        tuple(bytes_chart(least, "the measured log", most, lower)),
         tuple(_tables(document)),
         {name: document[name] for name in _CONFIGURATION if name in document},
-        bytes=_bytes(document, least, most),
+        bytes=_bytes(document, least, most, lower),
+        log=log_of(document.get("files", ())),
     )
+
+
+def _lacking(changes: Mapping[str, Any], formats: Iterable[str]) -> frozenset[str]:
+    """
+    Return the formats that log values which the log lacks.
+
+    One that takes as many bytes as the log is its own: what it lacks, servers do not log in it either.
+    """
+    logged, found = changes["logged"]["bytes"], changes["formats"]
+    own = {name for name in formats if found[name]["least"]["bytes"] == found[name]["most"]["bytes"] == logged}
+    return frozenset(name for name in formats if found[name].get("rows_lacking_values") and name not in own)
 
 
 def _formats(document: Mapping[str, Any]) -> dict[str, str]:
@@ -71,14 +91,16 @@ def _usable(name: str) -> str:
     return usable_with(int(name)) if name.isdigit() else "tables of other engines than NDB"
 
 
-def _bytes(document: Mapping[str, Any], least: Mapping[str, int], most: Mapping[str, int]) -> Bytes | None:
+def _bytes(
+    document: Mapping[str, Any], least: Mapping[str, int], most: Mapping[str, int], lower: frozenset[str]
+) -> Bytes | None:
     """Return what the binlog types take; None if the log has no row event."""
     totals = document["totals"]
     logged = totals["logged"]["bytes"]
     bounds = {name: (least[name], most[name]) for name in most if name.isdigit()}
     if not logged or not bounds:
         return None
-    same = [name for name, each in bounds.items() if each == (logged, logged)]
+    same = [name for name, each in bounds.items() if each == (logged, logged) and name not in lower]
     base = format_name(same[0]) if len(same) == 1 else "the log"
     return Bytes(
         Measured.MEASURED,
@@ -92,6 +114,7 @@ def _bytes(document: Mapping[str, Any], least: Mapping[str, int], most: Mapping[
         seconds=_seconds(document),
         servers=_servers(document),
         compressed=_whole_compressed(document),
+        lower=lower & bounds.keys(),
     )
 
 
@@ -170,13 +193,20 @@ def _compressed(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"With `{variable}`, {what} of {found['plain']:,} bytes would take {size:,} ({share:.1f} %), as logged."
 
 
+def _most(changes: Sequence[Mapping[str, Any]], name: str) -> object:
+    """Return the bytes that changes take at most in a format; if that is not known, what they take at least."""
+    if any(name in _lacking(each, [name]) for each in changes):
+        return f"≥{sum(each['formats'][name]['least']['bytes'] for each in changes):,}"
+    return sum(each["formats"][name]["most"]["bytes"] for each in changes)
+
+
 def _tables(document: Mapping[str, Any]) -> Iterator[Table]:
     names = list(_formats(document))
     rows = []
     for table in document["tables"]:
         changes = [table["changes"][kind] for kind in _KINDS if kind in table.get("changes", {})]
         if changes:
-            sums = [sum(each["formats"][name]["most"]["bytes"] for each in changes) for name in names]
+            sums = [_most(changes, name) for name in names]
             rows.append([table["table"], sum(each["rows"] for each in changes), *sums])
     if rows:
         yield Table("Bytes at most, by table", ("table", "rows", *map(format_name, names)), rows)

@@ -25,6 +25,7 @@ from conflict.reporting.kinds.sweep_answers import sweep_basis, sweep_findings, 
 from conflict.reporting.kinds.sweep_result import SweepResult, read_sweep
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table
 from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     is_learnt,
     model_types,
@@ -79,6 +80,7 @@ def sweep_part(folder: Folder) -> Part:
         tuple(limit_column(found.limits, found.borders[0]["condition"])) if found.borders else (),
         () if lost.over and is_learnt(document["model"]) else tuple(sweep_basis(found)),
         recorded=False,
+        log=log_of(document["model"].get("learnt_from", ())),
     )
 
 
@@ -137,6 +139,12 @@ def _warnings(results: pa.Table) -> Iterator[str]:
             f"In {stopped:,} of {results.num_rows:,} runs an applier stopped; "
             "what it did not apply does not count as lost."
         )
+    unsettled = sum(map(bool, results["unsettled_changes"].to_pylist()))
+    if unsettled:
+        yield (
+            f"≥: in {unsettled:,} of {results.num_rows:,} runs changes of users were not settled at the end; they do "
+            "not count as lost, and more may be lost."
+        )
 
 
 def _runs_note(sweep: SweepResult, grid: Grid) -> str:
@@ -151,12 +159,13 @@ def _runs_note(sweep: SweepResult, grid: Grid) -> str:
 def _matrix(sweep: SweepResult) -> Table:
     """Return lost updates, and beside them how long rows are stale."""
     lost, stale = sweep.grid("lost_share"), sweep.grid("stale_ms_p99").rows
+    most = sweep.grid("lost_share_at_most").rows
     rows = [
         [
             *key,
             *(
-                f"{share_words(share)} / {rounded(time)} ms"
-                for share, time in zip(cells, stale.get(key, [None] * len(cells)), strict=True)
+                f"{'≥' * (share != high)}{share_words(share)} / {rounded(time)} ms"
+                for share, high, time in zip(cells, most[key], stale.get(key, [None] * len(cells)), strict=True)
             ),
         ]
         for key, cells in lost.rows.items()
@@ -181,6 +190,8 @@ def _charts(sweep: SweepResult) -> Iterator[Chart]:
         scale = _PERCENT if figure == "lost_share" else 1.0
         lines = dict(list(_lines(grid, scale))[:_MOST_LINES])
         note = _runs_note(sweep, grid)
+        if figure == "lost_share" and any(sweep.results["unsettled_changes"].to_pylist()):
+            note = f"{note} Where changes were not settled at the end, at least so many.".lstrip()
         if len(grid.rows) > _MOST_LINES:
             note += f" The first {_MOST_LINES} of {len(grid.rows)} lines."
         if grid.over is None:

@@ -11,6 +11,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.reporting.answers.limit import Limit, limits_of
 from conflict.reporting.answers.simulated import least_of, seed_ranges
@@ -49,10 +50,12 @@ class SweepResult:
 
     @property
     def stopping(self) -> set[tuple[Any, ...]]:
-        """The rows of a table in which an applier stopped in some run."""
+        """The rows of a table in which an applier stopped in some run, or changes were not settled at its end."""
         axes = self.grid("lost_share").axes
-        rows = self.results.select([*axes, "stopped_appliers"]).to_pylist()
-        return {tuple(row[name] for name in axes) for row in rows if row["stopped_appliers"]}
+        rows = self.results.select([*axes, "stopped_appliers", "unsettled_changes"]).to_pylist()
+        return {
+            tuple(row[name] for name in axes) for row in rows if row["stopped_appliers"] or row["unsettled_changes"]
+        }
 
     @property
     def best(self) -> tuple[Any, ...]:
@@ -80,8 +83,12 @@ def read_sweep(folder: Folder) -> SweepResult:
     """
     document = folder.read_json(RESULT)
     refuse_damaged_result(folder, document, "Delete the damaged files, and sweep again")
+    results = _read(folder, RESULTS)
+    if "unsettled_changes" not in results.column_names:
+        message = f"{folder.uri} was made by an earlier version of ndb-conflict; sweep again"
+        raise HistoryError(message)
     borders = _read(folder, BORDERS).to_pylist() if folder.exists(BORDERS) else []
-    return SweepResult(document, _read(folder, RESULTS), borders)
+    return SweepResult(document, results, borders)
 
 
 def _read(folder: Folder, name: str) -> pa.Table:

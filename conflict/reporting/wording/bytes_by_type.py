@@ -4,16 +4,26 @@ Bytes by format in words and as a chart, which several kinds of results have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from conflict.reporting.parts import Chart, Form
 
-__all__ = ["BYTES_CHART", "amount_of_bytes", "bytes_between", "bytes_chart", "change_of_bytes", "format_name", "listed"]
+__all__ = [
+    "BYTES_CHART",
+    "LACKING",
+    "amount_of_bytes",
+    "bytes_between",
+    "bytes_chart",
+    "change_of_bytes",
+    "format_name",
+    "listed",
+]
 
 BYTES_CHART = "bytes-by-format"  # the name of the chart among the figures
 
+LACKING = "≥: the log lacks values that this format logs; it takes more."
 _IMAGES = ("FULL", "MINIMAL", "NOBLOB")  # of binlog_row_image
 _PERCENT = 100.0
 _KILO = 1000
@@ -56,7 +66,9 @@ def listed(parts: Sequence[str], word: str = "and") -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def bytes_chart(least: Mapping[str, float], of: str, most: Mapping[str, float] | None = None) -> Iterator[Chart]:
+def bytes_chart(
+    least: Mapping[str, float], of: str, most: Mapping[str, float] | None = None, lower: Collection[str] = ()
+) -> Iterator[Chart]:
     """
     Yield a chart of bytes by format; none if there are no two formats.
 
@@ -64,12 +76,14 @@ def bytes_chart(least: Mapping[str, float], of: str, most: Mapping[str, float] |
         least: By format, the bytes of row events that it takes at least.
         of: What they are of, for the title.
         most: By format, those that it takes at most, if that is not known exactly.
+        lower: Formats that take more, by an amount that is not known.
     """
     if len(least) < 2:
         return
-    names = list(map(format_name, least))
+    names = [f"{format_name(name)}{' ≥' * (name in lower)}" for name in least]
     columns = {"at least" if most else "bytes": list(least.values())}
     if most and any(most[name] > least[name] for name in least):
         columns["possibly more"] = [most[name] - least[name] for name in least]
     data = pa.table({"format": names, **columns})
-    yield Chart(BYTES_CHART, f"Bytes of row events by format: {of}", Form.STACKED, data, "bytes")
+    note = LACKING if lower else ""
+    yield Chart(BYTES_CHART, f"Bytes of row events by format: {of}", Form.STACKED, data, "bytes", note=note)

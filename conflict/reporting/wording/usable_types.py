@@ -5,6 +5,7 @@ Which binlog types a conflict function may be used with, as tables of a report s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.requirements import requirements
@@ -29,7 +30,7 @@ def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
         functions: Texts such as ``NDB$MAX(x)``; those that are no conflict function of NDB are left out.
     """
     specs = {each.name: each for each in FUNCTIONS}
-    names = dict.fromkeys(name for each in functions if (name := each.partition("(")[0]) in specs)
+    names = dict.fromkeys(name for each in functions if (name := _name(each)) in specs)
     rows = [[name, *(_cell(specs[name], each) for each in _TYPES)] for name in names]
     if not rows:
         return
@@ -44,6 +45,7 @@ def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
     yield Table("Binlog types that the functions are usable with", headings, rows, note=f"{'. '.join(legend)}.")
 
 
+@cache
 def types_usable_with(function: str) -> tuple[int, ...]:
     """
     Return the binlog types in which a function can judge every change, and that the manual allows with it.
@@ -51,10 +53,11 @@ def types_usable_with(function: str) -> tuple[int, ...]:
     Args:
         function: A text such as ``NDB$EPOCH() @A``; there are none for what is no conflict function of NDB.
     """
-    specs = (each for each in FUNCTIONS if each.name == function.partition("(")[0])
+    specs = (each for each in FUNCTIONS if each.name == _name(function))
     return tuple(number for spec in specs for number in _TYPES if _cell(spec, number) == _FITS)
 
 
+@cache
 def usable_with(binlog_type: int) -> str:
     """Return the functions that can judge every change logged in a binlog type, and that the manual allows with it."""
     names = [each.name for each in FUNCTIONS if _cell(each, binlog_type) == _FITS]
@@ -68,3 +71,8 @@ def _cell(spec: FunctionSpec, binlog_type: int) -> str:
     deployment = Deployment(example_function(spec), example_table(), TableLogging(binlog_type))
     by_needs, by_manual = (mark(requirements(deployment, policy)) for policy in (Policy.NEEDS, Policy.MANUAL))
     return by_needs if by_needs == by_manual else _WORKS if by_needs == _FITS else by_manual
+
+
+def _name(function: str) -> str:
+    """Return the name of a function, which may be given by table: the first one's."""
+    return function.partition("(")[0].rpartition("=")[2]

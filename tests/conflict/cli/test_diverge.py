@@ -30,6 +30,18 @@ def test_the_shortest_schedule_as_timeline_document_and_recording(tmp_path: Path
     assert "The clusters did not converge" in output
 
 
+def test_what_is_not_applied_where_a_schedule_ends(tmp_path: Path) -> None:
+    """An update is lost before the other one arrives, so its cluster's rows are not final; a difference is."""
+    words = ("--function", "NDB$MAX(x)", "--find", "lost", "--find", "difference", "--json", tmp_path / "out.json")
+    code, output = invoke("diverge", *words)
+    assert code == ExitCode.CONTRADICTED
+    assert output.count("Not settled at the end: 1 row operation of A, not applied on the other cluster") == 1
+    lost, difference = json.loads((tmp_path / "out.json").read_text())["searches"]
+    assert (lost["unsettled"], difference["unsettled"]) == ({"A": 1, "B": 0}, {"A": 0, "B": 0})
+    assert invoke("report", tmp_path / "out.json", "--out", tmp_path / "r.html")[0] == 0
+    assert "not applied on the other cluster at the end: 1 of A." in (tmp_path / "r.html").read_text()
+
+
 def test_none_in_the_scope(tmp_path: Path) -> None:
     """It says what was searched, exits with 0, and writes no folder for what was not found."""
     words = ("--function", "NDB$EPOCH2_TRANS()", "--transactions", 2, "--find", "difference", "--find", "stop")

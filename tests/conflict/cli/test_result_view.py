@@ -18,11 +18,11 @@ from tests.corpora import DEMO
 NOTHING = RunSummary({}, {"A": {}, "B": {}}, {"A": {}, "B": {}}, {"cft.t1": 0}, 0, 0, {}, {})
 
 
-def printed(summary: RunSummary, changes: int) -> str:
+def printed(summary: RunSummary, changes: int, width: int = 200) -> str:
     """Return what is printed of a run with these figures."""
     out = io.StringIO()
     run = Run(summary, changes, {}, {}, {}, {})
-    print_run(Console(file=out, width=200), load_run_file(DEMO / "run.toml").configuration, run, [], "out")
+    print_run(Console(file=out, width=width), load_run_file(DEMO / "run.toml").configuration, run, [], "out")
     return out.getvalue()
 
 
@@ -50,3 +50,14 @@ def test_nothing_that_was_read_does_not_converge(tmp_path: Path) -> None:
     schema = DEMO / "schema.sql"
     result = conflict.resolve(*files, schema=schema, engine="reference", out=tmp_path / "out")
     assert repr(result.summary).startswith(words)
+
+
+def test_no_figure_is_cut_in_80_columns() -> None:
+    """Also where verdicts occur that are rare, and names are long."""
+    figures = {"applied": 1_234_567, "ignored": 345_678, "rejected": 456_789, "refreshes": 567_891}
+    figures |= {"discarded": 678_912, "skipped": 789_123, "cannot_tell": 891_234}
+    summary = attrs.evolve(NOTHING, tables={"amsterdam": {"shop.orders_of_customers": figures}})
+    said = printed(summary, 7, width=80)
+    assert all(f"{figure:,}" in said for figure in figures.values())
+    assert all(heading in said for heading in ("conflicts", "refreshed", "discarded", "skipped", "cannot tell"))
+    assert max(map(len, said.splitlines())) <= 80

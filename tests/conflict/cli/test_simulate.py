@@ -1,6 +1,7 @@
 """`ndb-conflict simulate` and `ndb-conflict workload`."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,37 @@ def test_a_workload_learnt_from_binlogs_is_simulated(tmp_path: Path) -> None:
     assert "row in conflict" in output
 
 
+OUTAGE = 'seconds = 1\nrecordcount = 50\nfunction = "NDB$EPOCH()"\n{}[clusters.A.link]\noutages = {}\n[clusters.B]\n'
+
+
+@pytest.mark.parametrize(
+    ("top", "outages", "why"),
+    [
+        ("drain_seconds = 60\n", "[[0.5, 500]]", "drain_seconds ends the run 60 s after the last transaction"),
+        ("", "[[0.5]]", "In the model, the link from A stays down."),
+    ],
+)
+def test_what_is_not_settled_at_the_end_is_said(top: str, outages: str, why: str, tmp_path: Path) -> None:
+    """In the figures, on the terminal, on the page and by the exit code; not where the run goes on until it is."""
+    file, figures, page = tmp_path / "model.toml", tmp_path / "figures.json", tmp_path / "page.html"
+    file.write_text(OUTAGE.format(top, outages))
+    code, output = invoke("simulate", file, "--json", figures)
+    assert code == ExitCode.WARNED
+    assert "changes not settled at the end" in output
+    assert why in " ".join(output.split())
+    (run,) = json.loads(figures.read_text())["runs"]
+    left = run["clusters"]["A"]["unsettled"]
+    assert 0 < left < run["clusters"]["A"]["changes"]
+    assert run["clusters"]["B"]["unsettled"] == 0
+    assert invoke("report", figures, "--out", page)[0] == 0
+    assert f"up to {left} changes of users" in page.read_text()
+    assert ", at least " in page.read_text()
+    assert "At least so many: changes were not settled at the end." in page.read_text()
+    file.write_text(OUTAGE.format("", "[[0.5, 500]]"))
+    code, output = invoke("simulate", file)
+    assert (code, "not settled" in output.lower()) == (ExitCode.DONE, False)
+
+
 @pytest.fixture
 def ring(tmp_path: Path) -> Path:
     file = tmp_path / "ring.toml"
@@ -138,7 +170,23 @@ def test_no_figure_where_there_is_nothing_to_measure(tmp_path: Path) -> None:
         work = f"[workload]\ntransactions_per_second = {rate}\n"
         file.write_text(f"{common}{work}[clusters.A.link]\noutages = {outage}\n[clusters.B]\n")
         code, output = invoke("simulate", file, "--json", figures, "--force")
-        assert code == 0
+        assert code == (ExitCode.WARNED if rate else ExitCode.DONE)
         assert "closed form" not in output
         assert "in all: the conflict window" in output
         assert "NaN" not in figures.read_text()
+
+
+def test_a_recording_that_ends_in_an_outage(tmp_path: Path) -> None:
+    """What is learnt from it says how many epochs had not arrived; from a whole one it says nothing."""
+    model, logs, learnt = tmp_path / "model.toml", tmp_path / "logs", tmp_path / "learnt.toml"
+    work = "[workload]\ntransactions_per_second = 100\n"
+    for outage, code in (("[[2]]", ExitCode.WARNED), ("[[2, 3]]", ExitCode.DONE)):
+        model.write_text(f"seconds = 5\nrecordcount = 50\n{work}[clusters.A.link]\noutages = {outage}\n[clusters.B]\n")
+        assert invoke("simulate", model, "--write-binlogs", logs, "--force")[0] == code
+        found, output = invoke("workload", logs / "run.toml", "--out", learnt, "--force")
+        assert found == code, output
+        assert ("epochs of A had not arrived where the binlogs end" in " ".join(output.split())) == bool(code)
+        late = tomllib.loads(learnt.read_text()).get("not_arrived", {})
+        # Ten epochs a second; those of the last three seconds, all but the first ones of which took longest.
+        assert (25 <= late["A"] <= 31 and not late["B"]) if code else not late
+        assert invoke("simulate", learnt)[0] == ExitCode.DONE

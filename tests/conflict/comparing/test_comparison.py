@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.comparing.figures import COMPARISON, Figures, Row, ranked
+from conflict.comparing.figures import COMPARISON, NOT_OFFERED, Figures, Row, ranked
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import find_recordings
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
+from conflict.model.model_file import parse_model
+from conflict.model.run import simulate
+from conflict.model.run_folder import write_run
 from conflict.pipeline import run_local
 from conflict.rules.counters import COUNTERS
 from tests.conflict.comparing.recorded import compared, differing_rows
@@ -187,3 +190,73 @@ def test_ranking() -> None:
     rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), Row("d", "7", error="no")]
     assert [each.function for each in ranked(rows, ["lost-updates", "divergence"])] == ["c", "b", "a", "d"]
     assert [each.function for each in ranked(rows, ["divergence"])] == ["a", "c", "b", "d"]
+
+
+def test_what_no_server_has_comes_below() -> None:
+    """And is marked, as is what the manual advises against in the format of the log, which is type 9."""
+    found = conflict.compare(DEMO / "run.toml", functions=["OVERWRITE", "NDB$MAX(x)", "NDB$EPOCH()", "LOWEST(x)"])
+    marks = {row.function: row.mark for row in found.rows}
+    assert marks == {"NDB$EPOCH() @A": "", "OVERWRITE": " †", "LOWEST(x)": " †", "NDB$MAX(x)": " ‡"}
+    assert found.rows[0].function == "NDB$EPOCH() @A"  # although OVERWRITE loses less
+    cells = {row["function"]: row["caveat"] for row in found.to_arrow().to_pylist()}
+    assert cells["NDB$EPOCH() @A"] is None
+    assert cells["OVERWRITE"] == NOT_OFFERED
+    assert "do not work correctly with types 8 and 9" in cells["NDB$MAX(x)"]
+    assert "NDB$MAX(x) ‡" in repr(found)
+    assert "† no NDB server has it" in repr(found)
+
+
+@pytest.fixture(scope="module")
+def two_columns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two tables, one with a column ts and one with a column ver for functions to compare."""
+    folder = tmp_path_factory.mktemp("two")
+    tables = [{"name": name, "function": "NDB$MAX(x)"} for name in ("acct", "bin")]
+    links = {name: {"link": {"latency_ms": 300}} for name in "AB"}
+    model = {"seconds": 3, "recordcount": 20, "x": "version", "tables": tables, "clusters": links}
+    write_run(simulate(parse_model(model), 1), folder)
+    for file, old, mark in (
+        ("schema.sql", "x BIGINT", "CREATE TABLE `bin`"),
+        ("run.toml", "(x)", 'table_name = "bin"'),
+    ):
+        acct, between, others = (folder / file).read_text().partition(mark)
+        text = acct.replace(old, old.replace("x", "ts")) + between + others.replace(old, old.replace("x", "ver"))
+        (folder / file).write_text(text)
+    return folder / "run.toml"
+
+
+def test_tables_that_compare_different_columns(two_columns: Path) -> None:
+    """Named one by one, or each its own; both say the same, and it is what the run has."""
+    functions = ["acct=NDB$OLD(ts)", "model.bin=NDB$OLD(ver)", "NDB$MAX", "acct=NDB$OLD(ver)"]
+    found = {row.function: row for row in conflict.compare(two_columns, functions=functions).rows}
+    assert list(found) == [
+        "acct=NDB$OLD(ts),bin=NDB$OLD(ver)",
+        "acct=NDB$MAX(ts),bin=NDB$MAX(ver)",
+        "acct=NDB$OLD(ver)",
+    ]
+    assert [row.used for row in found.values()] == [False, True, False]
+    assert found["acct=NDB$OLD(ver)"].error == "table model.acct has no column ver"
+    again = conflict.compare(two_columns, functions=["NDB$OLD"])
+    assert [row for row in again.rows if not row.used] == [found["acct=NDB$OLD(ts),bin=NDB$OLD(ver)"]]
+    by_default = {row.function for row in conflict.compare(two_columns).rows if row.figures is not None}
+    assert {"acct=NDB$OLD(ts),bin=NDB$OLD(ver)", "acct=NDB$MAX_INS(ts),bin=NDB$MAX_INS(ver)"} <= by_default
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("act=NDB$OLD(ts)", "which table act is meant is not known; functions are tried on model.acct, model.bin"),
+        ("acct=NDB$EPOCH()", "by table there are functions that compare a column"),
+        ("acct=NDB$OLD", "missing '('"),
+    ],
+)
+def test_what_is_wrong_by_table(two_columns: Path, function: str, message: str) -> None:
+    """Refused with what there is."""
+    with pytest.raises(ConfigurationError) as caught:
+        conflict.compare(two_columns, functions=[function])
+    assert message in str(caught.value)
+
+
+def test_a_table_that_no_function_is_named_for(two_columns: Path) -> None:
+    """It is not left without one in silence."""
+    found = conflict.compare(two_columns, functions=["acct=NDB$OLD(ts)"])
+    assert [row.error for row in found.rows if not row.used] == ["it names no function for table model.bin"]

@@ -48,7 +48,7 @@ DELETED = START + "A:u1=5/0>8/1@20 B:d1=5/0@22 A:<22@30 B:<20@31"
 
 def tried(text: str, policies: str, binlog_type: int | None = None) -> list[Figures | str]:
     """Compare policies on a History of binlog type 7, whose epochs are the moments of their commits."""
-    asked = parse_policies(policies, FUNCTIONS, ("A", "B"), "A")
+    asked = parse_policies(policies, FUNCTIONS, ("A", "B"), "A", {})
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         made = history(text)

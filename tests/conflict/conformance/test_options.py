@@ -12,7 +12,7 @@ import pytest
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.judged_run import JudgedRun, compare_readings, read_readings
 from conflict.grid.folder import Folder
-from conflict.results.likely_causes import CauseKind
+from conflict.results.cause_kinds import CauseKind
 from conflict.results.run_document import Run
 from conflict.runs.reference_run import run_reference
 from tests.conflict.cli.commands import invoke

@@ -126,3 +126,24 @@ def test_server_options_at_their_defaults_are_left_out(tmp_path: Path) -> None:
     rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,%,0,0,\n")
     found = draft_run([case], Additions(schema=schema, ndb_replication=rows), tmp_path / "run.toml")
     assert "ndb_log" not in found.text
+
+
+@pytest.mark.parametrize("function", ["NDB$EPOCH()", "NDB$EPOCH_TRANS()"])
+def test_rows_that_contradict_the_primary_are_refused(function: str, tmp_path: Path) -> None:
+    """They set the function on the server of the other cluster alone; on both, or with roles, either may be it."""
+    rows = tmp_path / "rows.csv"
+
+    def put(*servers: int, function: str = function) -> None:
+        lines = [f"cft,t1,{server},7,{function}" for server in servers]
+        rows.write_text("\n".join(("db,table_name,server_id,binlog_type,conflict_fn", *lines)) + "\n")
+
+    put(1)
+    said = (
+        r"--primary server2: .*rows.csv sets NDB\$EPOCH.* for cft.t1 on server 1, which is server1, .*--primary server1"
+    )
+    with pytest.raises(ConfigurationError, match=said):
+        draft(tmp_path / "run.toml", ndb_replication=rows, primary="server2")
+    draft(tmp_path / "run.toml", ndb_replication=rows, primary="server1")
+    for servers, text in (((1, 2), function), ((0,), function), ((1, 2), "NDB$EPOCH2()")):
+        put(*servers, function=text)
+        draft(tmp_path / "run.toml", ndb_replication=rows, primary="server2")

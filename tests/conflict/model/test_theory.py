@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from conflict.model.kernels.world import Stamp
 from conflict.model.model_file import parse_model
 from conflict.model.report import figures_of, intervals_of
 from conflict.model.run import simulate
-from conflict.model.theory import predictions
+from conflict.model.theory import _share, predictions
 
 UNIFORM = {
     "seconds": 150,
@@ -45,3 +46,13 @@ def test_what_has_no_closed_form() -> None:
     ):
         model = parse_model({**UNIFORM, "seconds": 1, **change})
         assert predictions(model, intervals_of([figures_of(simulate(model, 1))])) == []
+
+
+def test_windows_that_never_close() -> None:
+    """After an outage of hours every change is in conflict; the length of the window is no number that overflows."""
+    model = parse_model({"function": "NDB$EPOCH()", "clusters": {"A": {}, "B": {}}})
+    site, other = model.sites
+    function = next(iter(model.setups()["A"].values())).function
+    assert function is not None
+    share = [_share(function, Stamp.NONE, site, other, (1.0, 1.0), (1.0, back)) for back in (0.0, 1e-9, 1e4)]
+    assert share == [0.0, pytest.approx(1e-9), 1.0]

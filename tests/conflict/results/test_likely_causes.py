@@ -1,7 +1,8 @@
 """Likely causes of contradictions, from counts that are made up here."""
 
+from conflict.results.cause_kinds import CauseKind, LogFacts
 from conflict.results.contradictions import OTHER_VALUES
-from conflict.results.likely_causes import CauseKind, LogFacts, likely_causes
+from conflict.results.likely_causes import likely_causes
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.create_table import parse_create_table
 

@@ -189,3 +189,35 @@ def test_a_folder_by_another_name(sweep_file: Path, tmp_path: Path) -> None:
         code, output = invoke("sweep", sweep_file, "--out", tmp_path / "link", "--workers", 1)
     assert code == ExitCode.REFUSED
     assert "is being written by process" in output
+
+
+def test_runs_that_are_not_settled_are_said(tmp_path: Path) -> None:
+    """
+    In the table, the figures, the report and the exit code; no condition holds for what is lost at least.
+
+    Without the limit the runs go on until the link is back: a longer outage loses no less.
+    """
+    model = "drain_seconds = 10\n" + MODEL
+    (tmp_path / "model.toml").write_text(model)
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    file.write_text('model = "model.toml"\n[grid]\noutage_seconds = [0, 100]\n')
+    find = ("--find", "lost_share < 0.9", "--over", "outage_seconds", "--within", 50)
+    code, output = invoke("sweep", file, "--out", out, "--workers", 1, *find)
+    assert code == ExitCode.WARNED
+    assert "≥" in output
+    assert "changes were not settled at the end" in output
+    down = pq.read_table(out / RESULTS).to_pylist()[1]
+    assert down["lost_share"] < 0.9 < down["lost_share_at_most"] == 1.0
+    assert down["unsettled_changes"] == down["A_unsettled"] + down["B_unsettled"] > 0
+    (border,) = pq.read_table(out / BORDERS).to_pylist()
+    assert border["fails"] is not None
+    assert invoke("report", out, "--out", tmp_path / "r.html")[0] == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "in 1 of 2 runs changes of users were not settled at the end" in page
+    assert "Where changes were not settled at the end, at least so many." in page
+    (tmp_path / "model.toml").write_text(MODEL)
+    file.write_text('model = "model.toml"\n[grid]\noutage_seconds = [0, 1, 100]\n')
+    assert invoke("sweep", file, "--out", tmp_path / "whole", "--workers", 1)[0] == ExitCode.DONE
+    rows = pq.read_table(tmp_path / "whole" / RESULTS).to_pylist()
+    assert [row["lost_updates"] for row in rows] == sorted(row["lost_updates"] for row in rows)
+    assert [row["unsettled_changes"] for row in rows] == [0, 0, 0]

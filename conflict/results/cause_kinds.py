@@ -1,0 +1,93 @@
+"""
+What a binlog holds, and what may not be as it was when it was written.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from conflict.rules.roles import Role
+
+__all__ = ["CauseKind", "LikelyCause", "LogFacts"]
+
+
+class CauseKind(StrEnum):
+    """What may not be as it was when the binlogs were written."""
+
+    TRANSACTION_IDS = "ndb_log_transaction_id"
+    APPLY_STATUS = "ndb_log_apply_status"
+    REPLICA_UPDATES = "log_replica_updates"
+    BINLOG_TYPE = "binlog_type"
+    FUNCTION = "conflict function"
+    ROLE = "role"
+    PRIMARY = "primary"
+    ROLE_CHANGE = "role change"
+    VALUES = "values"
+    ROW_SLICE = "row slice"
+    FILES = "files"
+    DEFINITION = "definition"
+
+
+@attrs.frozen
+class LikelyCause:
+    """
+    One likely cause of contradictions, or several of which the binlogs do not tell the right one.
+
+    Attributes:
+        cluster: The cluster whose binlog contradicts what was derived.
+        kind: What may not be as it was.
+        tables: The tables concerned; empty if all may be.
+        sentence: What the binlog shows, and what follows.
+        cannot_tell: Of several causes that fit, all kinds, the likeliest first; empty if only `kind` fits.
+    """
+
+    cluster: str
+    kind: CauseKind
+    tables: tuple[str, ...]
+    sentence: str
+    cannot_tell: tuple[CauseKind, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[CauseKind, ...]:
+        """All that it may be."""
+        return self.cannot_tell or (self.kind,)
+
+
+@attrs.frozen
+class LogFacts:
+    """
+    What the binlog of one cluster holds.
+
+    Attributes:
+        changes: Row changes of its own.
+        without_id: How many of these have no transaction id.
+        applied: Epochs of other clusters that it shows.
+        effects: Row changes of its applier.
+        effects_apart: How many of these belong to no epoch of another cluster.
+        replicates: Whether the cluster replicates from another one.
+        refreshes: Whether its applier is known to have refreshed rows.
+        reflects: Whether its applier is known to have marked rows as reflected.
+        role: The role that the cluster is given; None if that is not known, or changed.
+    """
+
+    changes: int = 0
+    without_id: int = 0
+    applied: int = 0
+    effects: int = 0
+    effects_apart: int = 0
+    replicates: bool = True
+    refreshes: bool = False
+    reflects: bool = False
+    role: Role | None = None
+
+    @property
+    def hides_epochs(self) -> bool:
+        """Whether it shows changes of the other cluster, and nowhere the epochs that they came with."""
+        return bool(self.effects) and not self.applied
+
+    @property
+    def other_role(self) -> bool:
+        """Whether it marked rows as reflected, which only a primary does, and is given another role."""
+        return self.reflects and self.role not in (None, Role.PRIMARY)

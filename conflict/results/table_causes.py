@@ -1,0 +1,280 @@
+"""
+What the contradictions of tables point to; see `conflict.results.likely_causes`.
+
+Some effects have one cause: only a function by epoch refreshes rows, only a primary with a role marks them as
+reflected. That a cluster applied or rejected otherwise fits several causes, which are listed together, the likeliest
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from conflict.history.effects import Effect
+from conflict.history.marks import Mark
+from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
+from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
+from conflict.rules.table_setup import RefusalKind, TableSetup
+
+__all__ = ["causes_of_tables", "of_mark"]
+
+Setups = Mapping[str, Mapping[str, TableSetup]]
+
+_REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)
+_CHANGES = (Effect.CHANGED.name, Effect.DELETED.name)
+_GIVE = "--conflict-fn, --ndb-replication or conflict_fn in the run file"
+_WORDS = {
+    CauseKind.FUNCTION: "another conflict function, or none, was in force",
+    CauseKind.ROLE: "another role was in force (--primary, or role in the run file)",
+    CauseKind.PRIMARY: "the other cluster was the primary, or both were (--primary)",
+    CauseKind.FILES: "a file, or some events, are missing",
+    CauseKind.DEFINITION: "the PRIMARY KEY is not the one that the definition says",
+    CauseKind.BINLOG_TYPE: "another binlog type was in force",
+    CauseKind.VALUES: "the binlogs are not of the same time, or one of them was altered",
+}
+
+
+@attrs.frozen
+class _Seen:
+    """
+    What contradicts on one table of one cluster: rows, by how they differ.
+
+    Attributes:
+        cluster: The cluster.
+        setup: How it set the table up.
+        refreshed: Refreshed, and not so derived.
+        not_refreshed: The reverse.
+        more: Changed, and nothing derived.
+        less: The reverse.
+        marks: The marks that fit neither role nor function.
+        values: Given other values.
+        all: All of them.
+    """
+
+    cluster: str
+    setup: TableSetup
+    refreshed: int
+    not_refreshed: int
+    more: int
+    less: int
+    marks: tuple[Mark, ...]
+    values: int
+    all: int
+
+    @classmethod
+    def of(cls, cluster: str, setup: TableSetup, kinds: Mapping[str, int]) -> _Seen:
+        """Return it, from how many contradictions of each kind there are."""
+
+        def count(derived: tuple[str | None, ...], shown: tuple[str | None, ...]) -> int:
+            return sum(kinds.get(kind_text(one, other), 0) for one in derived for other in shown if one != other)
+
+        return cls(
+            cluster,
+            setup,
+            count((None, *_CHANGES), _REFRESHES),
+            count(_REFRESHES, (None, *_CHANGES)),
+            count((None,), _CHANGES),
+            count(_CHANGES, (None,)),
+            tuple(mark for mark in Mark if any(count((each,), (marked_text(each, mark),)) for each in _CHANGES)),
+            sum(number for each, number in kinds.items() if OTHER_VALUES in each),
+            sum(kinds.values()),
+        )
+
+    @property
+    def table(self) -> str:
+        """``database.table``."""
+        return self.setup.table.full_name
+
+    def cause(self, kind: CauseKind, sentence: str) -> LikelyCause:
+        """Return a cause of it."""
+        return LikelyCause(self.cluster, kind, (self.table,), sentence)
+
+
+def causes_of_tables(
+    contradictions: Mapping[str, Mapping[str, Mapping[str, int]]], facts: Mapping[str, LogFacts], setups: Setups
+) -> tuple[LikelyCause, ...]:
+    """
+    Return what contradictions point to: what alone explains some of them, or else all that may.
+
+    Args:
+        contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
+        facts: Per cluster, what its binlog holds.
+        setups: Per cluster, its setup of each table.
+    """
+    seen = [
+        _Seen.of(name, setups[name][table], kinds)
+        for name, tables in contradictions.items()
+        for table, kinds in tables.items()
+    ]
+    found = [
+        *(cause for each in seen for cause in _of_refusal(each)),
+        *_of_roles(seen, facts, setups),
+        *(cause for each in seen for cause in _of_marks(each, seen, facts, setups)),
+        *(cause for each in seen for cause in _of_refreshes(each, seen, setups)),
+    ]
+    certain = [each for each in found if not each.cannot_tell]
+    values = [_of_values(each) for each in seen if 2 * each.values >= each.all > 0]
+    several = [each for each in found if each.cannot_tell] or [
+        _several(each, facts[each.cluster], setups) for each in seen if each.values < each.all
+    ]
+    return tuple(_merged([*(certain or several), *values]))
+
+
+def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
+    """Return what it points to that a cluster marks rows otherwise than its role and function do."""
+    tables = (setup.table.full_name,)
+    if setup.function is None or not setup.function.spec.reflects:
+        sentence = (
+            f"{name} marked rows as reflected, which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does: another "
+            "function was in force."
+        )
+        return LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
+    if mark is Mark.REFLECTED:
+        sentence = (
+            f"{name} marked rows as reflected, which only a primary does: another role was in force (--primary {name})."
+        )
+    else:
+        sentence = f"{name} did not mark rows as reflected, which a primary does: another role was in force."
+    return LikelyCause(name, CauseKind.ROLE, tables, sentence)
+
+
+def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:
+    """Yield what it points to that a table has rows which the server refuses as it is given."""
+    refusal = each.setup.refusal
+    if refusal is None or not _refused(each.setup):
+        return
+    what = f"{each.cluster} has rows of a table that its server refuses as it is given ({refusal.message.rstrip('.')})"
+    if refusal.kind is RefusalKind.UPDATES_AS_WRITES:
+        yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.BINLOG_TYPE))
+    else:
+        yield each.cause(CauseKind.FUNCTION, f"{what}: another conflict function was in force.")
+
+
+def _of_roles(seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups) -> Iterator[LikelyCause]:
+    """Yield the clusters that marked rows as reflected and are given another role, even if effects differ, too."""
+    for name in dict.fromkeys(each.cluster for each in seen if facts[each.cluster].other_role):
+        for setup in filter(_reflects, setups[name].values()):
+            yield of_mark(name, setup, Mark.REFLECTED)
+
+
+def _of_marks(
+    each: _Seen, seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups
+) -> Iterator[LikelyCause]:
+    """Yield what the marks of rows point to; those of rows with other effects are not among the contradictions."""
+    if any(map(_refused, setups[each.cluster].values())):  # its function is not known then
+        return
+    own, marks = facts[each.cluster], each.marks
+    if own.reflects and not any(map(_reflects, setups[each.cluster].values())):
+        marks = (Mark.REFLECTED,)
+    primaries = {other.cluster for other in seen if Mark.REFLECTED in other.marks}
+    primaries |= {name for name, other in facts.items() if other.reflects}
+    for mark in marks:
+        if mark is Mark.REFLECTED or primaries - {each.cluster} or not _reflects(each.setup):
+            yield of_mark(each.cluster, each.setup, mark)
+        elif own.refreshes:
+            sentence = (
+                f"{each.cluster} refreshed rows after conflicts and did not mark those that it applied as reflected: "
+                f"NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not {each.setup.function}."
+            )
+            yield each.cause(CauseKind.FUNCTION, sentence)
+        else:
+            what = f"{each.cluster} did not mark rows as reflected, which a primary of {each.setup.function} does"
+            yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.ROLE))
+
+
+def _of_refreshes(each: _Seen, seen: Iterable[_Seen], setups: Setups) -> Iterator[LikelyCause]:
+    """Yield what it points to that rows were refreshed which no function refreshes that is given."""
+    name, function = each.cluster, each.setup.function
+    if not each.refreshed or each.marks or _by_epoch(each.setup) or any(map(_refused, setups[name].values())):
+        return
+    did = f"{name} refreshed rows after conflicts"
+    given = next((setup.function for setup in setups[name].values() if _by_epoch(setup)), None)
+    there, other = _elsewhere(name, setups)
+    if function is not None:
+        sentence = f"{did}, which {function} does not do: another function was in force."
+        yield each.cause(CauseKind.FUNCTION, sentence)
+    elif given is not None:
+        what = f"{did}, and no conflict function is given for them"
+        one = "one that rejects whole transactions, these rows among them (NDB$EPOCH_TRANS, NDB$EPOCH2_TRANS)"
+        if given.spec.transactional:
+            yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
+        else:
+            yield each.cause(
+                CauseKind.FUNCTION, f"{what}: one by epoch was in force there; or, in place of {given}, {one}."
+            )
+    elif there is not None:
+        what = f"{did}, and {other} is given for {there} alone"
+        if any(each.cluster == there and each.not_refreshed for each in seen):
+            yield each.cause(CauseKind.PRIMARY, f"{what}, which did not: {name} was the primary (--primary {name}).")
+        else:
+            yield _cannot_tell(each, what, (CauseKind.PRIMARY, CauseKind.FUNCTION, CauseKind.FILES))
+    else:
+        sentence = f"{did}: a function by epoch was in force, and none is declared. Declare it with {_GIVE}."
+        yield each.cause(CauseKind.FUNCTION, sentence)
+
+
+def _elsewhere(name: str, setups: Setups) -> tuple[str | None, str]:
+    """Return another cluster that has a function by epoch without roles, and the function."""
+    for cluster, tables in setups.items():
+        for setup in tables.values():
+            if cluster != name and _by_epoch(setup) and not _reflects(setup):
+                return cluster, str(setup.function)
+    return None, ""
+
+
+def _refused(setup: TableSetup) -> bool:
+    return setup.refusal is not None and setup.refusal.kind is not RefusalKind.DROPPED
+
+
+def _reflects(setup: TableSetup) -> bool:
+    return setup.function is not None and setup.function.spec.reflects
+
+
+def _by_epoch(setup: TableSetup | None) -> bool:
+    return setup is not None and setup.function is not None and setup.function.spec.refreshes
+
+
+def _of_values(each: _Seen) -> LikelyCause:
+    # Fewer follow from a function that is not the one that was in force: rows differ, and then values.
+    what = f"{each.cluster} wrote other values than the other cluster's binlog holds"
+    return _cannot_tell(each, what, (CauseKind.VALUES, CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
+
+
+def _several(each: _Seen, own: LogFacts, setups: Setups) -> LikelyCause:
+    """Return the causes of what several explain; `own`: what the binlog of the cluster holds."""
+    function, name = each.setup.function, each.cluster
+    kinds = [CauseKind.FUNCTION]
+    if function is None:
+        did = "did not apply all that it received" if each.less else "changed other rows than it received"
+        what = f"no conflict function is given, and {name} {did}"
+        if _elsewhere(name, setups)[0] is not None and not any(map(_by_epoch, setups[name].values())):
+            kinds.append(CauseKind.PRIMARY)
+    else:
+        rejects = [f"rejected what {function} applies"] if each.refreshed or each.less else []
+        applies = [f"applied what {function} rejects"] if each.more or each.not_refreshed else []
+        what = f"{name} {' and '.join(rejects + applies) or f'did what {function} does not explain'}"
+        if function.spec.uses_role and not own.reflects:
+            kinds.append(CauseKind.ROLE)
+        elif function.spec.refreshes and not function.spec.uses_role:
+            kinds.append(CauseKind.PRIMARY)
+    return _cannot_tell(each, what, (*kinds, CauseKind.FILES, CauseKind.DEFINITION))
+
+
+def _cannot_tell(each: _Seen, what: str, kinds: tuple[CauseKind, ...]) -> LikelyCause:
+    """Return several causes as one."""
+    words = dict(_WORDS)
+    if each.setup.function is None and each.setup.refusal is None:
+        words[CauseKind.FUNCTION] = f"a conflict function was in force that is not given ({_GIVE})"
+    sentence = f"{what[0].upper()}{what[1:]}. Cannot tell which of: {'; '.join(words[kind] for kind in kinds)}."
+    return LikelyCause(each.cluster, kinds[0], (each.table,), sentence, kinds)
+
+
+def _merged(causes: Iterable[LikelyCause]) -> Iterator[LikelyCause]:
+    """Yield each cause once, with all tables that it concerns."""
+    merged: dict[LikelyCause, list[str]] = {}
+    for cause in causes:
+        merged.setdefault(attrs.evolve(cause, tables=()), []).extend(cause.tables)
+    for cause, tables in merged.items():
+        yield attrs.evolve(cause, tables=tuple(sorted(set(tables))))

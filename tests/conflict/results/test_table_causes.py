@@ -1,0 +1,158 @@
+"""What contradictions of tables point to, from counts that are made up here: the right cause first, or all that fit."""
+
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
+from conflict.results.table_causes import causes_of_tables
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
+from ndb_formats.schema.create_table import parse_create_table
+
+FUNCTION, ROLE, PRIMARY = CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.PRIMARY
+FILES, DEFINITION, VALUES = CauseKind.FILES, CauseKind.DEFINITION, CauseKind.VALUES
+LESS, MORE = "derived CHANGED, shown nothing", "derived nothing, shown CHANGED"
+REFRESHED, NOT_REFRESHED = "derived CHANGED, shown REFRESHED", "derived REFRESHED, shown CHANGED"
+UNMARKED, MARKED = "derived CHANGED, shown CHANGED not as reflected", "derived CHANGED, shown CHANGED as reflected"
+OTHER_VALUES = "derived CHANGED, shown CHANGED to other values"
+Functions = Mapping[str, str | None]
+
+
+def causes(
+    seen: Mapping[tuple[str, str], str],
+    on_a: Functions,
+    on_b: Functions | None = None,
+    *,
+    facts: Mapping[str, LogFacts] | None = None,
+) -> tuple[LikelyCause, ...]:
+    """
+    Return the causes of contradictions.
+
+    Args:
+        seen: By cluster and table, which kind of contradiction there is, of one row.
+        on_a: By table, its function on A.
+        on_b: The same on B; None for that on A.
+        facts: What the binlogs hold; nothing that matters if it is not given.
+    """
+    contradictions: dict[str, dict[str, dict[str, int]]] = {}
+    for (cluster, table), kind in seen.items():
+        contradictions.setdefault(cluster, {})[f"d.{table}"] = {kind: 1}
+    setups = {"A": set_up(on_a), "B": set_up(on_a if on_b is None else on_b)}
+    return causes_of_tables(contradictions, {"A": LogFacts(), "B": LogFacts(), **(facts or {})}, setups)
+
+
+def set_up(functions: Functions) -> dict[str, TableSetup]:
+    """Return tables with these functions."""
+    return {
+        f"d.{name}": TableSetup(
+            parse_create_table(f"CREATE TABLE d.{name} (k INT PRIMARY KEY, x INT)"),
+            None if text is None else parse_conflict_function(text),
+        )
+        for name, text in functions.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "kinds"),
+    [
+        (None, LESS, (FUNCTION, FILES, DEFINITION)),
+        ("NDB$MAX(x)", LESS, (FUNCTION, FILES, DEFINITION)),
+        ("NDB$EPOCH()", MORE, (FUNCTION, PRIMARY, FILES, DEFINITION)),
+        ("NDB$EPOCH2_TRANS()", MORE, (FUNCTION, ROLE, FILES, DEFINITION)),
+        ("NDB$EPOCH2()", UNMARKED, (FUNCTION, ROLE)),
+        ("NDB$MAX(x)", OTHER_VALUES, (VALUES, FUNCTION, FILES, DEFINITION)),
+        ("NDB$MAX(x)", REFRESHED, (FUNCTION,)),
+        ("NDB$EPOCH()", MARKED, (FUNCTION,)),
+        ("NDB$EPOCH2()", MARKED, (ROLE,)),
+    ],
+)
+def test_what_contradictions_of_one_kind_point_to(
+    function: str | None, kind: str, kinds: tuple[CauseKind, ...]
+) -> None:
+    """One cause where it alone explains them; else all that do, the likeliest first."""
+    (cause,) = causes({("A", "t"): kind}, {"t": function})
+    assert (cause.kind, cause.kinds) == (kinds[0], kinds)
+    assert ("Cannot tell which of: " in cause.sentence) == (len(kinds) > 1)
+
+
+def test_no_function_is_said_before_a_missing_file() -> None:
+    """What NDB$MAX rejects looks like a missing file where no function is given."""
+    (cause,) = causes({("A", "t"): LESS, ("A", "u"): LESS}, {"t": None, "u": None})
+    assert cause.tables == ("d.t", "d.u")
+    assert cause.sentence == (
+        "No conflict function is given, and A did not apply all that it received. Cannot tell which of: a conflict "
+        "function was in force that is not given (--conflict-fn, --ndb-replication or conflict_fn in the run file); a "
+        "file, or some events, are missing; the PRIMARY KEY is not the one that the definition says."
+    )
+
+
+def test_rows_of_a_table_without_a_function_are_refreshed_by_a_transactional_one() -> None:
+    """NDB$EPOCH is given for another table; it rejects no transaction."""
+    (cause,) = causes({("A", "plain"): REFRESHED}, {"t": "NDB$EPOCH()", "plain": None}, {"t": None, "plain": None})
+    assert (cause.kinds, cause.tables) == ((FUNCTION,), ("d.plain",))
+    assert "in place of NDB$EPOCH(6), one that rejects whole transactions, these rows among them" in cause.sentence
+
+
+def test_where_a_transactional_function_is_given_a_file_may_be_missing() -> None:
+    """The transaction may be in conflict for a reason that stood in the file."""
+    (cause,) = causes({("A", "plain"): REFRESHED}, {"t": "NDB$EPOCH_TRANS()", "plain": None}, {"t": None})
+    assert cause.kinds == (FUNCTION, FILES, DEFINITION)
+
+
+def test_the_other_cluster_is_the_primary() -> None:
+    """A refreshed rows, also of a table without a function, and a function by epoch is given for B alone."""
+    given: tuple[Functions, Functions] = {"t": None, "plain": None}, {"t": "NDB$EPOCH_TRANS()", "plain": None}
+    (cause,) = causes({("A", "plain"): REFRESHED, ("B", "t"): NOT_REFRESHED}, *given)
+    assert cause.kinds == (PRIMARY,)
+    assert cause.sentence.endswith("which did not: A was the primary (--primary A).")
+    (open_cause,) = causes({("A", "t"): REFRESHED}, *given)
+    assert open_cause.kinds == (PRIMARY, FUNCTION, FILES)
+
+
+def test_marks_tell_the_role_where_effects_differ_too() -> None:
+    """The rows that are contradicted have no mark of their own then; no primary is given."""
+    facts = {"A": LogFacts(reflects=True, role=Role.NONE)}
+    (cause,) = causes({("A", "t"): LESS, ("B", "t"): MORE}, {"t": "NDB$EPOCH2()"}, facts=facts)
+    assert (cause.cluster, cause.kinds) == ("A", (ROLE,))
+    assert cause.sentence.endswith("another role was in force (--primary A).")
+
+
+def test_a_primary_that_marks_rows_has_the_right_role() -> None:
+    """NDB$EPOCH2 for NDB$EPOCH2_TRANS: the role is no cause of it."""
+    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY)}
+    (cause,) = causes({("A", "t"): REFRESHED}, {"t": "NDB$EPOCH2()"}, facts=facts)
+    assert cause.kinds == (FUNCTION, FILES, DEFINITION)
+
+
+def test_of_two_primaries_the_one_that_marks_no_rows_is_none() -> None:
+    """The other one does mark them."""
+    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY)}
+    (cause,) = causes({("B", "t"): UNMARKED}, {"t": "NDB$EPOCH2()"}, facts=facts)
+    assert (cause.cluster, cause.kinds) == ("B", (ROLE,))
+
+
+def test_refreshes_without_marks_are_of_a_function_without_roles() -> None:
+    """NDB$EPOCH2 for NDB$EPOCH."""
+    facts = {"A": LogFacts(refreshes=True, role=Role.PRIMARY)}
+    (cause,) = causes({("A", "t"): UNMARKED}, {"t": "NDB$EPOCH2()"}, facts=facts)
+    assert cause.kinds == (FUNCTION,)
+    assert "NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not NDB$EPOCH2(6)." in cause.sentence
+
+
+def test_what_one_cause_explains_hides_what_several_do() -> None:
+    """They follow from it."""
+    found = causes({("A", "t"): REFRESHED, ("B", "t"): LESS}, {"t": "NDB$MAX(x)"})
+    assert [cause.kinds for cause in found] == [(FUNCTION,)]
+
+
+def test_a_function_that_is_refused_under_the_type_is_one_of_two_causes() -> None:
+    """The marks of the rows tell nothing then of a function that is given."""
+    refusal = Refusal(RefusalKind.UPDATES_AS_WRITES, 1005, None, "Table d.t configured to log updates as writes.")
+    refused = {"d.t": attrs.evolve(set_up({"t": None})["d.t"], refusal=refusal)}
+    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY), "B": LogFacts()}
+    (cause,) = causes_of_tables({"A": {"d.t": {MORE: 1}}}, facts, {"A": refused, "B": refused})
+    assert cause.kinds == (FUNCTION, CauseKind.BINLOG_TYPE)
+    assert "(Table d.t configured to log updates as writes)" in cause.sentence
