@@ -44,6 +44,8 @@ test-mysql: setup         ## Files, keys, definitions, characters and conversion
 
 test-all: check          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow" --interpreted tests/ndb_formats/columnar \
+		tests/ndb_formats/columnar_text tests/conflict/ingestion tests/conflict/columnar tests/conflict/conformance
 
 fuzz: setup              ## Inputs that nobody meant, for every reader: make fuzz FUZZ_SECONDS=3600
 	$(BIN)/python -m tests.fuzz --seconds $$(($(FUZZ_SECONDS) / 3))
@@ -60,6 +62,7 @@ bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their 
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
 	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
 	$(BIN)/python -m benchmarks.compare --out build/bench/compare.json
+	$(BIN)/python -m benchmarks.first_minute --out build/bench/first_minute.json
 
 bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 6 GiB of memory
 	$(BIN)/python -m benchmarks.resolve --changes 10000000 --functions 'NDB$$MAX' 'NDB$$EPOCH' 'NDB$$EPOCH_TRANS' \
