@@ -25,6 +25,8 @@ WITHOUT = {
     "rewrite": "writes binlogs; `ndb_formats.writing`",
     "diverge": "is a search for those who study functions; `conflict.diverging`",
     "conformance": "tests this program",
+    "demo": "shows `resolve` on a recording",
+    "warm-up": "is about the installation",
 }
 # Options that functions do not have: those of the terminal, of all commands or of one.
 TERMINAL = {

@@ -39,7 +39,6 @@ from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_st
 from conflict.columnar.kernels.passes import (
     FULL,
     Groups,
-    call_decide_pass,
     catch_up,
     decide_pass,
     keep_early,
@@ -246,7 +245,7 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         catch_up(here, epoch, follows, changes, rules, work, tries)
         arrivals[number]["own_end"] = work.state.done[here] - changes.begin[here]
         if tracks:
-            seen, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, tracked, seen, YES)
+            seen, saved, _ = decide_pass(number, schedule, changes, rules, nothing, work, tracked, seen, YES)
             if seen < 0:
                 return NO_DECISIONS
             restore(here, saved, work)

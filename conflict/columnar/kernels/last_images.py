@@ -81,7 +81,7 @@ def last_images(traced, columns, left_out):
     final = np.full((2, slots[keys]), ABSENT, np.int64)
     for side in range(2):
         order = _order_on(side, traced)
-        known, made_by, missing = left_out.copy(), np.full(keys, ABSENT, np.int32), np.diff(slots)
+        known, made_by, missing = left_out.copy(), np.full(keys, ABSENT, np.int32), slots[1:] - slots[:-1]
         for place in range(len(order) - 1, -1, -1):
             number = order[place]
             change = traced.changes[number]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conflict.columnar.kernels.passes import LAST_OPERATION, Groups, call_decide_pass, copy_version, restore
+from conflict.columnar.kernels.passes import LAST_OPERATION, Groups, copy_version, decide_pass, restore
 from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Verdict
@@ -97,7 +97,7 @@ def try_earlier_states(number, schedule, changes, rules, work, passes, start, st
             break
         if started or arrival["early_start"] < arrival["early_stop"]:
             work.early.ignored[0] = True
-            count, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, trial, ZERO, YES)
+            count, saved, _ = decide_pass(number, schedule, changes, rules, nothing, work, trial, ZERO, YES)
             for place in range(count):
                 if work.marks[trial.key[place]]:
                     passes.candidates[start + place] |= outcome_bit(trial.verdict[place], trial.cause[place])

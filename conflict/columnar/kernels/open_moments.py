@@ -26,7 +26,7 @@ from conflict.columnar.kernels.arrays import (
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
 from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.open_decisions import choose_rows, go_back
-from conflict.columnar.kernels.passes import FULL, Groups, call_decide_pass, catch_up, copy_version, restore
+from conflict.columnar.kernels.passes import FULL, Groups, catch_up, copy_version, decide_pass, restore
 from conflict.columnar.kernels.plain_values import NO, YES, ZERO
 from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
@@ -123,7 +123,7 @@ def _try_all(schedule, changes, rules, conflicts, work, passes, judged, facts, f
         catch_up(here, epoch, follows, changes, rules, work, True)
         if judged.starts[number] < judged.starts[number + 1]:
             _try_moments(number, schedule, changes, rules, rejected, work, passes, judged, facts, found)
-        made, _, answers = call_decide_pass(number, schedule, changes, rules, rejected, work, passes.final, ZERO, NO)
+        made, _, answers = decide_pass(number, schedule, changes, rules, rejected, work, passes.final, ZERO, NO)
         if made < 0:
             return FULL
         if answers:
@@ -148,7 +148,7 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
     final, trial = passes.final, passes.trial
     for key in keys:
         work.marks[key] = True
-    count, saved, _ = call_decide_pass(number, schedule, changes, rules, rejected, work, final, ZERO, YES)
+    count, saved, _ = decide_pass(number, schedule, changes, rules, rejected, work, final, ZERO, YES)
     if count < 0:
         return  # the pass that is committed fails, too
     _note_facts(here, rules, work, final, final, count, facts)
@@ -160,7 +160,7 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
     while chosen > 0 and go_back(here, chosen, work) > 0:
         for key in keys:
             facts[key] = 0
-        count, saved, _ = call_decide_pass(number, schedule, changes, rules, rejected, work, trial, ZERO, YES)
+        count, saved, _ = decide_pass(number, schedule, changes, rules, rejected, work, trial, ZERO, YES)
         _note_facts(here, rules, work, trial, final, count, facts)
         restore(here, saved, work)
         for place in range(chosen):

@@ -157,7 +157,8 @@ def restore(side, count, work):
         work.state.notes[saved["key"], side]["kept"] = NOT_KEPT
 
 
-def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, undoing):
+@kernel
+def decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, undoing):
     """
     Decide the operations of one foreign epoch in the order of its binlog, and apply them.
 
@@ -309,8 +310,3 @@ def mark_rows(number, schedule, changes, rejected, work):
             work.marks[entry["key"]] = True
             found = True
     return found
-
-
-# Inlined into the main loop; pass TRACK and its trials, which are few, call it.
-decide_pass = inlined(_decide_pass)
-call_decide_pass = kernel(_decide_pass)

@@ -11,7 +11,7 @@ import numpy as np
 
 from conflict.columnar.kernels.dependencies import find_dependent_groups
 from conflict.columnar.kernels.fold import log_rows
-from conflict.columnar.kernels.passes import FULL, Groups, call_decide_pass, restore
+from conflict.columnar.kernels.passes import FULL, Groups, decide_pass, restore
 from conflict.columnar.kernels.plain_values import NO, YES
 from conflict.model.kernels.users import epoch_number, note_difference
 from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, author_of
@@ -52,9 +52,7 @@ def apply_epoch(here, now, world):
     if not room:
         return False
     started = run["made"]
-    made, _, answers = call_decide_pass(
-        number, schedule, world.changes, world.rules, rejected, work, decisions, started, NO
-    )
+    made, _, answers = decide_pass(number, schedule, world.changes, world.rules, rejected, work, decisions, started, NO)
     if made == FULL:
         return False
     content = _take_columns(number, here, started, made, world)
@@ -154,7 +152,7 @@ def _transactions_in_conflict(number, here, world):
     tracked, began, work, changes = world.passes.tracked, run["seen"], world.work, world.changes
     arrival, queue, entries = work.arrivals[number], work.log.queue[1 - here], work.log.entries
     _mark(arrival, queue, entries, changes.rows, work.marks, YES)
-    seen, saved, _ = call_decide_pass(number, world.schedule, changes, world.rules, nothing, work, tracked, began, YES)
+    seen, saved, _ = decide_pass(number, world.schedule, changes, world.rules, nothing, work, tracked, began, YES)
     if seen == FULL:
         return nothing, False
     restore(here, saved, work)

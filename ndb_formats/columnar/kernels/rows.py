@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.columnar.kernel import inlined, kernel, wrapping_product
+from ndb_formats.columnar.kernel import inlined, kernel, part, wrapping_product
 from ndb_formats.columnar.kernels.layout import (
     MODE_EPOCH,
     MODE_ROWS,
@@ -83,7 +83,7 @@ def _packed(data, offset, end):
     return (number if number >= 0 else np.int64(1) << 62), offset + 1 + width
 
 
-@inlined
+@part
 def _extra(data, offset, end, event, facts):
     """Read the blocks of extra row info; return whether they are valid."""
     ids, no_id, flags, no_flags = facts[:4]
@@ -203,7 +203,17 @@ def _partial_mask(data, offset, end, documents):
     return np.int64(mask), offset + size
 
 
-@inlined
+@part
+def _partial_kind(data, offset, end, code, kind, kinds, keys):
+    """Return which JSON columns are diffs, the kind with these or -1, and where the mask ends, or -1."""
+    diffs, offset = _partial_mask(data, offset, end, kinds[kind, DOCUMENTS])
+    chosen = np.int64(kind)
+    if offset >= 0 and diffs:
+        chosen = _kind_of(keys, code, kinds[kind, KEY_AT], kinds[kind, KEY_SIZE], diffs, kind, kinds, keys)
+    return diffs, chosen, offset
+
+
+@part
 def _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs):
     """Set the current epoch to the one that an event names: 1 if it names one, 0 if not, -1 if it cannot be read."""
     before, after, first = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, EPOCH_SPEC]
@@ -309,13 +319,11 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
         between = offset
         if code == PARTIAL and offset >= 0:
             # The mask of diffs is between the images of each row; every mask is a kind of its own.
-            diffs, offset = _partial_mask(data, offset, end, kinds[kind, DOCUMENTS])
-            if offset >= 0 and diffs:
-                chosen = _kind_of(keys, code, kinds[kind, KEY_AT], kinds[kind, KEY_SIZE], diffs, kind, kinds, keys)
-                if chosen < 0:
-                    state[DIFFS] = diffs
-                    stop = NEW_KIND
-                    break
+            diffs, chosen, offset = _partial_kind(data, offset, end, code, kind, kinds, keys)
+            if chosen < 0:
+                state[DIFFS] = diffs
+                stop = NEW_KIND
+                break
             between = offset
         if offset >= 0 and after >= 0:
             first = kinds[chosen, SPEC] + max(before, 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, little_endian
 
@@ -153,7 +153,7 @@ def datetime_text(data, base, cells, precision, offsets, out):
             offset = base + np.int64(cells[row])
             packed = big_endian(data, offset, 5)
             # A negative number wraps around to a year far beyond the last.
-            months = (packed - np.uint64(0x8000000000)) >> np.uint64(22)
+            months = wrapping_difference(packed, np.uint64(0x8000000000)) >> np.uint64(22)
             year = months // MONTHS
             if year > MAX_YEAR:
                 return np.int64(-1)

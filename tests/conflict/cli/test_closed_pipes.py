@@ -29,6 +29,7 @@ PRINTING = {
     "init": ["init", str(DEMO), "--schema", SCHEMA, "--out", "run.toml"],
     "ingest": ["ingest", RUN, "--out", "history"],
     "check": ["check", RUN],
+    "demo": ["demo", "shown"],
     "requirements": ["requirements"],
     "check-replica": ["check-replica", SCHEMA, SCHEMA],
     "logging": ["logging", "INSERT INTO t VALUES (UUID())"],

@@ -60,7 +60,12 @@ def swept(seeds: int, skews: tuple[int, ...]) -> str:
     latencies, drawn, numbers = (list(each) for each in zip(*points, strict=True))
     columns = {"function": ["NDB$EPOCH()"] * len(points), "latency_ms": latencies, "clock_skew_ms": drawn}
     results = pa.table(
-        {**columns, "seed": numbers, "lost_share": [0.25] * len(points), "stopped_appliers": [0] * len(points)}
+        {
+            **columns,
+            **dict.fromkeys(("lost_share", "lost_share_at_most"), [0.25] * len(points)),
+            "seed": numbers,
+            "stopped_appliers": [0] * len(points),
+        }
     )
     out = io.StringIO()
     sweep = Sweep({}, axes, seeds)
