@@ -4,10 +4,8 @@ The row changes of binlog files for Python: what `conflict.read_binlog` returns.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import INDEX, find_logs
 from conflict.errors import ConfigurationError, LogWarning
+from conflict.moments import Moment, seconds_of
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_remarks import log_remarks
 from ndb_formats.columnar.records import records_of
@@ -208,8 +207,8 @@ def read_binlog(
     temporals: str = "typed",
     start_epoch: int = 0,
     stop_epoch: int | None = None,
-    start_time: datetime | None = None,
-    stop_time: datetime | None = None,
+    start_time: Moment | None = None,
+    stop_time: Moment | None = None,
     server_ids: Iterable[int] = (),
     transactions: Iterable[int] = (),
     key: Mapping[str, object] | None = None,
@@ -227,9 +226,9 @@ def read_binlog(
         schema_at: Which moment of the binlogs it describes: ``start`` or ``end``. Statements in them change it.
         temporals: ``typed``, or ``text``, which also holds zero dates.
         start_epoch: First NDB epoch.
-        stop_epoch: Last NDB epoch.
-        start_time: First moment; UTC if it has no zone.
-        stop_time: Moment to stop before.
+        stop_epoch: Last NDB epoch; the log of each server stops for itself.
+        start_time: First moment, a datetime or a text such as ``2026-01-31 08:00:00+01:00``; UTC without an offset.
+        stop_time: Moment to stop before; the log of each server stops for itself.
         server_ids: Servers on which the changes were first made; by default all.
         transactions: Ids of NDB transactions; by default all.
         key: Values of columns: rows in which an image has all of them are selected.
@@ -243,8 +242,8 @@ def read_binlog(
         message = "columns needs table; temporals is typed or text; schema_at is start or end"
         raise ConfigurationError(message)
     selection = Selection(
-        start_time=_seconds(start_time) or 0,
-        stop_time=_seconds(stop_time),
+        start_time=seconds_of(start_time, "start_time") or 0,
+        stop_time=seconds_of(stop_time, "stop_time"),
         tables=frozenset() if table is None else frozenset({table}),
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
@@ -272,11 +271,3 @@ def _files(given: Iterable[Path | str]) -> Iterator[Path]:
             yield from (file for log in find_logs([path]) for file in log.files)
         else:
             yield path
-
-
-def _seconds(moment: datetime | None) -> int | None:
-    """Return the first whole second since 1970 that is not before a moment."""
-    if moment is None:
-        return None
-    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return math.ceil(known.timestamp())

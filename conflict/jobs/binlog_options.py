@@ -16,15 +16,14 @@ The options of the Spark data source `ndb_binlog`.
 from __future__ import annotations
 
 import glob
-import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 
 from conflict.config.schema_file import load_schema
 from conflict.errors import ConfigurationError
+from conflict.moments import seconds_of
 from ndb_formats.constants import APPLY_STATUS, BINLOG_MAGIC, ENCRYPTED_MAGIC
 from ndb_formats.schema.tables import Schema
 
@@ -98,8 +97,8 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         None if names is None else frozenset(name.strip() for name in names.split(",")),
         _epoch(options, "startEpoch") or 0,
         _epoch(options, "endEpoch"),
-        _seconds(options, "startTime") or 0,
-        _seconds(options, "endTime"),
+        seconds_of(options.get("starttime"), "ndb_binlog: startTime is") or 0,
+        seconds_of(options.get("endtime"), "ndb_binlog: endTime is"),
         load_schema(options.get("schema"), binlogs=files),
         table,
         None if columns is None else frozenset(name.strip() for name in columns.split(",")),
@@ -113,19 +112,6 @@ def _epoch(options: Mapping[str, str], name: str) -> int | None:
         message = f"ndb_binlog: {name} is {text}, which is no NDB epoch; give a number"
         raise ConfigurationError(message)
     return None if text is None else int(text)
-
-
-def _seconds(options: Mapping[str, str], name: str) -> int | None:
-    """Return the first whole second since 1970 that is not before a moment."""
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        message = f"ndb_binlog: {name} is {text}, which is no date and time; give it as 2026-01-31T08:00:00+01:00"
-        raise ConfigurationError(message) from None
-    return math.ceil((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _files(pattern: str) -> list[str]:

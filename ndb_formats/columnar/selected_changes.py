@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ndb_formats.binlog_reader import FIRST_POSITION
+from ndb_formats.binlog_reader import FIRST_POSITION, server_of
 from ndb_formats.columnar.batches import BlockReader, RowBatch
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
@@ -122,7 +122,7 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
     for part in selected_parts(files, selection, reading):
         register = TableRegister(part.schema, wanted, columns, text=True, moments=reading.moments)
         walk = RowWalk(register, reading.rows)
-        for chunk, is_last in part.chunks(selection, reading):
+        for chunk in part.chunks(selection, reading):
             for batches in BlockReader(walk).blocks(chunk):
                 kept = [batch.where(kept_rows(batch, selection, part.first)) for batch in batches]
                 for batch in kept:
@@ -133,11 +133,24 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
                 for table, note in register.notes.items():
                     reading.noted(f"table {table}: {note}")
                 if selection.stop_epoch is not None and walk.facts.epochs.max(initial=0) > selection.stop_epoch:
-                    return
+                    part.log.has_ended = True
+                    break
+            if part.log.has_ended:
+                break
             if chunk.error is not None:
                 raise chunk.error
-            if is_last:
-                return
+
+
+@attrs.define(eq=False)
+class ServerLog:
+    """
+    The log of one server, of which a selection may want no more.
+
+    Attributes:
+        has_ended: Whether what the selection stops at has been met.
+    """
+
+    has_ended: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -151,6 +164,7 @@ class SelectedPart:
         start: Position of its first event, which can be that of the transaction at `first`.
         stop: Position after its last event; None for the end of the file.
         schema: The definitions that are in force.
+        log: The log that it is part of.
     """
 
     file: str
@@ -158,9 +172,10 @@ class SelectedPart:
     start: int
     stop: int | None
     schema: Schema
+    log: ServerLog
 
-    def chunks(self, selection: Selection, reading: ChangeReading) -> Iterator[tuple[EventChunk, bool]]:
-        """Yield its chunks, and whether the selection ends with each: its moment to stop at ends them."""
+    def chunks(self, selection: Selection, reading: ChangeReading) -> Iterator[EventChunk]:
+        """Yield its chunks; the moment to stop at ends the log with the events before it."""
         events, size = max(reading.rows * _EVENTS_PER_ROW, 1024), reading.span
         for chunk in read_chunks(
             self.file, start=self.start, stop=self.stop, verify=reading.verify, events=events, span=size
@@ -168,27 +183,34 @@ class SelectedPart:
             if len(chunk.stops):
                 reading.seen(self.file, int(chunk.stops[-1]))
             if selection.stop_time is not None and (chunk.timestamps >= selection.stop_time).any():
-                yield _first_events(chunk, int((chunk.timestamps >= selection.stop_time).argmax())), True
+                self.log.has_ended = True
+                yield _first_events(chunk, int((chunk.timestamps >= selection.stop_time).argmax()))
                 return
-            yield chunk, False
+            yield chunk
 
 
 def selected_parts(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[SelectedPart]:
     """
     Yield the parts of files that are read for a selection, each from the transaction at its first position on.
 
+    Whoever reads a part says in its log when that has ended; then no more parts of that log follow.
+
     Raises:
         FormatError: The first position is none of an event.
     """
     stretches = Stretches(reading.schema, follows=reading.follows)
+    logs: dict[int | None, ServerLog] = {}
     for number, file in enumerate(files):
+        log = logs.setdefault(server_of(file), ServerLog())
+        if log.has_ended:
+            continue
         first = selection.start_position if number == 0 else FIRST_POSITION
         stop = selection.stop_position if number == len(files) - 1 else None
         start = transaction_start(file, first) if first > FIRST_POSITION else FIRST_POSITION
         for stretch in stretches.of(file):
             bounds = stretch.within(start, stop)
-            if bounds is not None:
-                yield SelectedPart(file, first, *bounds, stretch.schema)
+            if bounds is not None and not log.has_ended:
+                yield SelectedPart(file, first, *bounds, stretch.schema, log)
         for note in stretches.notes:
             reading.noted(note)
         stretches.notes.clear()

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.errors import ConfigurationError
+from conflict.moments import moment_of
 from conflict.results.counting import By
 
 __all__ = ["conflicts"]
@@ -50,7 +49,7 @@ def conflicts(
     from conflict.results.doubts import doubts_of
 
     check_output(json_file, [result], force=force)
-    moment = None if since is None else _moment(since)
+    moment = None if since is None else moment_of(since, "--since")
     found = read_result(str(result))
     shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
@@ -60,18 +59,3 @@ def conflicts(
     print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), moment, doubts)
     if json_file is not None:  # all transactions can be many
         write_json(json_file, conflicts_json(totals, counts, moment, doubts))
-
-
-def _moment(text: str) -> datetime:
-    """
-    Return a moment in UTC; without an offset it is in UTC already.
-
-    Raises:
-        ConfigurationError: The text is not a date and time.
-    """
-    try:
-        given = datetime.fromisoformat(text)
-        return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
-    except (ValueError, OverflowError):
-        message = f"--since {text}: not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
-        raise ConfigurationError(message) from None

@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +19,7 @@ from conflict.cli.common import UnpackedOption, allow_unpacked, load_definitions
 from conflict.cli.exit_codes import ExitCode
 from conflict.decoding.formats import Format
 from conflict.errors import ConfigurationError
+from conflict.moments import seconds_of
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import FormatError
 
@@ -76,9 +76,11 @@ def decode(
         int | None, typer.Option(help="In the last file; exclusive.", rich_help_panel=_FILTERS)
     ] = None,
     start_datetime: Annotated[
-        str | None, typer.Option(help="First moment: 2026-01-31T08:00:00+01:00.", rich_help_panel=_FILTERS)
+        str | None, typer.Option(help="First moment: '2026-01-31 08:00:00+01:00'.", rich_help_panel=_FILTERS)
     ] = None,
-    stop_datetime: Annotated[str | None, typer.Option(help="Moment to stop before.", rich_help_panel=_FILTERS)] = None,
+    stop_datetime: Annotated[
+        str | None, typer.Option(help="Moment to stop before, for each server.", rich_help_panel=_FILTERS)
+    ] = None,
     zone: Annotated[
         str, typer.Option("--timezone", help="Of moments without an offset.", rich_help_panel=_FILTERS)
     ] = "UTC",
@@ -100,7 +102,9 @@ def decode(
         list[int] | None, typer.Option(help="This NDB transaction id; can be repeated.", rich_help_panel=_FILTERS)
     ] = None,
     start_epoch: Annotated[int, typer.Option(help="First NDB epoch.", rich_help_panel=_FILTERS)] = 0,
-    stop_epoch: Annotated[int | None, typer.Option(help="Last NDB epoch.", rich_help_panel=_FILTERS)] = None,
+    stop_epoch: Annotated[
+        int | None, typer.Option(help="Last NDB epoch of each server.", rich_help_panel=_FILTERS)
+    ] = None,
     print_table_metadata: Annotated[bool, typer.Option(help="Text: columns and keys of tables.")] = False,
     verify_binlog_checksum: Annotated[bool, typer.Option("-c", help="Stop at a wrong checksum.")] = False,
     unpacked_mib: UnpackedOption = None,
@@ -123,8 +127,8 @@ def decode(
     selection = Selection(
         start_position=start_position,
         stop_position=stop_position,
-        start_time=_seconds(start_datetime, zone) or 0,
-        stop_time=_seconds(stop_datetime, zone),
+        start_time=seconds_of(start_datetime, "--start-datetime", _zone(zone)) or 0,
+        stop_time=seconds_of(stop_datetime, "--stop-datetime", _zone(zone)),
         databases=frozenset(database or ()),
         tables=frozenset(table or ()),
         start_epoch=start_epoch,
@@ -162,22 +166,10 @@ def _key_part(part: str) -> tuple[str, str]:
     return column, value
 
 
-def _seconds(moment: str | None, zone: str) -> int | None:
-    """Return the first whole second since 1970 that is not before a moment; without an offset it is of that zone."""
-    if moment is None:
-        return None
-    try:
-        parsed = datetime.fromisoformat(moment)
-    except ValueError:
-        message = f"{moment} is not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
-        raise ConfigurationError(message) from None
-    if parsed.tzinfo is None:
-        parsed = parsed.replace(tzinfo=_zone(zone))
-    return math.ceil(parsed.timestamp())
-
-
 def _zone(name: str) -> tzinfo:
     """Return a zone by its name or its offset."""
+    if name == "UTC":
+        return UTC  # also where no zones are installed
     try:
         if name[:1] in "+-":
             zone = datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo
