@@ -14,12 +14,11 @@ import attrs
 import pyarrow as pa
 
 from conflict.binlog_summary import BinlogSummary, summary_of_batches
-from conflict.config.schema_file import load_schema
+from conflict.config.moments import Moment, seconds_of
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
-from conflict.discovery.logs import INDEX, find_logs
+from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError, LogWarning
-from conflict.moments import Moment, seconds_of
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_remarks import log_remarks
 from ndb_formats.columnar.records import records_of
@@ -179,7 +178,7 @@ class BinlogTable:
                 definitions, moments=moments, columns=columns, verify=True, rows=self.rows, noted=noted
             )
             for block in selected_changes(inputs.paths, self.selection, reading):
-                yield inputs.name_of(block.file), list(block.batches)
+                yield inputs.file_of(block.file), list(block.batches)
         except FormatError as error:
             raise inputs.renamed(error) from error
 
@@ -218,8 +217,8 @@ def read_binlog(
     Return the row changes of binlog files; nothing is read yet.
 
     Args:
-        files: Files in order, which may be compressed with gzip or Zstandard; folders of binlogs, index files and
-            patterns stand for their files.
+        files: Files in order, which may be compressed with gzip or Zstandard; folders, index files and patterns stand
+            for their binlogs, and a run file for those of its clusters, with its schema.
         table: ``database.table``; by default the changes of all tables, with images as maps of texts.
         columns: With `table`: its columns to decode.
         schema: File of CREATE TABLE statements, for names and types that are not in the binlog.
@@ -251,23 +250,15 @@ def read_binlog(
         transactions=frozenset(transactions),
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )
-    binlogs = tuple(_files([files] if isinstance(files, Path | str) else files))
+    given = [Path(each) for each in ([files] if isinstance(files, Path | str) else files)]
+    source = log_source(given, None if schema is None else Path(schema), at_end=schema_at == "end")
     return BinlogTable(
-        binlogs,
+        source.files,
         table,
         None if columns is None else frozenset(columns),
-        load_schema(schema, binlogs=binlogs),
+        source.definitions(source.files),
         selection,
         temporals == "typed",
         batch_rows,
-        schema_at == "end",
+        source.at_end,
     )
-
-
-def _files(given: Iterable[Path | str]) -> Iterator[Path]:
-    """Yield files as they are, so that compressed ones can be given, and what folders and patterns stand for."""
-    for path in map(Path, given):
-        if path.is_dir() or not path.exists() or path.suffix == INDEX:
-            yield from (file for log in find_logs([path]) for file in log.files)
-        else:
-            yield path

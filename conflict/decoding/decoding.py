@@ -85,7 +85,7 @@ class Decoding:
         reading = self._reading(rows=rows, moments=moments)
         for block in self._until_cut(selected_changes(self.inputs.paths, self.selection, reading)):
             self.found |= bool(block.batches)
-            yield Block(self.inputs.name_of(block.file), block.batches)
+            yield Block(self.inputs.file_of(block.file), block.batches)
 
     def notes(self) -> list[str]:
         """Return a sentence for every definition that does not fit, and for every filter that matched nothing."""

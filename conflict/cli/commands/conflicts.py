@@ -11,7 +11,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.moments import moment_of
+from conflict.config.moments import moment_of
 from conflict.results.counting import By
 
 __all__ = ["conflicts"]

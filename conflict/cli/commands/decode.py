@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import UnpackedOption, allow_unpacked, load_definitions, messages, progress_bars, warn_of
+from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode
+from conflict.config.moments import seconds_of
 from conflict.decoding.formats import Format
 from conflict.errors import ConfigurationError
-from conflict.moments import seconds_of
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import FormatError
 
@@ -48,7 +48,9 @@ class SchemaAt(StrEnum):
 
 
 def decode(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order; also .gz, .zst, pipes, and - .")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Binlogs, in order: files, also .gz, .zst, pipes, -; folders; or a run file.")
+    ],
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Show rows; twice: with types.")] = 0,
     form: Annotated[Format, typer.Option("--format", help="The output format.", rich_help_panel=_OUTPUT)] = Format.TEXT,
     result_file: Annotated[
@@ -117,13 +119,15 @@ def decode(
     from conflict.decoding.decoding import Decoding
     from conflict.decoding.inputs import opened_inputs
     from conflict.decoding.outputs import Output
+    from conflict.discovery.log_source import log_source
     from ndb_formats.columnar.stretches import schema_at_start
     from ndb_formats.columnar_text.log_text import TextOptions
     from ndb_formats.selection import Selection
 
     allow_unpacked(unpacked_mib)
     output = Output(form, result_file, force, wide, temporals is Temporals.TYPED)
-    output.check([*files, *([] if schema is None else [schema])])
+    source = log_source(files, schema, at_end=schema_at is SchemaAt.END)
+    output.check([*source.files, *([] if schema is None else [schema])])
     selection = Selection(
         start_position=start_position,
         stop_position=stop_position,
@@ -137,11 +141,11 @@ def decode(
         transactions=frozenset(transaction or ()),
         key=tuple(_key_part(part) for part in key or ()),
     )
-    options = TextOptions(verbose, print_table_metadata, column_names or schema is not None)
-    with opened_inputs(files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
-        definitions = load_definitions(schema, inputs.paths, inexact_keys=False)
+    with opened_inputs(source.files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
+        definitions = source.definitions(inputs.paths)
+        options = TextOptions(verbose, print_table_metadata, column_names or bool(definitions.tables))
         try:
-            if schema_at is SchemaAt.END:
+            if source.at_end:
                 definitions = schema_at_start(inputs.paths, definitions)
             decoding = Decoding(inputs, selection, definitions, options, verify_binlog_checksum, seen)
             output.write(decoding, typer.get_binary_stream("stdout"))

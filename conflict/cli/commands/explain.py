@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json, write_parquet
+from conflict.cli.outputs import (
+    ForceOption,
+    JsonOption,
+    check_output,
+    no_standard_output,
+    refuse_same_output,
+    write_json,
+    write_parquet,
+)
 from conflict.errors import ConfigurationError
 
 __all__ = ["explain"]
@@ -35,7 +43,10 @@ def explain(
     differences: Annotated[bool, typer.Option("--differences", help="Explain every row that ends different.")] = False,
     top: Annotated[int, typer.Option(min=1, help="Rows to print with --differences.")] = 20,
     json_file: JsonOption = None,
-    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the events, as Parquet.")] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", callback=no_standard_output, help="Also write the events, as Parquet."),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the story: FILE.png or FILE.svg.")] = None,
     force: ForceOption = False,
 ) -> None:

@@ -35,9 +35,9 @@ from conflict.cli.sources import (
     load_sources,
 )
 from conflict.compatibility.deployment import Policy
+from conflict.config.moments import seconds_of
 from conflict.errors import ConfigurationError
 from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
-from conflict.moments import seconds_of
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
+from conflict.cli.common import InexactKeysOption, console, messages, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.errors import ConfigurationError
@@ -18,7 +19,9 @@ from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import CutFileError
 
 if TYPE_CHECKING:
+    from conflict.discovery.log_source import LogSource
     from ndb_formats.columnar.event_chunks import EventChunk
+    from ndb_formats.schema.tables import Schema
 
 __all__ = ["sizes"]
 
@@ -26,7 +29,9 @@ _MEGABYTE = 1_000_000
 
 
 def sizes(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True, dir_okay=False)],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILES...", help="Binlogs, in order: files, folders; or a run file.")
+    ],
     schema: Annotated[
         Path | None, typer.Option(help="CREATE TABLE statements, for keys and defaults.", exists=True, dir_okay=False)
     ] = None,
@@ -46,19 +51,19 @@ def sizes(
     from conflict.cli.views.sizes import print_sizes, sizes_json
     from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
     from conflict.cli.views.sizes_files import FileFacts
+    from conflict.discovery.log_source import log_source
     from ndb_formats.columnar.compression import CompressionMeter
     from ndb_formats.columnar.log_remarks import log_remarks
     from ndb_formats.columnar.log_sizes import LogSizer
     from ndb_formats.columnar.size_report import size_report
 
     refuse_same_output(json_file, plot)
+    source = log_source(files, schema)
+    files = _given_once(source.files)
     for target in (json_file, plot):
         check_output(target, [*files, schema], force=force)
     check_chart_file(plot)
-    if len({file.resolve() for file in files}) < len(files):
-        message = "a binlog file is given twice, and would count twice; give each once"
-        raise ConfigurationError(message)
-    definitions = load_definitions(schema, files, inexact_keys=inexact_keys)
+    definitions = _definitions(source, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
     facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
@@ -99,3 +104,21 @@ def sizes(
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned or unknown else ExitCode.DONE)
+
+
+def _given_once(files: Sequence[Path]) -> list[Path]:
+    if len({file.resolve() for file in files}) < len(files):
+        message = "a binlog file is given twice, and would count twice; give each once"
+        raise ConfigurationError(message)
+    return [*files]
+
+
+def _definitions(source: LogSource, *, inexact_keys: bool) -> Schema:
+    """Return the definitions at the start of the logs."""
+    from ndb_formats.columnar.stretches import schema_at_start
+    from ndb_formats.schema.exact_keys import with_inexact_keys
+
+    found = source.definitions(source.files)
+    if source.at_end:
+        found = schema_at_start([*map(str, source.files)], found)
+    return with_inexact_keys(found) if inexact_keys else found

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
+from conflict.config.moments import moment_of, seconds_of
 from conflict.errors import ConfigurationError
-from conflict.moments import moment_of, seconds_of
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -1,0 +1,81 @@
+"""
+The binlogs that `decode`, `sizes` and `read_binlog` are given, and the definitions of their tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.schema_file import load_schema
+from conflict.discovery.logs import files_of
+from conflict.errors import ConfigurationError
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["LogSource", "log_source"]
+
+
+@attrs.frozen
+class LogSource:
+    """
+    Binlogs, and what they do not say themselves.
+
+    Attributes:
+        files: In order, server by server where they were found.
+        schema_file: File of CREATE TABLE statements; None if there is none, or a run file says what it says.
+        at_end: Whether definitions are those at the end of the logs, not at the start.
+        known: Definitions of the run file; None without one.
+    """
+
+    files: tuple[Path, ...]
+    schema_file: Path | None
+    at_end: bool
+    known: Schema | None = attrs.field(default=None, repr=False)
+
+    def definitions(self, binlogs: Sequence[Path | str]) -> Schema:
+        """
+        Return the definitions of tables.
+
+        Args:
+            binlogs: The files as they can be read; which server wrote them decides what statements mean.
+
+        Raises:
+            ConfigurationError: The file of statements cannot be used.
+        """
+        return load_schema(self.schema_file, binlogs=binlogs) if self.known is None else self.known
+
+
+def log_source(given: Sequence[Path], schema: Path | None = None, *, at_end: bool = False) -> LogSource:
+    """
+    Return the binlogs that some paths stand for.
+
+    Args:
+        given: Files, which may be compressed, pipes or ``-``; folders, index files, patterns; or one run file (.toml).
+        schema: File of CREATE TABLE statements; by default that of the run file.
+        at_end: Whether it describes the end of the logs.
+
+    Raises:
+        ConfigurationError: Something is missing, holds no binlog or cannot be used, or the clusters of a run file have
+            definitions of their own.
+        FormatError: A binlog is damaged at its start, or encrypted.
+    """
+    if len(given) != 1 or given[0].suffix != ".toml":
+        return LogSource(tuple(files_of(given)), schema, at_end)
+    run = load_run_file(given[0].absolute())
+    files = tuple(file for cluster in run.configuration.clusters for file in cluster.files)
+    if schema is not None:
+        return LogSource(files, schema, at_end)
+    return LogSource(files, None, run.configuration.schema_at_end, _schema_of(run))
+
+
+def _schema_of(run: RunFile) -> Schema:
+    own = [cluster.name for cluster in run.configuration.clusters if cluster.schema is not None]
+    if own:
+        message = (
+            f"cluster {own[0]} of {run.path} has a schema of its own; give the binlogs of one cluster, and its --schema"
+        )
+        raise ConfigurationError(message)
+    return run.configuration.schema

@@ -1,0 +1,60 @@
+"""What `decode`, `sizes` and `read_binlog` take: files, folders and run files."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import conflict
+from conflict.cli.app import app
+from conflict.config.local_paths import plain_path
+from conflict.discovery.log_source import log_source
+from conflict.errors import ConfigurationError
+from tests.corpora import DEMO
+
+FILES = [DEMO / "A.binlog.000001", DEMO / "B.binlog.000001"]
+
+
+def test_a_run_file_stands_for_its_binlogs_and_schema() -> None:
+    """A folder has no schema; one that is given counts."""
+    for given in (DEMO, DEMO / "run.toml", DEMO / "*.binlog.*"):
+        assert [*log_source([given]).files] == [plain_path(file) for file in FILES]
+    assert {table.full_name for table in log_source([DEMO / "run.toml"]).definitions([]).tables} >= {"cft.t1"}
+    assert log_source([DEMO]).definitions([]).tables == ()
+    assert log_source([DEMO / "run.toml"], DEMO / "schema.sql").known is None
+
+
+def test_decode_and_read_binlog_read_them_alike() -> None:
+    """The rows of a run file are those of its files with its schema."""
+    schema = str(DEMO / "schema.sql")
+    wanted = CliRunner().invoke(app, ["decode", "--format", "json", "--schema", schema, *map(str, FILES)]).stdout
+    assert len(wanted.splitlines()) == 171
+    assert CliRunner().invoke(app, ["decode", "--format", "json", str(DEMO / "run.toml")]).stdout == wanted
+    assert CliRunner().invoke(app, ["decode", "--format", "json", "--schema", schema, str(DEMO)]).stdout == wanted
+    found = conflict.read_binlog(DEMO / "run.toml", "cft.t1").to_arrow()
+    assert found.equals(conflict.read_binlog(FILES, "cft.t1", schema=schema).to_arrow())
+    shown = CliRunner().invoke(app, ["decode", "-v", str(DEMO / "run.toml")]).stdout
+    assert re.search(r"^###   id=1 ?$|^###   k=1", shown, re.MULTILINE)
+
+
+def test_sizes_takes_them() -> None:
+    """The same bytes, whether named by a run file or one by one; each file has its server."""
+    documents = []
+    for given in ([DEMO / "run.toml"], [*FILES, "--schema", DEMO / "schema.sql"]):
+        done = CliRunner().invoke(app, ["sizes", "--json", "-", *map(str, given)])
+        assert done.exit_code == 0, done.output
+        documents.append(json.loads(done.stdout))
+    assert documents[0] == documents[1]
+    assert [each["server_id"] for each in documents[0]["files"]] == [1, 2]
+
+
+def test_schemas_of_clusters_are_not_mixed(tmp_path: Path) -> None:
+    """Whose columns those of another cluster are would be a guess."""
+    text = (DEMO / "run.toml").read_text().replace("[clusters.A]", '[clusters.A]\nschema = "schema.sql"')
+    for file in DEMO.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"cluster A of .* has a schema of its own"):
+        log_source([tmp_path / "run.toml"])
