@@ -127,7 +127,8 @@ class BinlogTable:
         import pandas as pd  # noqa: PLC0415  # only if it is asked for
 
         kinds = {kind: getattr(pd, f"{str(kind).capitalize().replace('Ui', 'UI')}Dtype")() for kind in _INTEGERS}
-        kinds[pa.string()] = pd.StringDtype("pyarrow")
+        # Kept as Arrow, texts would compare to masks of Arrow, which pandas does not join with those of integers.
+        kinds[pa.string()] = pd.StringDtype("python")
         return self.to_arrow().flatten().to_pandas(types_mapper=kinds.get, maps_as_pydicts="strict")
 
     def to_polars(self) -> Any:
