@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ import pyarrow as pa
 
 from conflict.binlog_summary import BinlogSummary, summary_of_batches
 from conflict.config.moments import Moment, seconds_of
+from conflict.config.table_names import is_full_name
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
-from conflict.discovery.log_source import log_source
+from conflict.discovery.log_source import full_names, log_source
 from conflict.errors import ConfigurationError, LogWarning
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_remarks import log_remarks
@@ -93,8 +95,15 @@ class BinlogTable:
             return self._schema(inputs)
 
     def __getitem__(self, table: str) -> BinlogTable:
-        """Return the changes of one table."""
-        return attrs.evolve(self, table=table, selection=attrs.evolve(self.selection, tables=frozenset({table})))
+        """
+        Return the changes of one table, ``database.table``, or a table that one database alone has.
+
+        Raises:
+            ConfigurationError: Several databases have it.
+        """
+        with nullcontext() if is_full_name(table) else opened_inputs(self.files) as inputs:
+            (name,) = full_names([table], () if inputs is None else inputs.paths)
+        return attrs.evolve(self, table=name, selection=attrs.evolve(self.selection, tables=frozenset({name})))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """
@@ -215,12 +224,13 @@ def read_binlog(
     batch_rows: int = BATCH_ROWS,
 ) -> BinlogTable:
     """
-    Return the row changes of binlog files; nothing is read yet.
+    Return the row changes of binlog files; nothing is read yet, but for the database of a table without one.
 
     Args:
         files: Files in order, which may be compressed with gzip or Zstandard; folders, index files and patterns stand
             for their binlogs, and a run file for those of its clusters, with its schema.
-        table: ``database.table``; by default the changes of all tables, with images as maps of texts.
+        table: ``database.table``, or a table that one database alone has; by default the changes of all tables, with
+            images as maps of texts.
         columns: With `table`: its columns to decode.
         schema: File of CREATE TABLE statements, for names and types that are not in the binlog.
         schema_at: Which moment of the binlogs it describes: ``start`` or ``end``. Statements in them change it.
@@ -244,7 +254,6 @@ def read_binlog(
     selection = Selection(
         start_time=seconds_of(start_time, "start_time") or 0,
         stop_time=seconds_of(stop_time, "stop_time"),
-        tables=frozenset() if table is None else frozenset({table}),
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
         server_ids=frozenset(server_ids),
@@ -253,9 +262,9 @@ def read_binlog(
     )
     given = [Path(each) for each in ([files] if isinstance(files, Path | str) else files)]
     source = log_source(given, None if schema is None else Path(schema), at_end=schema_at == "end")
-    return BinlogTable(
+    found = BinlogTable(
         source.files,
-        table,
+        None,
         None if columns is None else frozenset(columns),
         source.definitions(source.files),
         selection,
@@ -263,3 +272,4 @@ def read_binlog(
         batch_rows,
         source.at_end,
     )
+    return found if table is None else found[table]

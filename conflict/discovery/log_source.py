@@ -4,18 +4,20 @@ The binlogs that `decode`, `sizes` and `read_binlog` are given, and the definiti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import attrs
 
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.schema_file import load_schema
+from conflict.config.table_names import full_name_of, is_full_name
 from conflict.discovery.logs import files_of
 from conflict.errors import ConfigurationError
+from ndb_formats.columnar.table_search import table_names
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["LogSource", "log_source"]
+__all__ = ["LogSource", "full_names", "log_source"]
 
 
 @attrs.frozen
@@ -69,6 +71,25 @@ def log_source(given: Sequence[Path], schema: Path | None = None, *, at_end: boo
     if schema is not None:
         return LogSource(files, schema, at_end)
     return LogSource(files, None, run.configuration.schema_at_end, _schema_of(run))
+
+
+def full_names(tables: Iterable[str], binlogs: Sequence[str]) -> frozenset[str]:
+    """
+    Return the full names of tables; the binlogs are looked through only for those that are given without a database.
+
+    Args:
+        tables: ``database.table``, or tables alone.
+        binlogs: The files as they can be read.
+
+    Raises:
+        ConfigurationError: The binlogs have changes of a table of that name in several databases.
+        FormatError: A file cannot be read at all.
+    """
+    given = frozenset(tables)
+    if all(map(is_full_name, given)):
+        return given
+    known = table_names(binlogs)
+    return frozenset(full_name_of(name, known) for name in given)
 
 
 def _schema_of(run: RunFile) -> Schema:

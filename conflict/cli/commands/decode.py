@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import attrs
 import typer
 from rich.markup import escape
 
@@ -91,7 +92,8 @@ def decode(
         typer.Option("--database", "-d", help="This database; can be repeated.", rich_help_panel=_FILTERS),
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="This database.table; can be repeated.", rich_help_panel=_FILTERS)
+        list[str] | None,
+        typer.Option(help="This database.table, or table of one database; can be repeated.", rich_help_panel=_FILTERS),
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -119,7 +121,7 @@ def decode(
     from conflict.decoding.decoding import Decoding
     from conflict.decoding.inputs import opened_inputs
     from conflict.decoding.outputs import Output
-    from conflict.discovery.log_source import log_source
+    from conflict.discovery.log_source import full_names, log_source
     from ndb_formats.columnar.stretches import schema_at_start
     from ndb_formats.columnar_text.log_text import TextOptions
     from ndb_formats.selection import Selection
@@ -134,7 +136,6 @@ def decode(
         start_time=seconds_of(start_datetime, "--start-datetime", _zone(zone)) or 0,
         stop_time=seconds_of(stop_datetime, "--stop-datetime", _zone(zone)),
         databases=frozenset(database or ()),
-        tables=frozenset(table or ()),
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
         server_ids=frozenset(server_id or ()),
@@ -147,6 +148,7 @@ def decode(
         try:
             if source.at_end:
                 definitions = schema_at_start(inputs.paths, definitions)
+            selection = attrs.evolve(selection, tables=full_names(table or (), inputs.paths))
             decoding = Decoding(inputs, selection, definitions, options, verify_binlog_checksum, seen)
             output.write(decoding, typer.get_binary_stream("stdout"))
         except FormatError as error:

@@ -58,3 +58,16 @@ def test_schemas_of_clusters_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=r"cluster A of .* has a schema of its own"):
         log_source([tmp_path / "run.toml"])
+
+
+def test_tables_may_be_named_without_their_database() -> None:
+    """With `decode`, and in Python."""
+    lines = [
+        CliRunner().invoke(app, ["decode", "--format", "json", "--table", name, str(DEMO)]) for name in ("t2", "cft.t2")
+    ]
+    assert lines[0].stdout == lines[1].stdout != ""
+    changes = conflict.read_binlog(DEMO)
+    assert changes["t2"].table == conflict.read_binlog(DEMO, "t2").table == "cft.t2"
+    assert changes["t2"].to_arrow().num_rows == len(lines[0].stdout.splitlines())
+    nothing = CliRunner().invoke(app, ["decode", "--table", "t3", str(DEMO)])
+    assert (nothing.exit_code, "--table t3 matches nothing" in nothing.stderr) == (4, True)
