@@ -25,7 +25,7 @@ from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
-from ndb_formats.errors import CorruptError
+from ndb_formats.errors import CorruptError, CutFileError, FormatError
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
@@ -72,6 +72,8 @@ class ChangeReading:
         met: Called with the ``database.table`` names in the part of a file that was read.
         follows: Whether statements in the log change definitions.
         noted: Called with what is to be said of definitions: a sentence without a full stop.
+        is_end: Called with the error of a file that ends inside an event; returns whether the log of its server just
+            ends there, instead of the reading of all.
     """
 
     schema: Schema
@@ -84,6 +86,7 @@ class ChangeReading:
     met: Callable[[Iterable[str]], object] = lambda names: None
     follows: bool = True
     noted: Callable[[str], object] = lambda note: None
+    is_end: Callable[[CutFileError], bool] = lambda error: False
 
 
 @attrs.frozen(eq=False)
@@ -138,7 +141,7 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
             if part.log.has_ended:
                 break
             if chunk.error is not None:
-                raise chunk.error
+                part.log.ends_with(chunk.error, reading)
 
 
 @attrs.define(eq=False)
@@ -147,10 +150,21 @@ class ServerLog:
     The log of one server, of which a selection may want no more.
 
     Attributes:
-        has_ended: Whether what the selection stops at has been met.
+        has_ended: Whether what the selection stops at has been met, or its end inside an event.
     """
 
     has_ended: bool = False
+
+    def ends_with(self, error: FormatError, reading: ChangeReading) -> None:
+        """
+        End the log at a file that ends inside an event, if `reading` wants that.
+
+        Raises:
+            FormatError: It does not, or the error is another one.
+        """
+        if not isinstance(error, CutFileError) or not reading.is_end(error):
+            raise error
+        self.has_ended = True
 
 
 @attrs.frozen(eq=False)

@@ -59,7 +59,7 @@ def log_text(
             if part.log.has_ended:
                 break
             if chunk.error is not None:
-                raise chunk.error
+                part.log.ends_with(chunk.error, reading)
 
 
 @attrs.define(eq=False)

@@ -154,10 +154,10 @@ def decode(
         except FormatError as error:
             raise inputs.renamed(error) from error
         remarks = decoding.remarks(as_text=form is Format.TEXT)
-    for note in (*decoding.notes(), *([] if decoding.cut is None else [str(inputs.renamed(decoding.cut))])):
+    for note in (*decoding.notes(), *(str(inputs.renamed(each)) for each in decoding.cuts)):
         messages.print(f"[yellow]warning:[/yellow] {escape(note)}", soft_wrap=True)
     warned = warn_of(remarks)
-    if decoding.cut is not None:
+    if decoding.cuts:
         raise typer.Exit(ExitCode.CUT_SHORT)
     if warned or decoding.notes():
         raise typer.Exit(ExitCode.WARNED)

@@ -94,3 +94,15 @@ def test_resolve_takes_offsets(tmp_path: Path) -> None:
     assert stops == dict.fromkeys(("utc", "east"), 1795190416)
     code, output = invoke(*known, tmp_path / "none", "--stop-datetime", f"{TIME}+05:00")
     assert (code, "has no epoch between" in output) == (2, True)
+
+
+def test_a_log_that_is_cut_short_keeps_no_other_server_from_being_read(tmp_path: Path) -> None:
+    """What comes before the cut and the other log are there, and the warning names file and position."""
+    cut = tmp_path / "binlog.000001"
+    cut.write_bytes(A.read_bytes()[:9000])
+    done = CliRunner().invoke(app, ["decode", "--format", "json", str(cut), str(B)])
+    assert (done.exit_code, "binlog.000001, position " in done.stderr) == (3, True)
+    alone = CliRunner().invoke(app, ["decode", "--format", "json", str(cut)])
+    assert done.stdout == alone.stdout + decoded([B], "--format", "json")
+    text = CliRunner().invoke(app, ["decode", "-v", str(cut), str(B)])
+    assert (text.exit_code, decoded([B], "-v") in text.stdout) == (3, True)
