@@ -19,8 +19,11 @@ from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import CutFileError
 
 if TYPE_CHECKING:
+    from conflict.cli.views.sizes_files import FileFacts
     from conflict.discovery.log_source import LogSource
+    from ndb_formats.columnar.compression import CompressionMeter
     from ndb_formats.columnar.event_chunks import EventChunk
+    from ndb_formats.columnar.log_sizes import LogSizer
     from ndb_formats.schema.tables import Schema
 
 __all__ = ["sizes"]
@@ -67,43 +70,64 @@ def sizes(
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
     facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
-    cut, before = None, size_report(sizer, [])
-    with progress_bars() as progress:
-
-        def seen(chunk: EventChunk) -> None:
-            meter.add(chunk)
-            each.add(chunk)
-            at = int(chunk.stops[-1]) if len(chunk.stops) else 0
-            progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
-
-        done = 0
-        for number, each in enumerate(facts, 1):
-            try:
-                sizer.add(each.file, seen=seen)
-            except CutFileError as error:
-                cut = error
-            after = size_report(sizer, lengths[:number])
-            each.measured(before, after)
-            if cut is not None:
-                break
-            before, done = after, done + each.size
-    report = size_report(sizer, lengths, meter.found)
+    read, cuts = _measure(facts, sizer, meter)
+    report = size_report(sizer, [each.size for each in read], meter.found)
     unknown = [table.name for table in report.tables if not table.known]
     if report.tables and len(unknown) == len(report.tables):
         names = ", ".join(unknown)
         message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
         raise ConfigurationError(message)
     print_sizes(console, report)
-    write_json(json_file, sizes_json(report) | {"files": [each.document() for each in facts]})
+    write_json(json_file, sizes_json(report) | {"files": [each.document() for each in read]})
     if plot is not None:
         draw_sizes(report, plot)
     warned = warn_of(log_remarks(files))
-    if cut is not None:
+    for cut in cuts:
         messages.print(
             f"[yellow]warning:[/yellow] {escape(str(cut))}; the sizes are of what comes before", soft_wrap=True
         )
+    if cuts:
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned or unknown else ExitCode.DONE)
+
+
+def _measure(
+    facts: Sequence[FileFacts], sizer: LogSizer, meter: CompressionMeter
+) -> tuple[list[FileFacts], list[CutFileError]]:
+    """
+    Measure files; return those that were read, and why others were not.
+
+    A file that ends inside an event ends the log of its server, but not those of others.
+    """
+    from ndb_formats.binlog_reader import server_of
+    from ndb_formats.columnar.size_report import size_report
+
+    read: list[FileFacts] = []
+    cuts: list[CutFileError] = []
+    ended: set[int | None] = set()
+    before, total = size_report(sizer, []), sum(each.size for each in facts)
+    with progress_bars() as progress:
+        for each in facts:
+            server, done = server_of(each.file), sum(one.size for one in read)
+            if server in ended:
+                continue
+            read.append(each)
+
+            def seen(chunk: EventChunk, facts: FileFacts = each, done: int = done) -> None:
+                meter.add(chunk)
+                facts.add(chunk)
+                at = int(chunk.stops[-1]) if len(chunk.stops) else 0
+                progress("reading MB", (done + at) // _MEGABYTE, total // _MEGABYTE)
+
+            try:
+                sizer.add(each.file, seen=seen)
+            except CutFileError as error:
+                cuts.append(error)
+                ended.add(server)
+            after = size_report(sizer, [one.size for one in read])
+            each.measured(before, after)
+            before = after
+    return read, cuts
 
 
 def _given_once(files: Sequence[Path]) -> list[Path]:

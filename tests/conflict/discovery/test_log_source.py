@@ -71,3 +71,19 @@ def test_tables_may_be_named_without_their_database() -> None:
     assert changes["t2"].to_arrow().num_rows == len(lines[0].stdout.splitlines())
     nothing = CliRunner().invoke(app, ["decode", "--table", "t3", str(DEMO)])
     assert (nothing.exit_code, "--table t3 matches nothing" in nothing.stderr) == (4, True)
+
+
+def test_sizes_of_a_log_that_is_cut_short_leave_no_other_log_out(tmp_path: Path) -> None:
+    """The bytes of both are those of each, and the exit code says that one was cut."""
+    cut = tmp_path / "binlog.000001"
+    cut.write_bytes(FILES[0].read_bytes()[:9000])
+    asked = ["sizes", "--schema", str(DEMO / "schema.sql"), "--json", "-"]
+    done = [
+        CliRunner().invoke(app, [*asked, *map(str, given)])
+        for given in ([cut], FILES[1:], [cut, cut.parent, *FILES[1:]])
+    ]
+    assert [each.exit_code for each in done] == [3, 0, 2]  # the same file twice is refused
+    done[2] = CliRunner().invoke(app, [*asked, str(cut), str(FILES[1])])
+    assert (done[2].exit_code, "binlog.000001, position " in done[2].stderr) == (3, True)
+    one, other, both = (json.loads(each.stdout)["files"] for each in (done[0], done[1], done[2]))
+    assert both == [*one, *other]
