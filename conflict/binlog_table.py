@@ -4,10 +4,9 @@ The row changes of binlog files for Python: what `conflict.read_binlog` returns.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ import attrs
 import pyarrow as pa
 
 from conflict.binlog_summary import BinlogSummary, summary_of_batches
-from conflict.config.schema_file import load_schema
+from conflict.config.moments import Moment, seconds_of
+from conflict.config.table_names import is_full_name
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
-from conflict.discovery.logs import INDEX, find_logs
+from conflict.discovery.log_source import full_names, log_source
 from conflict.errors import ConfigurationError, LogWarning
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_remarks import log_remarks
@@ -95,8 +95,15 @@ class BinlogTable:
             return self._schema(inputs)
 
     def __getitem__(self, table: str) -> BinlogTable:
-        """Return the changes of one table."""
-        return attrs.evolve(self, table=table, selection=attrs.evolve(self.selection, tables=frozenset({table})))
+        """
+        Return the changes of one table, ``database.table``, or a table that one database alone has.
+
+        Raises:
+            ConfigurationError: Several databases have it.
+        """
+        with nullcontext() if is_full_name(table) else opened_inputs(self.files) as inputs:
+            (name,) = full_names([table], () if inputs is None else inputs.paths)
+        return attrs.evolve(self, table=name, selection=attrs.evolve(self.selection, tables=frozenset({name})))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """
@@ -129,7 +136,8 @@ class BinlogTable:
         import pandas as pd  # noqa: PLC0415  # only if it is asked for
 
         kinds = {kind: getattr(pd, f"{str(kind).capitalize().replace('Ui', 'UI')}Dtype")() for kind in _INTEGERS}
-        kinds[pa.string()] = pd.StringDtype("pyarrow")
+        # Kept as Arrow, texts would compare to masks of Arrow, which pandas does not join with those of integers.
+        kinds[pa.string()] = pd.StringDtype("python")
         return self.to_arrow().flatten().to_pandas(types_mapper=kinds.get, maps_as_pydicts="strict")
 
     def to_polars(self) -> Any:
@@ -180,7 +188,7 @@ class BinlogTable:
                 definitions, moments=moments, columns=columns, verify=True, rows=self.rows, noted=noted
             )
             for block in selected_changes(inputs.paths, self.selection, reading):
-                yield inputs.name_of(block.file), list(block.batches)
+                yield inputs.file_of(block.file), list(block.batches)
         except FormatError as error:
             raise inputs.renamed(error) from error
 
@@ -208,28 +216,29 @@ def read_binlog(
     temporals: str = "typed",
     start_epoch: int = 0,
     stop_epoch: int | None = None,
-    start_time: datetime | None = None,
-    stop_time: datetime | None = None,
+    start_time: Moment | None = None,
+    stop_time: Moment | None = None,
     server_ids: Iterable[int] = (),
     transactions: Iterable[int] = (),
     key: Mapping[str, object] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> BinlogTable:
     """
-    Return the row changes of binlog files; nothing is read yet.
+    Return the row changes of binlog files; nothing is read yet, but for the database of a table without one.
 
     Args:
-        files: Files in order, which may be compressed with gzip or Zstandard; folders of binlogs, index files and
-            patterns stand for their files.
-        table: ``database.table``; by default the changes of all tables, with images as maps of texts.
+        files: Files in order, which may be compressed with gzip or Zstandard; folders, index files and patterns stand
+            for their binlogs, and a run file for those of its clusters, with its schema.
+        table: ``database.table``, or a table that one database alone has; by default the changes of all tables, with
+            images as maps of texts.
         columns: With `table`: its columns to decode.
         schema: File of CREATE TABLE statements, for names and types that are not in the binlog.
         schema_at: Which moment of the binlogs it describes: ``start`` or ``end``. Statements in them change it.
         temporals: ``typed``, or ``text``, which also holds zero dates.
         start_epoch: First NDB epoch.
-        stop_epoch: Last NDB epoch.
-        start_time: First moment; UTC if it has no zone.
-        stop_time: Moment to stop before.
+        stop_epoch: Last NDB epoch; the log of each server stops for itself.
+        start_time: First moment, a datetime or a text such as ``2026-01-31 08:00:00+01:00``; UTC without an offset.
+        stop_time: Moment to stop before; the log of each server stops for itself.
         server_ids: Servers on which the changes were first made; by default all.
         transactions: Ids of NDB transactions; by default all.
         key: Values of columns: rows in which an image has all of them are selected.
@@ -243,40 +252,24 @@ def read_binlog(
         message = "columns needs table; temporals is typed or text; schema_at is start or end"
         raise ConfigurationError(message)
     selection = Selection(
-        start_time=_seconds(start_time) or 0,
-        stop_time=_seconds(stop_time),
-        tables=frozenset() if table is None else frozenset({table}),
+        start_time=seconds_of(start_time, "start_time") or 0,
+        stop_time=seconds_of(stop_time, "stop_time"),
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
         server_ids=frozenset(server_ids),
         transactions=frozenset(transactions),
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )
-    binlogs = tuple(_files([files] if isinstance(files, Path | str) else files))
-    return BinlogTable(
-        binlogs,
-        table,
+    given = [Path(each) for each in ([files] if isinstance(files, Path | str) else files)]
+    source = log_source(given, None if schema is None else Path(schema), at_end=schema_at == "end")
+    found = BinlogTable(
+        source.files,
+        None,
         None if columns is None else frozenset(columns),
-        load_schema(schema, binlogs=binlogs),
+        source.definitions(source.files),
         selection,
         temporals == "typed",
         batch_rows,
-        schema_at == "end",
+        source.at_end,
     )
-
-
-def _files(given: Iterable[Path | str]) -> Iterator[Path]:
-    """Yield files as they are, so that compressed ones can be given, and what folders and patterns stand for."""
-    for path in map(Path, given):
-        if path.is_dir() or not path.exists() or path.suffix == INDEX:
-            yield from (file for log in find_logs([path]) for file in log.files)
-        else:
-            yield path
-
-
-def _seconds(moment: datetime | None) -> int | None:
-    """Return the first whole second since 1970 that is not before a moment."""
-    if moment is None:
-        return None
-    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return math.ceil(known.timestamp())
+    return found if table is None else found[table]

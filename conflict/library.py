@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import attrs
@@ -18,6 +18,7 @@ from conflict.comparing.figures import CRITERIA, parse_criteria
 from conflict.comparing.pairs import parse_formats
 from conflict.comparison import Comparison, Wanted, compare_run
 from conflict.compatibility.deployment import Policy
+from conflict.config.moments import seconds_of
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.discovery.draft import Additions, draft_run
 from conflict.errors import ConfigurationError
@@ -30,7 +31,7 @@ from conflict.result import Result, read_result
 from conflict.rules.user_policies import load_functions
 from conflict.runs.options import ResolveOptions, no_progress
 
-__all__ = ["Source", "check", "compare", "ingest", "moment_of", "path_of", "resolve", "run_of"]
+__all__ = ["Source", "check", "compare", "ingest", "path_of", "resolve", "run_of"]
 
 Source = RunFile | Path | str | Iterable[Path | str]
 
@@ -100,8 +101,7 @@ def resolve(
             f"on_missing is stop or skip, and epochs are those of {names}, not of {', '.join(unknown) or 'others'}"
         )
         raise ConfigurationError(message)
-    times = [moment_of(*each) for each in (("start_datetime", start_datetime), ("stop_datetime", stop_datetime))]
-    begins, ends = (None if each is None else int(each.timestamp()) for each in times)
+    begins, ends = seconds_of(start_datetime, "start_datetime"), seconds_of(stop_datetime, "stop_datetime")
     span = attrs.evolve(span, first={**span.first, **first}, last=last, first_time=begins, stop_time=ends)
     configuration = attrs.evolve(run.configuration, skip_missing=on_missing == "skip", span=span)
     run = _changed(attrs.evolve(run, configuration=configuration), function, inexact_keys=inexact_keys)
@@ -268,21 +268,6 @@ def _each(source: Source) -> list[RunFile | Path]:
     if isinstance(source, RunFile):
         return [source]
     return [Path(source)] if isinstance(source, Path | str) else [Path(each) for each in source]
-
-
-def moment_of(name: str, given: datetime | str | None) -> datetime | None:
-    """
-    Return a moment with its zone: a datetime, or a text as in ISO 8601; UTC without an offset.
-
-    Raises:
-        ConfigurationError: The text is no date and time.
-    """
-    try:
-        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
-    except ValueError:
-        message = f"{name} {given} is not a date and time; give it as 2026-01-31T08:00:00, or with an offset, ...+01:00"
-        raise ConfigurationError(message) from None
-    return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def path_of(given: Path | str | None) -> Path | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from conflict.config.moments import Moment, moment_of
+from conflict.config.table_names import full_name_of
 from conflict.errors import HistoryError
 from conflict.grid.beside import refuse_moved_away
 from conflict.grid.contradictions import refusing_contradictions
@@ -79,17 +80,38 @@ class Result:
         found = self.outcomes()
         return found.filter(pc.equal(found["verdict"], Verdict.REJECTED.name))
 
-    def conflicts_by(self, by: By | str, since: datetime | None = None) -> pa.Table:
+    def conflicts_by(
+        self, by: By | str, since: Moment | None = None, until: Moment | None = None, table: str | None = None
+    ) -> pa.Table:
         """
         Count the conflicts; the counts of all rows add up to their number.
 
         Args:
             by: ``table``, ``hour``, ``key``, ``cause`` or ``transaction``; see docs/conflicts.md for the columns.
-            since: Leave out what committed before, in UTC unless it says else; None for all.
+            since: Leave out what committed before, a datetime or text, in UTC without an offset; None for all.
+            until: Leave out what committed then or later.
+            table: Of this table alone, ``database.table``, or a table that one database alone has.
         """
-        moment = since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
+        first = None if since is None else moment_of(since, "since")
+        last = None if until is None else moment_of(until, "until")
+        name = None if table is None else self.table_named(table)
         with self._reading():
-            return count_conflicts(read_conflicts(self.folder, self.clusters, moment), By(by))
+            found = read_conflicts(self.folder, self.clusters, first, until=last, table=name)
+            return count_conflicts(found, By(by))
+
+    def table_named(self, name: str) -> str:
+        """
+        Return the full name of a table: ``database.table``, of a table that one database alone has.
+
+        Raises:
+            ConfigurationError: Several databases have it.
+            HistoryError: The result has no such table.
+        """
+        found = full_name_of(name, self.tables)
+        if found not in self.tables:
+            message = f"the result has no table {name}; it has {', '.join(self.tables)}"
+            raise HistoryError(message)
+        return found
 
     def applied_epochs(self, applier: str) -> pa.Table:
         """Return which epochs of the other cluster an applier applied; columns as `APPLIED_EPOCHS`."""

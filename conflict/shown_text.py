@@ -7,8 +7,9 @@ Control characters are escaped, so that no name moves the cursor, changes colour
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-__all__ = ["counted", "one_line", "printable"]
+__all__ = ["counted", "one_line", "printable", "short_names"]
 
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
@@ -28,6 +29,20 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number and what it counts: ``1 row``, ``2,000 rows``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return, by path, its last parts: as many as it takes to tell the paths with the same last part apart."""
+    alike: dict[str, list[list[str]]] = {}
+    for path in dict.fromkeys(paths):
+        parts = path.split("/")
+        alike.setdefault(parts[-1], []).append(parts)
+    names = {}
+    for group in alike.values():
+        longest = max(map(len, group))
+        count = next((n for n in range(1, longest) if len({tuple(each[-n:]) for each in group}) == len(group)), longest)
+        names.update({"/".join(each): "/".join(each[-count:]) for each in group})
+    return names
 
 
 def _escaped(number: int) -> str:

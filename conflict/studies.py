@@ -8,7 +8,6 @@ Each has the name, the options and the defaults of its command, and returns what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,16 @@ import pyarrow as pa
 
 from conflict.binlog_table import BinlogTable, read_binlog
 from conflict.cli.commands.simulate import check_folders, keep_run
-from conflict.cli.common import load_definitions
 from conflict.cli.outputs import check_output, refuse_same_output
 from conflict.cli.views.conflicts import conflicts_json
 from conflict.cli.views.simulation import simulation_json
 from conflict.cli.views.sizes import sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.cli.views.sizes_files import measured_log
+from conflict.config.moments import Moment, moment_of
 from conflict.decoding.staging import staged_file
 from conflict.discovery.draft import Additions
+from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
@@ -33,7 +33,7 @@ from conflict.grid.lock import only_writer
 from conflict.jobs.engine_choice import spark_asked_for
 from conflict.jobs.process_runner import process_runner
 from conflict.jobs.runner import StageProgress
-from conflict.library import Source, moment_of, path_of, run_of
+from conflict.library import Source, path_of, run_of
 from conflict.model.learning import learnt_model
 from conflict.model.model_file import model_document, parse_model
 from conflict.model.model_text import model_text
@@ -44,7 +44,7 @@ from conflict.reporting.reading import part_of
 from conflict.reporting.report import write_figures, write_page
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN
-from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
+from conflict.results.conflicts import Chosen, count_conflicts, read_conflicts, totals_of
 from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
 from conflict.results.target import check_target, whole_or_not_at_all
@@ -68,8 +68,8 @@ def decode(
     temporals: str = "typed",
     start_epoch: int = 0,
     stop_epoch: int | None = None,
-    start_datetime: datetime | str | None = None,
-    stop_datetime: datetime | str | None = None,
+    start_datetime: Moment | None = None,
+    stop_datetime: Moment | None = None,
     server_id: Iterable[int] | None = None,
     transaction: Iterable[int] | None = None,
     key: Mapping[str, object] | None = None,
@@ -103,8 +103,8 @@ def decode(
         temporals=temporals,
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
-        start_time=moment_of("start_datetime", start_datetime),
-        stop_time=moment_of("stop_datetime", stop_datetime),
+        start_time=start_datetime,
+        stop_time=stop_datetime,
         server_ids=server_id or (),
         transactions=transaction or (),
         key=key,
@@ -212,7 +212,7 @@ def sizes(
     Return how many bytes a log would take in every format; as the command ``sizes``.
 
     Args:
-        files: Binlog files, in order.
+        files: Binlogs, in order: files, folders, index files, patterns; or a run file.
         schema: File of CREATE TABLE statements.
         row_event_max_size: ``binlog_row_event_max_size`` of the server.
         inexact_keys: As for `workload`.
@@ -227,14 +227,13 @@ def sizes(
         ConfigurationError: A file is given twice, or no table's definition is known.
         CutFileError: A file ends inside an event.
     """
-    paths = [Path(file) for file in ([files] if isinstance(files, Path | str) else files)]
-    chart = path_of(plot)
+    source = log_source([Path(file) for file in ([files] if isinstance(files, Path | str) else files)], path_of(schema))
+    paths, chart = source.files, path_of(plot)
     check_output(chart, [*paths, path_of(schema)], force=force)
     check_chart_file(chart)
-    definitions = load_definitions(path_of(schema), paths, inexact_keys=inexact_keys)
-    found = measured_log(paths, definitions, row_event_max_size, progress)
-    if found.cut is not None:
-        raise found.cut
+    found = measured_log(paths, source.definitions_at_start(inexact_keys=inexact_keys), row_event_max_size, progress)
+    if found.cuts:
+        raise found.cuts[0]
     if chart is not None:
         draw_sizes(found.report, chart)
     return sizes_json(found.report) | {"files": [each.document() for each in found.facts]}
@@ -294,7 +293,9 @@ def conflicts(
     result: Result | Path | str,
     *,
     by: str | None = None,
-    since: datetime | str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    table: str | None = None,
     top: int | None = None,
 ) -> dict[str, Any]:
     """
@@ -304,6 +305,8 @@ def conflicts(
         result: A result, or its folder.
         by: ``table``, ``cause``, ``hour``, ``key`` or ``transaction``; all of them without it.
         since: Leave out what committed before: a datetime, or a text as in ISO 8601; UTC without an offset.
+        until: Leave out what committed then or later.
+        table: Of this table alone: ``database.table``, or a table that one database alone has.
         top: Rows of each count; all without it.
 
     Returns:
@@ -317,11 +320,14 @@ def conflicts(
         message = f"by {by} is not known; give {', '.join(By)}"
         raise ConfigurationError(message)
     found = result if isinstance(result, Result) else read_result(str(result))
-    moment = moment_of("since", since)
+    first, last = (
+        None if each is None else moment_of(each, name) for each, name in ((since, "since"), (until, "until"))
+    )
+    which = Chosen(first, last, None if table is None else found.table_named(table))
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
-        table = read_conflicts(found.folder, found.clusters, moment)
-        counts = {each: count_conflicts(table, each).slice(0, top) for each in ([By(by)] if by else list(By))}
-        return conflicts_json(totals_of(table), counts, moment, doubts_of(found.run))
+        rows = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
+        counts = {each: count_conflicts(rows, each).slice(0, top) for each in ([By(by)] if by else list(By))}
+        return conflicts_json(totals_of(rows), counts, which, doubts_of(found.run))
 
 
 def report(

@@ -47,6 +47,7 @@ __all__ = [
     "map_file",
     "read_events",
     "read_headers",
+    "server_of",
     "unpacked",
 ]
 
@@ -203,6 +204,15 @@ def first_event(path: str | Path, *, verify: bool) -> Event | None:
         if size == FIRST_POSITION:
             return None
         return _read_description(file, name, size, verify=verify)[0]
+
+
+def server_of(path: str | Path) -> int | None:
+    """Return the id of the server that wrote a file; None if the file cannot be read, or holds no event."""
+    try:
+        first = first_event(path, verify=False)
+    except (FormatError, OSError):
+        return None
+    return None if first is None else first.header.server_id
 
 
 def event_at(

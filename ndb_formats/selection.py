@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
+from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, server_of, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.apply_status import epoch_of, has_status_columns
@@ -33,15 +33,17 @@ class Selection:
     """
     Which events to select.
 
+    The log of each server stops for itself: its events after a stop are not read, those of other servers are.
+
     Attributes:
-        start_position: First position, in the first file.
-        stop_position: Position to stop before, in the last file.
+        start_position: First position, in the first file alone.
+        stop_position: Position to stop before, in the last file alone.
         start_time: First second since 1970.
-        stop_time: Second since 1970 to stop before.
+        stop_time: Second since 1970; the log of a server stops before its first event of that time or later.
         databases: Databases; none means all.
         tables: ``database.table`` names; none means all.
         start_epoch: First NDB epoch.
-        stop_epoch: Last NDB epoch; reading stops after it.
+        stop_epoch: Last NDB epoch; the log of a server stops after it.
         server_ids: Servers on which changes were first made; none means all.
         transactions: Ids of NDB transactions; none means all.
         key: Names of columns and their values as text: rows in which an image has all of them are selected.
@@ -126,20 +128,25 @@ def select_events(files: Sequence[str], selection: Selection, *, verify: bool) -
     Raises:
         FormatError: A file cannot be read further; the error names file and position.
     """
-    state = DecodingState()
+    states: dict[int | None, DecodingState] = {}
+    ended: set[int | None] = set()
     for number, file in enumerate(files):
+        server = server_of(file)
+        state = states.setdefault(server, DecodingState())
         start = selection.start_position if number == 0 else FIRST_POSITION
         stop = selection.stop_position if number == len(files) - 1 else None
-        for event in read_events(file, start=start, stop=stop, verify=verify):
+        for event in () if server in ended else read_events(file, start=start, stop=stop, verify=verify):
             if selection.stop_time is not None and event.header.timestamp >= selection.stop_time:
-                return
+                ended.add(server)
+                break
             with locate(event):
                 for inner in unpacked(event):
                     decoded = decode_event(inner, state)
                     if event.header.timestamp >= selection.start_time and _wanted(decoded, selection):
                         yield decoded
             if selection.stop_epoch is not None and state.epoch is not None and state.epoch > selection.stop_epoch:
-                return
+                ended.add(server)
+                break
 
 
 def _wanted(decoded: DecodedEvent, selection: Selection) -> bool:

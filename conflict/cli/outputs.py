@@ -11,16 +11,51 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conflict.cli.common import console
 from conflict.decoding.staging import check_target, staged_file
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ForceOption", "JsonOption", "check_output", "refuse_same_output", "write_json", "write_parquet"]
+__all__ = [
+    "ForceOption",
+    "JsonOption",
+    "check_output",
+    "no_standard_output",
+    "refuse_same_output",
+    "write_json",
+    "write_parquet",
+]
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
+STANDARD_OUTPUT = Path("-")
+
+
+def _told_apart(context: typer.Context, json_file: Path | None) -> Path | None:
+    """Leave standard output to the document, if that goes there: what is for people goes to standard error."""
+    if json_file == STANDARD_OUTPUT:
+        console.stderr = True
+        context.call_on_close(lambda: setattr(console, "stderr", False))
+    return json_file
+
+
+def no_standard_output(target: Path | None) -> Path | None:
+    """Return the file of an option that takes no ``-``."""
+    if target == STANDARD_OUTPUT:
+        message = "- is standard output, which takes JSON alone; give a file"
+        raise typer.BadParameter(message)
+    return target
+
+
+JsonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        callback=_told_apart,
+        help="Also write the answers to this file, as JSON; - writes them alone to standard output.",
+    ),
+]
 
 
 def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: bool) -> None:
@@ -28,7 +63,7 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
     Make sure, before the work, that a command may write a file.
 
     Args:
-        target: The file; None for an option that was not given.
+        target: The file; None for an option that was not given; ``-`` is standard output, for JSON.
         inputs: The files, and folders with all their files, that the command reads; None for an option that was not
             given.
         force: Whether a file that is there may be replaced.
@@ -36,7 +71,7 @@ def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: b
     Raises:
         ConfigurationError: It is an input, is there already, or its folder is missing or not writable.
     """
-    if target is None:
+    if target is None or target == STANDARD_OUTPUT:
         return
     given = [each for each in inputs if each is not None]
     check_target(target, given, force=force, folder=False)
@@ -72,10 +107,13 @@ def refuse_same_output(*targets: Path | None) -> None:
 
 
 def write_json(target: Path | None, document: object) -> None:
-    """Write a document to the file given with ``--json``, if one was given."""
-    if target is not None:
+    """Write a document to the file given with ``--json``, if one was given, or to standard output."""
+    text = json.dumps(document, indent=1) + "\n"
+    if target == STANDARD_OUTPUT:
+        typer.echo(text, nl=False)
+    elif target is not None:
         with staged_file(target) as out:
-            out.write((json.dumps(document, indent=1) + "\n").encode())
+            out.write(text.encode())
 
 
 def write_parquet(target: Path | None, table: pa.Table) -> None:

@@ -5,13 +5,29 @@ Paths: commands and run files take local ones; an address of another filesystem 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["refuse_address"]
+__all__ = ["plain_path", "refuse_address"]
 
 # A scheme and a slash: `s3://bucket/run`, and the short forms of filesystems that clusters know, as `dbfs:/run`.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def plain_path(path: Path | str) -> Path:
+    """
+    Return the name that data give to a file: absolute, and without ``..``, so that rows of one file join.
+
+    Other links stay as they are given, because the name of a binlog has its number.
+    """
+    plain = Path("/")
+    for part in Path(path).absolute().parts[1:]:
+        if part == "..":
+            plain = (plain.resolve() if plain.is_symlink() else plain).parent
+        else:
+            plain /= part
+    return plain
 
 
 def refuse_address(text: str, what: str) -> None:

@@ -70,7 +70,7 @@ import attrs
 
 from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
-from conflict.config.local_paths import refuse_address
+from conflict.config.local_paths import plain_path, refuse_address
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.schema_file import load_schema
 from conflict.config.server_variables import load_server_variables
@@ -421,7 +421,7 @@ def _binlogs(
         if not found and needed:
             message = f"no file matches {pattern}, {what} of cluster {cluster}"
             raise ConfigurationError(message)
-        files += found
+        files += map(plain_path, found)
     return tuple(files)
 
 

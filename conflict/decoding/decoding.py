@@ -5,7 +5,6 @@ What `decode` reads: the selected changes of binlog files, as text or in blocks,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 import attrs
 
@@ -24,7 +23,6 @@ from ndb_formats.selection import Selection
 
 __all__ = ["Decoding"]
 
-Part = TypeVar("Part")
 _TEXT_ROWS = 1 << 12  # the text of a block should stay in the processor's caches
 
 
@@ -40,7 +38,7 @@ class Decoding:
         text_options: What is printed as text.
         verify: Whether to check checksums.
         seen: Called with a file and the position up to which it has been read.
-        cut: Why what comes after was not read: a file ends inside an event. None if all was, or has not been read.
+        cuts: Why what comes after in the log of a server was not read: a file ends inside an event.
         definition_notes: What is to be said of definitions.
         found: Whether anything was selected.
     """
@@ -51,7 +49,7 @@ class Decoding:
     text_options: TextOptions
     verify: bool
     seen: Callable[[str, int], None] = lambda file, position: None
-    cut: CutFileError | None = None
+    cuts: list[CutFileError] = attrs.field(factory=list)
     found: bool = False
     definition_notes: dict[str, None] = attrs.field(factory=dict)
     _tables: set[str] = attrs.field(factory=set)
@@ -65,7 +63,7 @@ class Decoding:
         """
         # Without definitions, the text is that of mysqlbinlog, which follows none.
         reading = self._reading(rows=_TEXT_ROWS, follows=bool(self.schema.tables))
-        for part in self._until_cut(log_text(self.inputs.paths, self.selection, reading, self.text_options)):
+        for part in log_text(self.inputs.paths, self.selection, reading, self.text_options):
             self.found |= bool(part)
             yield part
 
@@ -83,9 +81,9 @@ class Decoding:
             rows: Most rows of a block.
         """
         reading = self._reading(rows=rows, moments=moments)
-        for block in self._until_cut(selected_changes(self.inputs.paths, self.selection, reading)):
+        for block in selected_changes(self.inputs.paths, self.selection, reading):
             self.found |= bool(block.batches)
-            yield Block(self.inputs.name_of(block.file), block.batches)
+            yield Block(self.inputs.file_of(block.file), block.batches)
 
     def notes(self) -> list[str]:
         """Return a sentence for every definition that does not fit, and for every filter that matched nothing."""
@@ -117,6 +115,7 @@ class Decoding:
             met=self._tables.update,
             follows=follows,
             noted=self._noted,
+            is_end=self._is_end,
         )
 
     def _noted(self, note: str) -> None:
@@ -124,13 +123,8 @@ class Decoding:
             note = note.replace(path, self.inputs.name_of(path))
         self.definition_notes[note] = None
 
-    def _until_cut(self, parts: Iterator[Part]) -> Iterator[Part]:
-        """
-        Yield what comes before the end of a file that ends inside an event, as mysqlbinlog does.
-        """
-        try:
-            yield from parts
-        except CutFileError as error:
-            if (error.position or 0) <= FIRST_POSITION:
-                raise  # not even its first event is whole
-            self.cut = error
+    def _is_end(self, error: CutFileError) -> bool:
+        """Return whether a log ends inside an event, as mysqlbinlog takes it: not if no event of the file is whole."""
+        whole = (error.position or 0) > FIRST_POSITION
+        self.cuts += [error] if whole else []
+        return whole

@@ -20,13 +20,14 @@ from typing import IO, Any, BinaryIO, cast
 import attrs
 import zstandard
 
+from conflict.config.local_paths import plain_path
+from conflict.discovery.logs import STANDARD_INPUT
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.errors import FormatError
 
 __all__ = ["Inputs", "opened_inputs"]
 
-STANDARD_INPUT = Path("-")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MAGIC_SIZE = 4
 _PIECE = 1 << 20
@@ -48,6 +49,11 @@ class Inputs:
     def name_of(self, path: str) -> str:
         """Return a file as it was given."""
         return str(dict(zip(self.paths, self.given, strict=True)).get(path, path))
+
+    def file_of(self, path: str) -> str:
+        """Return the name of a file in data."""
+        given = dict(zip(self.paths, self.given, strict=True)).get(path, Path(path))
+        return str(given if given == STANDARD_INPUT else plain_path(given))
 
     def renamed(self, error: FormatError) -> FormatError:
         """Return an error that names the file that was given."""

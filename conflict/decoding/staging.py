@@ -41,6 +41,9 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
     Raises:
         ConfigurationError: It may not be written.
     """
+    if str(target) == "-":
+        message = "- is no name for an output file; leave the option out for standard output, or give another name"
+        raise ConfigurationError(message)
     refuse_unwritable(target)
     before = put_back(target) if folder else ""
     if not target.exists():

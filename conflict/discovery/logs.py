@@ -1,24 +1,29 @@
 """
 Finds binlog files in what a user names, and groups them by the server that wrote them.
+
+A folder stands for the binlogs in it and below it, without relay logs; an index file for the files that it lists; a
+pattern for what it matches.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
 
+from conflict.config.local_paths import plain_path
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import first_event
 from ndb_formats.columnar.kernel_mode import expect_files
-from ndb_formats.constants import BINLOG_MAGIC
-from ndb_formats.errors import FormatError
+from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
+from ndb_formats.errors import CutFileError
 from ndb_formats.events.header import EventHeader
 
-__all__ = ["FoundLog", "find_logs"]
+__all__ = ["STANDARD_INPUT", "FoundLog", "files_of", "find_logs"]
 
+STANDARD_INPUT = Path("-")
 INDEX = ".index"  # of a file that lists binlogs, as servers keep one
 _RELAY_LOG = 0x40  # LOG_EVENT_RELAY_LOG_F
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -62,11 +67,9 @@ def find_logs(given: Sequence[Path]) -> tuple[FoundLog, ...]:
     """
     Return the binlogs below some paths, one per server, in the order in which they are met.
 
-    A folder stands for the binlogs in it, without relay logs; an index file for the files that it lists; a pattern for
-    what it matches.
-
     Raises:
-        ConfigurationError: Something is missing, is no binlog, or holds none.
+        ConfigurationError: Something is missing, is no binlog, or holds none, or one twice.
+        FormatError: A file is damaged at its start, or encrypted.
     """
     files = {file.path.resolve(): file for path in given for file in _files(path)}
     expect_files(files)
@@ -81,29 +84,67 @@ def find_logs(given: Sequence[Path]) -> tuple[FoundLog, ...]:
     )
 
 
+def files_of(given: Iterable[Path]) -> Iterator[Path]:
+    """
+    Yield single files as they are, so that compressed ones and pipes can be given, and what all else stands for.
+
+    Raises:
+        ConfigurationError: As `find_logs`.
+        FormatError: As `find_logs`.
+    """
+    for path in given:
+        single = path == STANDARD_INPUT or (path.exists() and not path.is_dir() and path.suffix != INDEX)
+        yield from [path] if single else (file for log in find_logs([path]) for file in log.files)
+
+
 def _files(given: Path) -> Iterator[_File]:
     """Yield the binlog files that a path stands for."""
     if given.is_dir():
-        found = [file for path in sorted(given.iterdir()) if path.is_file() and (file := _binlog(path)) is not None]
-        if not found:
-            message = f"{given} holds no binlog; give the folder, the files or the index file of a server's binlogs"
-            raise ConfigurationError(message)
-        yield from found
+        yield from _below(given)
         return
     if given.is_file() and given.suffix == INDEX:
         paths = list(_listed(given))
     elif given.exists():
         paths = [given]
     else:
-        paths = sorted(given.parent.glob(given.name)) if given.name else []
+        paths = _matched(given)
     if not paths:
         message = f"{given}: no such file or folder"
         raise ConfigurationError(message)
     for path in paths:
+        if path.is_dir():
+            yield from _below(path)
+            continue
         if (file := _binlog(path)) is None:
             message = f"{path} is no binlog with events in it"
             raise ConfigurationError(message)
         yield file
+
+
+def _below(folder: Path) -> list[_File]:
+    """Return the binlogs in a folder and below it; copies of one name would count twice."""
+    files = [file for path in sorted(folder.rglob("*")) if path.is_file() and (file := _binlog(path)) is not None]
+    if not files:
+        message = f"{folder} holds no binlog; give the folder, the files or the index file of a server's binlogs"
+        raise ConfigurationError(message)
+    known: dict[tuple[int, str], _File] = {}
+    for file in files:
+        other = known.setdefault((file.header.server_id, file.path.name), file)
+        if other is not file:
+            message = (
+                f"{folder} holds {file.path.name} of server {file.header.server_id} twice, in {other.path.parent} and "
+                f"in {file.path.parent}; give the folder to read"
+            )
+            raise ConfigurationError(message)
+    return files
+
+
+def _matched(pattern: Path) -> list[Path]:
+    root = Path(pattern.anchor)
+    try:
+        return sorted(root.glob(str(pattern.relative_to(root))))
+    except (ValueError, NotImplementedError, OSError, RecursionError):  # no pattern, or a name that is too long
+        return []
 
 
 def _listed(index: Path) -> Iterator[Path]:
@@ -122,17 +163,17 @@ def _binlog(path: Path) -> _File | None:
         raise ConfigurationError(message)
     try:
         with path.open("rb") as file:
-            if file.read(len(BINLOG_MAGIC)) != BINLOG_MAGIC:
+            if file.read(len(BINLOG_MAGIC)) not in (BINLOG_MAGIC, ENCRYPTED_MAGIC):
                 return None
         first = first_event(path, verify=False)
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise ConfigurationError(message) from error
-    except FormatError:
+    except CutFileError:
         return None
     if first is None or first.header.flags & _RELAY_LOG:
         return None
-    return _File(path, first.header)
+    return _File(plain_path(path), first.header)
 
 
 def _in_order(files: Sequence[_File]) -> list[Path]:

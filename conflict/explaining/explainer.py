@@ -89,23 +89,24 @@ class Explainer:
         Return the story of a row.
 
         Args:
-            table: ``database.table``.
+            table: ``database.table``, or the table alone where one database has it.
             key: Its key.
 
         Raises:
             HistoryError: There is no such table, or nothing ever happened to the row.
             ConfigurationError: The key is not understood.
         """
-        (story,) = self.rows([(table, key_as_it_compares(table_named(self.tables, table), key))])
+        named = table_named(self.tables, table)
+        (story,) = self.rows([(named.full_name, key_as_it_compares(named, key))])
         if not story.events:
-            message = f"nothing happened to the row {story.key} of {table} in these binlogs"
+            message = f"nothing happened to the row {story.key} of {named.full_name} in these binlogs"
             raise HistoryError(message)
         return story
 
     def differences(self, table: str | None = None) -> list[Story]:
         """Return the stories of the rows that end different; see `explain_differences`."""
         if table is not None:
-            table_named(self.tables, table)
+            table = table_named(self.tables, table).full_name
         rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
         return self.rows(rows) if rows else []
 

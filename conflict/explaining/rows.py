@@ -5,7 +5,7 @@ Rows of a result by their keys as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from conflict.config.table_names import full_name_of
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import End
@@ -28,12 +29,13 @@ __all__ = ["differing_rows", "end_of", "key_as_it_compares", "table_named"]
 
 def table_named(tables: Mapping[str, Table], name: str) -> Table:
     """
-    Return a table by its name.
+    Return a table by its name, with its database or, if one database alone has it, without.
 
     Raises:
+        ConfigurationError: Several databases have it.
         HistoryError: There is none, or it has no primary key, so that its rows have no identity.
     """
-    table = tables.get(name)
+    table = tables.get(full_name_of(name, tables))
     if table is None:
         message = f"there is no table {name}; there are {', '.join(tables)}"
         raise HistoryError(message)
@@ -49,7 +51,7 @@ def key_as_it_compares(table: Table, given: str | Mapping[str, object]) -> str:
 
     Args:
         table: The table.
-        given: The key as text, of one column also its value alone; or its values by column.
+        given: The key as text, its columns in any order, of one column also its value alone; or its values by column.
 
     Raises:
         ConfigurationError: It does not name the columns of the key.
@@ -58,9 +60,7 @@ def key_as_it_compares(table: Table, given: str | Mapping[str, object]) -> str:
     if isinstance(given, str):
         if len(columns) == 1 and not given.startswith(f"{columns[0].name}="):
             given = f"{columns[0].name}={given}"
-        parts = (f"{re.escape(column.name)}=(.*?)" for column in columns)
-        found = re.fullmatch(r",\s*".join(parts), given, re.DOTALL)
-        values = dict(zip(table.primary_key, found.groups(), strict=True)) if found else {}
+        values = _parts(given, table.primary_key)
     else:
         values = {name: _text(value) for name, value in given.items()}
     if set(values) != set(table.primary_key):
@@ -68,6 +68,20 @@ def key_as_it_compares(table: Table, given: str | Mapping[str, object]) -> str:
         message = f"the key {given} is not understood; of table {table.full_name} it is {example}"
         raise ConfigurationError(message)
     return ", ".join(f"{column.name}={_compared(column, values[column.name])}" for column in columns)
+
+
+def _parts(given: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the values of a key as text by column; a value ends where the next column begins for the first time."""
+    starts: dict[str, re.Match[str]] = {}
+    for found in re.finditer(rf"(?:\A|,\s*)({'|'.join(map(re.escape, names))})=", given):
+        starts.setdefault(found[1], found)
+    ends = [found.start() for found in starts.values()]
+    if ends[:1] != [0]:
+        return {}
+    return {
+        name: given[found.end() : end]
+        for (name, found), end in zip(starts.items(), [*ends[1:], len(given)], strict=True)
+    }
 
 
 def _compared(column: Column, text: str) -> str:

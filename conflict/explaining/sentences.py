@@ -44,10 +44,10 @@ def verb(operation: str | None) -> str:
     return _VERBS.get(operation or "", "change")
 
 
-def place_words(place: Place) -> str:
-    """Return a place in a binlog in words."""
+def place_words(place: Place, name: str | None = None) -> str:
+    """Return a place in a binlog in words; `name` is that of the file, by itself if it is None."""
     inside = f" (payload position {place.payload_position})" if place.payload_position else ""
-    return f"{place.file.rpartition('/')[2]}, position {place.position}{inside}, row {place.row}"
+    return f"{name or place.file.rpartition('/')[2]}, position {place.position}{inside}, row {place.row}"
 
 
 def winner_words(winner: Winner, number: int | None) -> str:

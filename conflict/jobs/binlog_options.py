@@ -1,7 +1,7 @@
 """
 The options of the Spark data source `ndb_binlog`.
 
-    path         a file, a folder or a pattern; every binlog in it is read
+    path         a file, a folder, an index file or a pattern; every binlog in it and below it is read
     table        one ``database.table``: images are structs of its columns
     columns      with table: the columns to decode, separated by commas
     temporals    with table: ``typed`` (dates and timestamps, which hold no zero dates) or ``text``
@@ -15,17 +15,17 @@ The options of the Spark data source `ndb_binlog`.
 
 from __future__ import annotations
 
-import glob
-import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 
+from conflict.config.local_paths import plain_path
+from conflict.config.moments import seconds_of
 from conflict.config.schema_file import load_schema
+from conflict.discovery.logs import files_of
 from conflict.errors import ConfigurationError
-from ndb_formats.constants import APPLY_STATUS, BINLOG_MAGIC, ENCRYPTED_MAGIC
+from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["BinlogOptions", "read_options"]
@@ -98,8 +98,8 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         None if names is None else frozenset(name.strip() for name in names.split(",")),
         _epoch(options, "startEpoch") or 0,
         _epoch(options, "endEpoch"),
-        _seconds(options, "startTime") or 0,
-        _seconds(options, "endTime"),
+        seconds_of(options.get("starttime"), "ndb_binlog: startTime is") or 0,
+        seconds_of(options.get("endtime"), "ndb_binlog: endTime is"),
         load_schema(options.get("schema"), binlogs=files),
         table,
         None if columns is None else frozenset(name.strip() for name in columns.split(",")),
@@ -115,32 +115,9 @@ def _epoch(options: Mapping[str, str], name: str) -> int | None:
     return None if text is None else int(text)
 
 
-def _seconds(options: Mapping[str, str], name: str) -> int | None:
-    """Return the first whole second since 1970 that is not before a moment."""
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        message = f"ndb_binlog: {name} is {text}, which is no date and time; give it as 2026-01-31T08:00:00+01:00"
-        raise ConfigurationError(message) from None
-    return math.ceil((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-
-
 def _files(pattern: str) -> list[str]:
-    path = Path(pattern.removeprefix("file:"))
-    if path.is_dir():
-        candidates = sorted(str(file) for file in path.rglob("*") if file.is_file())
-        found = [file for file in candidates if _is_binlog(file)]
-    else:
-        found = sorted(glob.glob(str(path)))
-    if not found:
-        message = f"ndb_binlog: no binlog found at {pattern}"
-        raise ConfigurationError(message)
-    return found
-
-
-def _is_binlog(file: str) -> bool:
-    with open(file, "rb") as stream:
-        return stream.read(len(BINLOG_MAGIC)) in (BINLOG_MAGIC, ENCRYPTED_MAGIC)
+    try:
+        return [str(plain_path(file)) for file in files_of([Path(pattern.removeprefix("file:"))])]
+    except ConfigurationError as error:
+        message = f"ndb_binlog: no binlog found at {pattern}: {error}"
+        raise ConfigurationError(message) from error

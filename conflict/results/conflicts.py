@@ -22,7 +22,7 @@ from conflict.results.layout import OUTCOMES
 from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes
 from conflict.rules.decision import Verdict
 
-__all__ = ["Totals", "count_conflicts", "read_conflicts", "read_refresh_times", "totals_of"]
+__all__ = ["ALL", "Chosen", "Totals", "count_conflicts", "read_conflicts", "read_refresh_times", "totals_of"]
 
 
 _KEY = ("table", "key")
@@ -65,8 +65,39 @@ class Totals:
     last: datetime | None
 
 
+@attrs.frozen
+class Chosen:
+    """
+    Which conflicts of a result are counted.
+
+    Attributes:
+        since: Those that committed then or later, a moment with an offset; None for all.
+        until: Those that committed before.
+        table: Those of this table, ``database.table``; None for all.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    table: str | None = None
+
+    def words(self, form: str) -> str:
+        """Return what was chosen, for a sentence; moments in this form."""
+        since = "" if self.since is None else f" since {self.since:{form}} UTC"
+        until = "" if self.until is None else f" before {self.until:{form}} UTC"
+        return f"{'' if self.table is None else f' of {self.table}'}{since}{until}"
+
+
+ALL = Chosen()
+
+
 def read_conflicts(
-    out: Folder, clusters: Iterable[str], since: datetime | None = None, columns: Sequence[str] = _NEEDED
+    out: Folder,
+    clusters: Iterable[str],
+    since: datetime | None = None,
+    columns: Sequence[str] = _NEEDED,
+    *,
+    until: datetime | None = None,
+    table: str | None = None,
 ) -> pa.Table:
     """
     Return the conflicts of a result.
@@ -76,10 +107,16 @@ def read_conflicts(
         clusters: Its clusters.
         since: Leave out what committed before; None for all. With an offset.
         columns: The columns to read, of `OUTCOMES`, and `applier`.
+        until: Leave out what committed then or later.
+        table: Of this table alone, ``database.table``.
     """
-    chosen = pads.field("verdict") == Verdict.REJECTED.name
+    chosen, kind = pads.field("verdict") == Verdict.REJECTED.name, OUTCOMES.field("time").type
     if since is not None:
-        chosen &= pads.field("time") >= pa.scalar(since, OUTCOMES.field("time").type)
+        chosen &= pads.field("time") >= pa.scalar(since, kind)
+    if until is not None:
+        chosen &= pads.field("time") < pa.scalar(until, kind)
+    if table is not None:
+        chosen &= pads.field("table") == table
     return _read_outcomes(out, clusters, chosen, [name for name in columns if name != "applier"])
 
 

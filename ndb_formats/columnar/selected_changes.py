@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ndb_formats.binlog_reader import FIRST_POSITION
+from ndb_formats.binlog_reader import FIRST_POSITION, server_of
 from ndb_formats.columnar.batches import BlockReader, RowBatch
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
@@ -24,7 +24,7 @@ from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
-from ndb_formats.errors import CorruptError
+from ndb_formats.errors import CorruptError, CutFileError, FormatError
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
@@ -72,6 +72,8 @@ class ChangeReading:
         met: Called with the ``database.table`` names in the part of a file that was read.
         follows: Whether statements in the log change definitions.
         noted: Called with what is to be said of definitions: a sentence without a full stop.
+        is_end: Called with the error of a file that ends inside an event; returns whether the log of its server just
+            ends there, instead of the reading of all.
     """
 
     schema: Schema
@@ -84,6 +86,7 @@ class ChangeReading:
     met: Callable[[Iterable[str]], object] = lambda names: None
     follows: bool = True
     noted: Callable[[str], object] = lambda note: None
+    is_end: Callable[[CutFileError], bool] = lambda error: False
 
 
 @attrs.frozen(eq=False)
@@ -139,7 +142,7 @@ def _blocks(
     for part in selected_parts(files, selection, reading):
         register = TableRegister(part.schema, wanted, reading.columns, text=True, moments=reading.moments)
         walk = RowWalk(register, reading.rows)
-        for chunk, is_last in part.chunks(selection, reading):
+        for chunk in part.chunks(selection, reading):
             for batches in BlockReader(walk).blocks(chunk):
                 kept = [batch.where(kept_rows(batch, selection, part.first)) for batch in batches]
                 for batch in kept:
@@ -151,11 +154,35 @@ def _blocks(
                 for table, note in register.notes.items():
                     reading.noted(f"table {table}: {note}")
                 if selection.stop_epoch is not None and walk.facts.epochs.max(initial=0) > selection.stop_epoch:
-                    return
+                    part.log.has_ended = True
+                    break
+            if part.log.has_ended:
+                break
             if chunk.error is not None:
-                raise chunk.error
-            if is_last:
-                return
+                part.log.ends_with(chunk.error, reading)
+
+
+@attrs.define(eq=False)
+class ServerLog:
+    """
+    The log of one server, of which a selection may want no more.
+
+    Attributes:
+        has_ended: Whether what the selection stops at has been met, or its end inside an event.
+    """
+
+    has_ended: bool = False
+
+    def ends_with(self, error: FormatError, reading: ChangeReading) -> None:
+        """
+        End the log at a file that ends inside an event, if `reading` wants that.
+
+        Raises:
+            FormatError: It does not, or the error is another one.
+        """
+        if not isinstance(error, CutFileError) or not reading.is_end(error):
+            raise error
+        self.has_ended = True
 
 
 @attrs.frozen(eq=False)
@@ -169,6 +196,7 @@ class SelectedPart:
         start: Position of its first event, which can be that of the transaction at `first`.
         stop: Position after its last event; None for the end of the file.
         schema: The definitions that are in force.
+        log: The log that it is part of.
     """
 
     file: str
@@ -176,9 +204,10 @@ class SelectedPart:
     start: int
     stop: int | None
     schema: Schema
+    log: ServerLog
 
-    def chunks(self, selection: Selection, reading: ChangeReading) -> Iterator[tuple[EventChunk, bool]]:
-        """Yield its chunks, and whether the selection ends with each: its moment to stop at ends them."""
+    def chunks(self, selection: Selection, reading: ChangeReading) -> Iterator[EventChunk]:
+        """Yield its chunks; the moment to stop at ends the log with the events before it."""
         events, size = max(reading.rows * _EVENTS_PER_ROW, 1024), reading.span
         for chunk in read_chunks(
             self.file, start=self.start, stop=self.stop, verify=reading.verify, events=events, span=size
@@ -186,27 +215,34 @@ class SelectedPart:
             if len(chunk.stops):
                 reading.seen(self.file, int(chunk.stops[-1]))
             if selection.stop_time is not None and (chunk.timestamps >= selection.stop_time).any():
-                yield _first_events(chunk, int((chunk.timestamps >= selection.stop_time).argmax())), True
+                self.log.has_ended = True
+                yield _first_events(chunk, int((chunk.timestamps >= selection.stop_time).argmax()))
                 return
-            yield chunk, False
+            yield chunk
 
 
 def selected_parts(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[SelectedPart]:
     """
     Yield the parts of files that are read for a selection, each from the transaction at its first position on.
 
+    Whoever reads a part says in its log when that has ended; then no more parts of that log follow.
+
     Raises:
         FormatError: The first position is none of an event.
     """
     stretches = Stretches(reading.schema, follows=reading.follows)
+    logs: dict[int | None, ServerLog] = {}
     for number, file in enumerate(files):
+        log = logs.setdefault(server_of(file), ServerLog())
+        if log.has_ended:
+            continue
         first = selection.start_position if number == 0 else FIRST_POSITION
         stop = selection.stop_position if number == len(files) - 1 else None
         start = transaction_start(file, first) if first > FIRST_POSITION else FIRST_POSITION
         for stretch in stretches.of(file):
             bounds = stretch.within(start, stop)
-            if bounds is not None:
-                yield SelectedPart(file, first, *bounds, stretch.schema)
+            if bounds is not None and not log.has_ended:
+                yield SelectedPart(file, first, *bounds, stretch.schema, log)
         for note in stretches.notes:
             reading.noted(note)
         stretches.notes.clear()

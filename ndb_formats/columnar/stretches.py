@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from ndb_formats.binlog_reader import FIRST_POSITION, first_event
+from ndb_formats.binlog_reader import FIRST_POSITION, server_of
 from ndb_formats.columnar.log_scan import LoggedStatement, scan_log
 from ndb_formats.errors import FormatError
 from ndb_formats.events.logged_statement import definitions_following, definitions_without_faults
@@ -78,7 +78,7 @@ class Stretches:
             start: Position from which statements are followed.
             stop: Position to stop before; None for the end of the file.
         """
-        server = _server_of(file)
+        server = server_of(file)
         current = self._known.get(server, self._first)
         for item in _statements([file]) if self._follows else ():
             if item.position < start or (stop is not None and item.position >= stop):
@@ -120,12 +120,3 @@ def schema_at_start(files: Sequence[str], schema: Schema) -> Schema:
 
 def _statements(files: Sequence[str]) -> Iterator[LoggedStatement]:
     return (item for item in scan_log(files, verify=False) if isinstance(item, LoggedStatement))
-
-
-def _server_of(file: str) -> int | None:
-    """Return the id of the server that wrote a file; None if the file cannot be read."""
-    try:
-        first = first_event(file, verify=False)
-    except (FormatError, OSError):
-        return None
-    return None if first is None else first.header.server_id

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.constants import EventType
@@ -17,7 +18,7 @@ from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import Meaning
 
-__all__ = ["table_layouts"]
+__all__ = ["table_layouts", "table_names"]
 
 _TABLE_ID = 6
 _CHUNK_BYTES, _CHUNK_EVENTS = 1 << 26, 1 << 18
@@ -44,6 +45,20 @@ def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowL
                 layout = agreed_layout(table_map, known)[0]
                 found[layout, tuple(codec.meaning for codec in layout.codecs)] = None
     return [layout for layout, _ in found]
+
+
+def table_names(files: Iterable[str]) -> set[str]:
+    """
+    Return the tables that binlog files have Table_map events of, as ``database.table``.
+
+    Args:
+        files: Binlog files. What comes after an event that cannot be read is not searched.
+
+    Raises:
+        FormatError: A file cannot be read at all.
+    """
+    wholes = (Stretch(file, FIRST_POSITION, None, Schema()) for file in files)
+    return {table_map.full_name for part in wholes for table_map in _different_maps(part)}
 
 
 def _different_maps(part: Stretch) -> Iterator[TableMap]:

@@ -51,15 +51,15 @@ def log_text(
         rows = RowPrinter(options, part.schema)
         chosen, events = EventSelection(selection, part.first), EventPrinter(walk, rows, options.table_metadata)
         printer = _Printer(walk, chosen, events, rows)
-        for chunk, is_last in part.chunks(selection, reading):
+        for chunk in part.chunks(selection, reading):
             yield from printer.chunk_text(chunk)
             reading.met(walk.register.names)
             if printer.is_past:
-                return
+                part.log.has_ended = True
+            if part.log.has_ended:
+                break
             if chunk.error is not None:
-                raise chunk.error
-            if is_last:
-                return
+                part.log.ends_with(chunk.error, reading)
 
 
 @attrs.define(eq=False)

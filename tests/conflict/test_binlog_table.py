@@ -70,6 +70,18 @@ def test_pandas_keeps_integers_exact() -> None:
     assert conflict.read_binlog(BINLOG).to_pandas()["after"][0]["@1"] == "1"
 
 
+def test_pandas_filters_by_several_columns() -> None:
+    """Integers, texts and the kind of the change, joined by and and or; a row without the column is not selected."""
+    frame = conflict.read_binlog(DEMO, "cft.t2", schema=SCHEMA).to_pandas()
+    a, b, operation = frame["after.a"] == 0, frame["after.b"] == "w3", frame["operation"] == "WRITE_ROW"
+    wanted = [row for row in frame.to_dict("records") if (row["after.a"], row["after.b"]) == (0, "w3")]
+    assert len(frame[a & b]) == len(frame[b & a]) == len(frame.query("`after.a` == 0 and `after.b` == 'w3'"))
+    assert len(frame[a & b]) == len(wanted) > 0
+    assert frame[a & b & operation].equals(frame[(a & b) & (operation | False)])
+    assert frame["after.b"].isna().any()
+    assert not frame[frame["after.b"] != "w3"]["after.b"].isna().any()
+
+
 def test_polars_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets the Arrow table; where it is missing, the error says what to install."""
     changes = conflict.read_binlog(BINLOG, "cft.t1")

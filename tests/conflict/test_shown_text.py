@@ -13,7 +13,7 @@ from conflict.cli.terminal import PlainConsole
 from conflict.decoding.csv_files import no_formulas
 from conflict.errors import ConfigurationError
 from conflict.results.glance import summary_of
-from conflict.shown_text import printable
+from conflict.shown_text import printable, short_names
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,15 @@ def test_formulas_in_csv():
     others = ["-5", "+49 30 1234", "-838:59:59", "a=b", "", None]
     assert no_formulas(pa.array([*formulas, *others])).to_pylist() == [*(f"'{text}" for text in formulas), *others]
     assert no_formulas(pa.chunked_array([["", "x"]])).to_pylist() == ["", "x"]
+
+
+def test_files_with_the_same_name_are_told_apart() -> None:
+    """By as many folders as it takes; others have their names alone."""
+    paths = ["/l/A/binlog.1", "/l/B/binlog.1", "/l/B/binlog.2", "/m/B/binlog.3", "/n/B/binlog.3", "/l/A/binlog.1"]
+    assert short_names(paths) == {
+        "/l/A/binlog.1": "A/binlog.1",
+        "/l/B/binlog.1": "B/binlog.1",
+        "/l/B/binlog.2": "binlog.2",
+        "/m/B/binlog.3": "m/B/binlog.3",
+        "/n/B/binlog.3": "n/B/binlog.3",
+    }

@@ -129,7 +129,7 @@ def decode_as(form: Format, wide: bool, path: Path) -> str:
         output = Output(form, folder / "out" if to_file else None, wide=wide, moments=not wide)
         decoding = Decoding(inputs, Selection(), Schema(), TextOptions(2, True, True), verify=True)
         output.write(decoding, io.BytesIO())
-    return "read" if decoding.cut is None else "cut"
+    return "read" if not decoding.cuts else "cut"
 
 
 @contextmanager

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.errors import ConfigurationError
+from conflict.config.moments import moment_of
 from conflict.results.counting import By
 
 __all__ = ["conflicts"]
@@ -31,6 +30,12 @@ def conflicts(
             metavar="DATETIME", help="Leave out changes that committed before this time; UTC without an offset."
         ),
     ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATETIME", help="Leave out changes that committed at this time or later.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="Of this database.table alone, or of the table.")
+    ] = None,
     top: Annotated[
         int | None, typer.Option(min=1, help="Rows of each table; 20 by default with --by, else 5.", show_default=False)
     ] = None,
@@ -46,32 +51,19 @@ def conflicts(
     from conflict.grid.contradictions import refusing_contradictions
     from conflict.result import read_result
     from conflict.results.catalogue import RESOLVE_AGAIN
-    from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
+    from conflict.results.conflicts import Chosen, count_conflicts, read_conflicts, totals_of
     from conflict.results.doubts import doubts_of
 
     check_output(json_file, [result], force=force)
-    moment = None if since is None else _moment(since)
+    first = None if since is None else moment_of(since, "--since")
+    last = None if until is None else moment_of(until, "--until")
     found = read_result(str(result))
+    which = Chosen(first, last, None if table is None else found.table_named(table))
     shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
-        table = read_conflicts(found.folder, found.clusters, moment)
-        counts = {each: count_conflicts(table, each) for each in shown}
-        totals, doubts = totals_of(table), doubts_of(found.run)
-    print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), moment, doubts)
+        conflicts = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
+        counts = {each: count_conflicts(conflicts, each) for each in shown}
+        totals, doubts = totals_of(conflicts), doubts_of(found.run)
+    print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), which, doubts)
     if json_file is not None:  # all transactions can be many
-        write_json(json_file, conflicts_json(totals, counts, moment, doubts))
-
-
-def _moment(text: str) -> datetime:
-    """
-    Return a moment in UTC; without an offset it is in UTC already.
-
-    Raises:
-        ConfigurationError: The text is not a date and time.
-    """
-    try:
-        given = datetime.fromisoformat(text)
-        return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
-    except (ValueError, OverflowError):
-        message = f"--since {text}: not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
-        raise ConfigurationError(message) from None
+        write_json(json_file, conflicts_json(totals, counts, which, doubts))

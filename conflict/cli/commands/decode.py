@@ -4,20 +4,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import attrs
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import UnpackedOption, allow_unpacked, load_definitions, messages, progress_bars, warn_of
+from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode
+from conflict.config.moments import seconds_of
 from conflict.decoding.formats import Format
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
@@ -48,7 +49,9 @@ class SchemaAt(StrEnum):
 
 
 def decode(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order; also .gz, .zst, pipes, and - .")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Binlogs, in order: files, also .gz, .zst, pipes, -; folders; or a run file.")
+    ],
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Show rows; twice: with types.")] = 0,
     form: Annotated[Format, typer.Option("--format", help="The output format.", rich_help_panel=_OUTPUT)] = Format.TEXT,
     result_file: Annotated[
@@ -76,9 +79,11 @@ def decode(
         int | None, typer.Option(help="In the last file; exclusive.", rich_help_panel=_FILTERS)
     ] = None,
     start_datetime: Annotated[
-        str | None, typer.Option(help="First moment: 2026-01-31T08:00:00+01:00.", rich_help_panel=_FILTERS)
+        str | None, typer.Option(help="First moment: '2026-01-31 08:00:00+01:00'.", rich_help_panel=_FILTERS)
     ] = None,
-    stop_datetime: Annotated[str | None, typer.Option(help="Moment to stop before.", rich_help_panel=_FILTERS)] = None,
+    stop_datetime: Annotated[
+        str | None, typer.Option(help="Moment to stop before, for each server.", rich_help_panel=_FILTERS)
+    ] = None,
     zone: Annotated[
         str, typer.Option("--timezone", help="Of moments without an offset.", rich_help_panel=_FILTERS)
     ] = "UTC",
@@ -87,7 +92,8 @@ def decode(
         typer.Option("--database", "-d", help="This database; can be repeated.", rich_help_panel=_FILTERS),
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="This database.table; can be repeated.", rich_help_panel=_FILTERS)
+        list[str] | None,
+        typer.Option(help="This database.table, or table of one database; can be repeated.", rich_help_panel=_FILTERS),
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -100,7 +106,9 @@ def decode(
         list[int] | None, typer.Option(help="This NDB transaction id; can be repeated.", rich_help_panel=_FILTERS)
     ] = None,
     start_epoch: Annotated[int, typer.Option(help="First NDB epoch.", rich_help_panel=_FILTERS)] = 0,
-    stop_epoch: Annotated[int | None, typer.Option(help="Last NDB epoch.", rich_help_panel=_FILTERS)] = None,
+    stop_epoch: Annotated[
+        int | None, typer.Option(help="Last NDB epoch of each server.", rich_help_panel=_FILTERS)
+    ] = None,
     print_table_metadata: Annotated[bool, typer.Option(help="Text: columns and keys of tables.")] = False,
     verify_binlog_checksum: Annotated[bool, typer.Option("-c", help="Stop at a wrong checksum.")] = False,
     unpacked_mib: UnpackedOption = None,
@@ -113,41 +121,43 @@ def decode(
     from conflict.decoding.decoding import Decoding
     from conflict.decoding.inputs import opened_inputs
     from conflict.decoding.outputs import Output
+    from conflict.discovery.log_source import full_names, log_source
     from ndb_formats.columnar.stretches import schema_at_start
     from ndb_formats.columnar_text.log_text import TextOptions
     from ndb_formats.selection import Selection
 
     allow_unpacked(unpacked_mib)
     output = Output(form, result_file, force, wide, temporals is Temporals.TYPED)
-    output.check([*files, *([] if schema is None else [schema])])
+    source = log_source(files, schema, at_end=schema_at is SchemaAt.END)
+    output.check([*source.files, *([] if schema is None else [schema])])
     selection = Selection(
         start_position=start_position,
         stop_position=stop_position,
-        start_time=_seconds(start_datetime, zone) or 0,
-        stop_time=_seconds(stop_datetime, zone),
+        start_time=seconds_of(start_datetime, "--start-datetime", _zone(zone)) or 0,
+        stop_time=seconds_of(stop_datetime, "--stop-datetime", _zone(zone)),
         databases=frozenset(database or ()),
-        tables=frozenset(table or ()),
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
         server_ids=frozenset(server_id or ()),
         transactions=frozenset(transaction or ()),
         key=tuple(_key_part(part) for part in key or ()),
     )
-    options = TextOptions(verbose, print_table_metadata, column_names or schema is not None)
-    with opened_inputs(files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
-        definitions = load_definitions(schema, inputs.paths, inexact_keys=False)
+    with opened_inputs(source.files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
+        definitions = source.definitions(inputs.paths)
+        options = TextOptions(verbose, print_table_metadata, column_names or bool(definitions.tables))
         try:
-            if schema_at is SchemaAt.END:
+            if source.at_end:
                 definitions = schema_at_start(inputs.paths, definitions)
+            selection = attrs.evolve(selection, tables=full_names(table or (), inputs.paths))
             decoding = Decoding(inputs, selection, definitions, options, verify_binlog_checksum, seen)
             output.write(decoding, typer.get_binary_stream("stdout"))
         except FormatError as error:
             raise inputs.renamed(error) from error
         remarks = decoding.remarks(as_text=form is Format.TEXT)
-    for note in (*decoding.notes(), *([] if decoding.cut is None else [str(inputs.renamed(decoding.cut))])):
+    for note in (*decoding.notes(), *(str(inputs.renamed(each)) for each in decoding.cuts)):
         messages.print(f"[yellow]warning:[/yellow] {escape(note)}", soft_wrap=True)
     warned = warn_of(remarks)
-    if decoding.cut is not None:
+    if decoding.cuts:
         raise typer.Exit(ExitCode.CUT_SHORT)
     if warned or decoding.notes():
         raise typer.Exit(ExitCode.WARNED)
@@ -162,22 +172,10 @@ def _key_part(part: str) -> tuple[str, str]:
     return column, value
 
 
-def _seconds(moment: str | None, zone: str) -> int | None:
-    """Return the first whole second since 1970 that is not before a moment; without an offset it is of that zone."""
-    if moment is None:
-        return None
-    try:
-        parsed = datetime.fromisoformat(moment)
-    except ValueError:
-        message = f"{moment} is not a date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
-        raise ConfigurationError(message) from None
-    if parsed.tzinfo is None:
-        parsed = parsed.replace(tzinfo=_zone(zone))
-    return math.ceil(parsed.timestamp())
-
-
 def _zone(name: str) -> tzinfo:
     """Return a zone by its name or its offset."""
+    if name == "UTC":
+        return UTC  # also where no zones are installed
     try:
         if name[:1] in "+-":
             zone = datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo

@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json, write_parquet
+from conflict.cli.outputs import (
+    ForceOption,
+    JsonOption,
+    check_output,
+    no_standard_output,
+    refuse_same_output,
+    write_json,
+    write_parquet,
+)
+from conflict.config.moments import moment_of
+from conflict.config.table_names import full_name_of
 from conflict.errors import ConfigurationError
 
 __all__ = ["explain"]
@@ -21,7 +31,9 @@ def explain(
         Path,
         typer.Argument(metavar="RUN", help="Folder that resolve wrote; or a run file, which is resolved."),
     ],
-    table: Annotated[str | None, typer.Option(metavar="TABLE", help="Table of the row, database.table.")] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="Table of the row, database.table, or the table alone.")
+    ] = None,
     key: Annotated[
         str | None, typer.Option(metavar="KEY", help="Primary key of the row: 5, or 'a=1, b=two' with several columns.")
     ] = None,
@@ -34,8 +46,15 @@ def explain(
     ] = None,
     differences: Annotated[bool, typer.Option("--differences", help="Explain every row that ends different.")] = False,
     top: Annotated[int, typer.Option(min=1, help="Rows to print with --differences.")] = 20,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATETIME", help="Print events from then on; UTC without an offset.")
+    ] = None,
+    last: Annotated[int | None, typer.Option(metavar="N", min=1, help="Print the last N events.")] = None,
     json_file: JsonOption = None,
-    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the events, as Parquet.")] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", callback=no_standard_output, help="Also write the events, as Parquet."),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the story: FILE.png or FILE.svg.")] = None,
     force: ForceOption = False,
 ) -> None:
@@ -57,19 +76,21 @@ def explain(
         check_output(target, [run], force=force)
     check_chart_file(plot)
     if differences:
-        if plot is not None or any(each is not None for each in (key, transaction, exception)):
+        if plot is not None or any(each is not None for each in (key, transaction, exception, since, last)):
             message = "--differences stands alone, or with --table; --plot draws one story"
             raise ConfigurationError(message)
         with progress_bars() as progress, opened(run, progress) as explainer:
+            table = None if table is None else full_name_of(table, explainer.tables)
             stories, doubts = explainer.differences(table), explainer.doubts
             others, not_known = explainer.differing_without_key(table), explainer.not_known(table)
         print_differences(console, stories, doubts, others, not_known, table=table, top=top, run=str(run))
         write_json(json_file, differences_json(stories, doubts, not_known))
         write_parquet(parquet, events_table(stories))
         return
+    moment = None if since is None else moment_of(since, "--since")
     with progress_bars() as progress:
         story = story_of(run, table=table, key=key, transaction=transaction, exception=exception, progress=progress)
-    print_story(console, story)
+    print_story(console, story, since=moment, last=last)
     write_json(json_file, story.to_json())
     write_parquet(parquet, story.to_arrow())
     if plot is not None:

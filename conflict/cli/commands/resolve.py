@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,6 +35,7 @@ from conflict.cli.sources import (
     load_sources,
 )
 from conflict.compatibility.deployment import Policy
+from conflict.config.moments import seconds_of
 from conflict.errors import ConfigurationError
 from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
 
@@ -57,6 +57,7 @@ class ResolveEngine(StrEnum):
 
 
 _DIGITS = 20  # of the highest epoch
+_UTC = "; UTC without an offset"
 
 
 class OnMissing(StrEnum):
@@ -99,9 +100,12 @@ def resolve(
         list[str] | None, typer.Option(metavar="CLUSTER=EPOCH", help="Read a cluster up to this own epoch.")
     ] = None,
     start_datetime: Annotated[
-        datetime | None, typer.Option(help="Read the first cluster from this moment on, UTC; the other one follows.")
+        str | None,
+        typer.Option(metavar="DATETIME", help=f"Read the first cluster from then on{_UTC}; the other one follows."),
     ] = None,
-    stop_datetime: Annotated[datetime | None, typer.Option(help="Read up to this moment, UTC; exclusive.")] = None,
+    stop_datetime: Annotated[
+        str | None, typer.Option(metavar="DATETIME", help=f"Read up to this moment, exclusive{_UTC}.")
+    ] = None,
     all_outcomes: Annotated[
         bool, typer.Option("--all-outcomes", help="Write an outcome for every operation, those applied among them.")
     ] = False,
@@ -137,8 +141,8 @@ def resolve(
             **_epochs("--start-epoch", start_epoch, loaded.configuration),
         },
         last=_epochs("--stop-epoch", stop_epoch, loaded.configuration),
-        first_time=_seconds(start_datetime),
-        stop_time=_seconds(stop_datetime),
+        first_time=seconds_of(start_datetime, "--start-datetime"),
+        stop_time=seconds_of(stop_datetime, "--stop-datetime"),
     )
     configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP, span=span)
     made, kept = (None if path is None else Folder(str(path.absolute())) for path in (history, keep_history))
@@ -177,7 +181,3 @@ def _epochs(option: str, texts: Sequence[str] | None, configuration: Configurati
             raise ConfigurationError(message)
         epochs[name] = number
     return epochs
-
-
-def _seconds(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.replace(tzinfo=UTC).timestamp())

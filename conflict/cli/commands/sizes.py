@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
+from conflict.cli.common import InexactKeysOption, console, messages, progress_bars, warn_of
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
@@ -22,7 +22,9 @@ __all__ = ["sizes"]
 
 
 def sizes(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True, dir_okay=False)],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILES...", help="Binlogs, in order: files, folders; or a run file.")
+    ],
     schema: Annotated[
         Path | None, typer.Option(help="CREATE TABLE statements, for keys and defaults.", exists=True, dir_okay=False)
     ] = None,
@@ -42,25 +44,29 @@ def sizes(
     from conflict.cli.views.sizes import print_sizes, sizes_json
     from conflict.cli.views.sizes_chart import check_chart_file
     from conflict.cli.views.sizes_files import measured_log
+    from conflict.discovery.log_source import log_source
     from ndb_formats.columnar.log_remarks import log_remarks
 
     refuse_same_output(json_file, plot)
+    source = log_source(files, schema)
+    files = [*source.files]
     for target in (json_file, plot):
         check_output(target, [*files, schema], force=force)
     check_chart_file(plot)
-    definitions = load_definitions(schema, files, inexact_keys=inexact_keys)
+    definitions = source.definitions_at_start(inexact_keys=inexact_keys)
     with progress_bars() as progress:
         found = measured_log(files, definitions, row_event_max_size, progress)
-    report, cut = found.report, found.cut
+    report, cuts = found.report, found.cuts
     print_sizes(console, report)
     write_json(json_file, sizes_json(report) | {"files": [each.document() for each in found.facts]})
     if plot is not None:
         _draw(report, plot)
     warned = warn_of(log_remarks(files))
-    if cut is not None:
+    for cut in cuts:
         messages.print(
             f"[yellow]warning:[/yellow] {escape(str(cut))}; the sizes are of what comes before", soft_wrap=True
         )
+    if cuts:
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned or not all(table.known for table in report.tables) else ExitCode.DONE)
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
-from conflict.results.conflicts import Totals
+from conflict.results.conflicts import ALL, Chosen, Totals
 from conflict.results.counting import By
 from conflict.results.doubts import Doubt
 from conflict.rules.decision import Cause
@@ -59,7 +59,7 @@ def print_conflicts(
     totals: Totals,
     counts: Mapping[By, pa.Table],
     top: int,
-    since: datetime | None = None,
+    which: Chosen = ALL,
     doubts: Sequence[Doubt] = (),
 ) -> None:
     """
@@ -70,17 +70,17 @@ def print_conflicts(
         totals: The conflicts in all.
         counts: What `count_conflicts` returned.
         top: Rows of each table to print.
-        since: What was left out committed before that.
+        which: Which of them were counted.
         doubts: What makes the result doubtful.
     """
     print_doubts(console, doubts)
-    after = "" if since is None else f" since {since:{_SECONDS}} UTC"
+    chosen = escape(one_line(which.words(_SECONDS)))
     if not totals.conflicts:
-        console.print(f"There are no conflicts{after}.")
+        console.print(f"There are no conflicts{chosen}.")
         return
     appliers = escape(" and ".join(map(one_line, totals.appliers)))
     console.print(
-        f"{counted(totals.conflicts, 'conflict')}{after}: changes that {appliers} rejected, in "
+        f"{counted(totals.conflicts, 'conflict')}{chosen}: changes that {appliers} rejected, in "
         f"{counted(totals.tables, 'table')}, on {counted(totals.keys, 'row')}, of "
         f"{counted(totals.transactions, 'transaction')}."
     )
@@ -135,7 +135,7 @@ def _words(cause: str) -> str:
 
 
 def conflicts_json(
-    totals: Totals, counts: Mapping[By, pa.Table], since: datetime | None = None, doubts: Sequence[Doubt] = ()
+    totals: Totals, counts: Mapping[By, pa.Table], which: Chosen = ALL, doubts: Sequence[Doubt] = ()
 ) -> dict[str, Any]:
     """Return the same as a document; arguments as for `print_conflicts`. Moments are texts as in ISO 8601."""
     return {
@@ -144,7 +144,9 @@ def conflicts_json(
         "keys": totals.keys,
         "transactions": totals.transactions,
         "appliers": list(totals.appliers),
-        "since": _moment(since),
+        "table": which.table,
+        "since": _moment(which.since),
+        "until": _moment(which.until),
         "first": _moment(totals.first),
         "last": _moment(totals.last),
         "doubts": [str(each) for each in doubts],

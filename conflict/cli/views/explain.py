@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+import attrs
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree as TreeView
@@ -15,8 +17,9 @@ from rich.tree import Tree as TreeView
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted
 from conflict.explaining.sentences import place_words, verb
-from conflict.explaining.story import Kind, Story, StoryEvent, Tree, plain_value
+from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value
 from conflict.results.doubts import Doubt
+from conflict.shown_text import short_names
 from ndb_formats.types.values import Value
 
 __all__ = ["differences_json", "print_differences", "print_story", "row_words"]
@@ -28,9 +31,18 @@ _LEAST_WIDTH = 20
 _BAD = {"REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"}
 
 
-def print_story(console: Console, story: Story) -> None:
-    """Print a story."""
-    colors = _colors(story)
+def print_story(console: Console, story: Story, *, since: datetime | None = None, last: int | None = None) -> None:
+    """
+    Print a story.
+
+    Args:
+        console: Where to print.
+        story: The story.
+        since: Leave out the events before this moment.
+        last: Leave out all but so many events at the end.
+    """
+    shown = _shown(story.events, since, last)
+    look = _Look.of(story)
     print_doubts(console, story.doubts)
     console.print(Text(_title(story), style="bold"))
     for line in _functions(story):
@@ -39,9 +51,11 @@ def print_story(console: Console, story: Story) -> None:
     if story.marked is not None:
         console.print(Text(f"> marks the operation that was asked for: event {story.marked}."))
     followers = _followers(story)
-    for event in story.events:
+    if len(shown) < len(story.events):
+        console.print(f"{len(shown):,} of {len(story.events):,} events are shown.")
+    for event in shown:
         console.print()
-        _print_event(console, event, story, followers.get(event.number, ()), colors)
+        _print_event(console, event, look, followers.get(event.number, ()))
     _print_trees(console, story)
     console.print()
     for line in _ending(story):
@@ -96,12 +110,20 @@ def print_differences(
             _print_inside(console, f"{name}: {row_words(end.row) if end.known else 'not known'}")
         _print_inside(console, story.parting)
         for number in _cited(story):
-            _print_event(console, story.event(number), story, (), _colors(story))
+            _print_event(console, story.event(number), _Look.of(story), ())
     if len(stories) > top:
         console.print(f"\nand {counted(len(stories) - top, 'row')} more; --top shows more of them, --json FILE all.")
     first = stories[0]
     console.print("\nThe whole story of a row:")
     console.print(Text(f"ndb-conflict explain {run} --table {first.table} --key '{first.key}'"), soft_wrap=True)
+
+
+def _shown(events: Sequence[StoryEvent], since: datetime | None, last: int | None) -> Sequence[StoryEvent]:
+    """Return the events to print; one without a time stands with those before it."""
+    if since is not None:
+        first = next((each.number for each in events if each.time is not None and each.time >= since), len(events))
+        events = [each for each in events if (each.number > first if each.time is None else each.time >= since)]
+    return events if last is None else events[-last:]
 
 
 def _cited(story: Story) -> list[int]:
@@ -202,18 +224,41 @@ def _article(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
-def _print_event(
-    console: Console, event: StoryEvent, story: Story, followers: Sequence[int], colors: Mapping[str, str]
-) -> None:
-    mark = ">" if event.number == story.marked else " "
+@attrs.frozen
+class _Look:
+    """
+    How a story looks.
+
+    Attributes:
+        story: The story.
+        colors: Of the clusters.
+        names: Of the binlogs, by path: what tells each from the others.
+    """
+
+    story: Story
+    colors: Mapping[str, str]
+    names: Mapping[str, str]
+
+    @classmethod
+    def of(cls, story: Story) -> _Look:
+        places = (place for event in story.events for place in (event.place, event.logged))
+        return cls(story, _colors(story), short_names(place.file for place in places if place is not None))
+
+    def place(self, place: Place) -> str:
+        """Return where a row stands."""
+        return place_words(place, self.names[place.file])
+
+
+def _print_event(console: Console, event: StoryEvent, look: _Look, followers: Sequence[int]) -> None:
+    mark = ">" if event.number == look.story.marked else " "
     head = Text(f"{mark}{event.number:>3} ", style="bold")
     head.append(f"{event.time:%H:%M:%S.%f}"[:-3] + "  " if event.time is not None else "")
-    head.append(event.cluster, style=f"bold {colors.get(event.cluster, 'white')}")
+    head.append(event.cluster, style=f"bold {look.colors.get(event.cluster, 'white')}")
     head.append(" ")
     style = "red" if event.verdict in _BAD else "green" if event.verdict == "APPLIED" else ""
     head.append(_headline(event), style=style)
     console.print(head)
-    for line in _details(event, story, followers):
+    for line in _details(event, look, followers):
         _print_inside(console, line)
 
 
@@ -224,8 +269,9 @@ def _print_inside(console: Console, text: str) -> None:
         console.print(Text(" " * _INDENT).append(line))
 
 
-def _details(event: StoryEvent, story: Story, followers: Sequence[int]) -> Iterator[str]:
+def _details(event: StoryEvent, look: _Look, followers: Sequence[int]) -> Iterator[str]:
     """Yield the lines below the headline of an event."""
+    story = look.story
     is_source = event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED)
     if not story.table and is_source:
         yield f"row: {event.table} {event.key}"
@@ -238,7 +284,7 @@ def _details(event: StoryEvent, story: Story, followers: Sequence[int]) -> Itera
         yield f"row on {event.cluster} then: {row_words(event.row)}"
     elif story.table and event.kind is Kind.JUDGED:
         yield f"row on {event.cluster} stays: {row_words(event.row)}"
-    yield from _places(event)
+    yield from _places(event, look)
     rejected = _refreshed_for(event, story)
     if len(rejected) > 1:
         yield f"one refresh for the rejections of events {', '.join(map(str, rejected[:-1]))} and {rejected[-1]}"
@@ -268,18 +314,18 @@ def _images(event: StoryEvent) -> Iterator[str]:
         yield f"after: {row_words(event.after)}"
 
 
-def _places(event: StoryEvent) -> Iterator[str]:
+def _places(event: StoryEvent, look: _Look) -> Iterator[str]:
     """Yield where an event stands in the binlogs."""
     known = event.kind is Kind.COMMITTED and event.transaction_id is not None
     whose = f"transaction {event.transaction_id}, " if known else ""
     if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
-        yield f"{whose}{place_words(event.place)}"
+        yield f"{whose}{look.place(event.place)}"
     elif event.kind is Kind.DEFINED and event.place is not None:
-        yield f"{event.place.file.rpartition('/')[2]}, position {event.place.position}"
+        yield f"{look.names[event.place.file]}, position {event.place.position}"
     elif event.logged is not None:
-        yield f"{event.cluster} logged it: {place_words(event.logged)}"
+        yield f"{event.cluster} logged it: {look.place(event.logged)}"
     elif event.kind is Kind.JUDGED and event.place is not None:
-        yield f"the operation: {place_words(event.place)}"
+        yield f"the operation: {look.place(event.place)}"
 
 
 def _late(event: StoryEvent, story: Story) -> str:

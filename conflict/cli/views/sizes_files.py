@@ -15,7 +15,7 @@ import numpy as np
 from conflict.errors import ConfigurationError
 from conflict.ingestion.plan import files_document
 from conflict.jobs.runner import StageProgress
-from ndb_formats.binlog_reader import first_event
+from ndb_formats.binlog_reader import first_event, server_of
 from ndb_formats.columnar.compression import CompressionMeter
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.log_sizes import LogSizer
@@ -89,13 +89,14 @@ class MeasuredLog:
 
     Attributes:
         report: The sizes.
-        facts: What is known of each file.
-        cut: Why the last file that was read could not be read to its end; None if it could.
+        facts: What is known of each file that was read.
+        cuts: Why files could not be read to their end. One that ends inside an event ends the log of its server, but
+            not those of others.
     """
 
     report: SizeReport
     facts: Sequence[FileFacts]
-    cut: CutFileError | None
+    cuts: Sequence[CutFileError]
 
 
 def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, progress: StageProgress) -> MeasuredLog:
@@ -117,32 +118,37 @@ def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, pr
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=event_size), CompressionMeter(sum(lengths))
     facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
-    cut, before = None, size_report(sizer, [])
+    read: list[FileFacts] = []
+    cuts: list[CutFileError] = []
+    ended: set[int | None] = set()
+    before = size_report(sizer, [])
+    for each in facts:
+        server, done = server_of(each.file), sum(one.size for one in read)
+        if server in ended:
+            continue
+        read.append(each)
 
-    def seen(chunk: EventChunk) -> None:
-        meter.add(chunk)
-        each.add(chunk)
-        at = int(chunk.stops[-1]) if len(chunk.stops) else 0
-        progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
+        def seen(chunk: EventChunk, facts: FileFacts = each, done: int = done) -> None:
+            meter.add(chunk)
+            facts.add(chunk)
+            at = int(chunk.stops[-1]) if len(chunk.stops) else 0
+            progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
 
-    done = 0
-    for number, each in enumerate(facts, 1):
         try:
             sizer.add(each.file, seen=seen)
         except CutFileError as error:
-            cut = error
-        after = size_report(sizer, lengths[:number])
+            cuts.append(error)
+            ended.add(server)
+        after = size_report(sizer, [one.size for one in read])
         each.measured(before, after)
-        if cut is not None:
-            break
-        before, done = after, done + each.size
-    report = size_report(sizer, lengths, meter.found)
+        before = after
+    report = size_report(sizer, [each.size for each in read], meter.found)
     unknown = [table.name for table in report.tables if not table.known]
     if report.tables and len(unknown) == len(report.tables):
         names = ", ".join(unknown)
         message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
         raise ConfigurationError(message)
-    return MeasuredLog(report, facts, cut)
+    return MeasuredLog(report, read, cuts)
 
 
 def _totals(report: SizeReport) -> tuple[int, int, list[dict[str, int]]]:

@@ -268,7 +268,7 @@ SITUATIONS = [
     ),
     Case("rewrite over input", f"rewrite {{d}}/{BINLOG} --binlog-type 7 --out {{d}}", "would be overwritten"),
     Case("rewrite under a file", f"rewrite {{d}}/{BINLOG} --binlog-type 7 --out {{d}}/schema.sql/x", "Not a directory"),
-    Case("decode a folder", "decode {d}", "Is a directory"),
+    Case("decode a folder without binlogs", "decode {d}/empty", "holds no binlog", as_folder("empty")),
     Case("decode text", "decode {d}/schema.sql", "not a binlog"),
     Case("decode into nowhere", f"decode {{d}}/{BINLOG} --format parquet", "--result-file"),
     Case("decode over input", f"decode {{d}}/{BINLOG} -r {{d}}/{BINLOG}", "would be overwritten"),

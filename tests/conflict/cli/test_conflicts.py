@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+import conflict
 from conflict.cli.common import ExitCode
 from conflict.cli.views.conflicts import print_conflicts
 from conflict.grid.folder import Folder
@@ -96,3 +97,24 @@ def test_texts_of_the_data_are_no_markup_and_move_no_cursor(tmp_path: Path):
     assert str(2**64 - 1) in shown
     assert "in conflict through" in shown
     assert "not known" in shown  # its time
+
+
+def test_a_table_and_an_end(result: Path, tmp_path: Path) -> None:
+    """Parts by time add up to the whole of a table, however it is named; the document says what was counted."""
+    counts = []
+    for number, options in enumerate(
+        ((), ("--until", "2026-11-20 16:00:17"), ("--since", "2026-11-20 18:00:17+02:00"))
+    ):
+        code, _ = invoke("conflicts", result, "--table", "t2", *options, "--json", tmp_path / f"{number}.json")
+        document = json.loads((tmp_path / f"{number}.json").read_text())
+        assert (code, document["table"], document["tables"]) == (0, "cft.t2", 1)
+        counts.append(document["conflicts"])
+    assert counts[0] == 15 == counts[1] + counts[2]
+    assert 0 < counts[1] < 15
+    assert json.loads((tmp_path / "1.json").read_text())["until"] == "2026-11-20T16:00:17+00:00"
+    by = conflict.read_result(str(result)).conflicts_by("table", until="2026-11-20 16:00:17", table="t2")
+    assert by["conflicts"].to_pylist() == [counts[1]]
+    code, output = invoke("conflicts", result, "--table", "cft.t2", "--until", "2026-11-20")
+    assert output == "There are no conflicts of cft.t2 before 2026-11-20 00:00:00 UTC."
+    assert invoke("conflicts", result, "--table", "t3")[0] == ExitCode.REFUSED
+    assert invoke("conflicts", result, "--until", "never")[0] == ExitCode.REFUSED

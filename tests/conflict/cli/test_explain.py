@@ -1,6 +1,7 @@
 """`ndb-conflict explain`: the stories of the demo."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -145,3 +146,44 @@ def test_a_run_file(tmp_path: Path) -> None:
     code, output = invoke("explain", DEMO / "run.toml", "--table", "cft.plain", "--key", "id=3")
     assert (code, "The row ends different. x and n differ." in output) == (0, True)
     assert not list(tmp_path.iterdir())
+
+
+def test_keys_in_any_order_and_tables_without_database(result: Path) -> None:
+    """The same story of cft.t2, whose key is (a, b)."""
+    _, wanted = invoke("explain", result, "--table", "cft.t2", "--key", "a=0, b=w3")
+    assert wanted.startswith("cft.t2 a=0, b=w3")
+    for key in ("b=w3, a=0", "b=w3,a=0"):
+        assert invoke("explain", result, "--table", "t2", "--key", key) == (0, wanted)
+    for key in ("b=w3", "b=w3, a=0, c=1, a", "0, b=w3"):
+        assert invoke("explain", result, "--table", "t2", "--key", key)[0] == ExitCode.REFUSED
+    differing = invoke("explain", result, "--differences", "--table", "t2")
+    assert differing == invoke("explain", result, "--differences", "--table", "cft.t2")
+
+
+def test_the_end_of_a_long_story(result: Path, tmp_path: Path) -> None:
+    """By number and by time; the file has the whole story, and the numbers of events stay."""
+    asked = ("explain", result, "--table", "t1", "--key", "3")
+    code, output = invoke(*asked, "--last", "2", "--json", tmp_path / "story.json")
+    assert code == 0
+    assert "2 of 22 events are shown." in output
+    assert re.findall(r"(\d+) \d\d:\d\d:\d\d\.\d{3} [AB] ", output)[0] in ("20", "21")
+    events = json.loads((tmp_path / "story.json").read_text())["events"]
+    assert len(events) == 22
+    _, output = invoke(*asked, "--since", "2026-11-20 18:00:17+02:00")
+    assert re.search(r" [1-9]\d? of 22 events are shown\.", output)
+    assert "16:00:16." not in output.partition("events are shown.")[2].partition("At the end")[0]
+    assert invoke(*asked[:2], "--differences", "--last", "2")[0] == ExitCode.REFUSED
+
+
+def test_binlogs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """By the folders of the clusters, as servers give the same name to their binlogs."""
+    text = (DEMO / "run.toml").read_text()
+    for cluster in ("A", "B"):
+        (tmp_path / cluster).mkdir()
+        shutil.copy(DEMO / f"{cluster}.binlog.000001", tmp_path / cluster / "binlog.000001")
+        text = text.replace(f"{cluster}.binlog.*", f"{cluster}/binlog.*")
+    for name in ("schema.sql", "steps.json"):
+        shutil.copy(DEMO / name, tmp_path)
+    (tmp_path / "run.toml").write_text(text)
+    code, output = invoke("explain", tmp_path / "run.toml", "--table", "t1", "--key", "3")
+    assert (code, "the operation: B/binlog.000001, position 6305, row 1" in output) == (0, True)

@@ -5,7 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from conflict.cli.app import app
 from conflict.cli.exit_codes import ExitCode
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO, RECORDINGS
@@ -122,3 +124,19 @@ def test_files_of_a_folder_that_is_read_are_never_overwritten(tmp_path: Path) ->
         code, output = invoke(*words, "--force")
         assert (code, "would be overwritten" in output) == (ExitCode.REFUSED, True)
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_json_to_standard_output_stands_there_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is for people goes to standard error, and no file with that name is made; other outputs take no ``-``."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["requirements", "--function", "NDB$MAX(x)", "--json"]
+    done = CliRunner().invoke(app, [*asked, "-"])
+    assert done.exit_code == 0
+    CliRunner().invoke(app, [*asked, "file.json"])
+    assert json.loads(done.stdout) == json.loads(Path("file.json").read_text())
+    assert "NDB$MAX" in done.stderr
+    assert "NDB$MAX" in CliRunner().invoke(app, asked[:-1]).stdout
+    binlog = str(DEMO / "A.binlog.000001")
+    for other in (["decode", binlog, "-r", "-"], ["explain", ".", "--parquet", "-"], ["sizes", binlog, "--plot", "-"]):
+        assert CliRunner().invoke(app, other).exit_code == ExitCode.REFUSED
+    assert not Path("-").exists()

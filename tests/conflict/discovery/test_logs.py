@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from conflict.discovery.logs import find_logs
+from conflict.discovery.logs import files_of, find_logs
 from conflict.errors import ConfigurationError
+from ndb_formats.errors import UnsupportedError
 from tests.corpora import DEMO
 
 A, B = DEMO / "A.binlog.000001", DEMO / "B.binlog.000001"
@@ -81,3 +82,43 @@ def test_what_is_no_binlog_is_named(name: str, what: str, tmp_path: Path) -> Non
     with pytest.raises(ConfigurationError, match=what) as caught:
         find_logs([tmp_path / name])
     assert str(tmp_path / name) in str(caught.value)
+
+
+def test_a_folder_stands_for_the_binlogs_below_it(tmp_path: Path) -> None:
+    """A folder of folders is that of its servers; a pattern may match folders."""
+    folders(tmp_path)
+    for given in (tmp_path, tmp_path / "*", tmp_path / "*/binlog.*[0-9]"):
+        assert [(log.name, len(log.files)) for log in find_logs([given])] == [("london", 2), ("paris", 1)]
+
+
+def test_copies_below_a_folder_are_refused(tmp_path: Path) -> None:
+    """A binlog and its backup would count twice."""
+    london, _ = folders(tmp_path)
+    (london / "backup").mkdir()
+    shutil.copy(A, london / "backup/binlog.999999")
+    with pytest.raises(
+        ConfigurationError, match=r"holds binlog\.999999 of server 1 twice, in .*backup and in .*london"
+    ):
+        find_logs([london])
+
+
+def test_encrypted_binlogs_in_a_folder_are_said(tmp_path: Path) -> None:
+    """To leave them out would leave their changes out; a file that has just been begun has none."""
+    london, _ = folders(tmp_path)
+    (london / "binlog.1000001").write_bytes(A.read_bytes()[:30])
+    assert len(find_logs([london])[0].files) == 2
+    (london / "binlog.1000002").write_bytes(b"\xfdbin" + bytes(600))
+    with pytest.raises(UnsupportedError, match="is encrypted"):
+        find_logs([london])
+
+
+def test_single_files_stay_as_they_are(tmp_path: Path) -> None:
+    """They may be compressed, pipes or standard input, or be named twice; all else stands for its binlogs."""
+    london, paris = folders(tmp_path)
+    packed = tmp_path / "binlog.gz"
+    packed.write_bytes(b"")
+    assert [*files_of([packed, Path("-"), packed])] == [packed, Path("-"), packed]
+    assert [file.name for file in files_of([london, paris / "binlog.0*"])] == [
+        *("binlog.999999", "binlog.1000000"),
+        "binlog.000001",
+    ]
