@@ -155,9 +155,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     for path in ROOT.iterdir():
         if path.name != "build":
             (tmp_path / path.name).symlink_to(path)
-    # Spark's tasks run where its session began, which is in the project.
-    for folder in (tmp_path, ROOT):
-        shutil.copytree(DEMO, folder / "build/demo/recording", dirs_exist_ok=True)
+    shutil.copytree(DEMO, tmp_path / "build/demo/recording")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(console, "_width", 400)
     return Shell()

@@ -19,7 +19,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -73,7 +73,14 @@ class _Piece(InputPartition):
 
 
 class NdbBinlogDataSource(DataSource):
-    """See the module."""
+    """
+    See the module.
+
+    Attributes:
+        folder: Where relative paths begin; by default where Spark's workers are.
+    """
+
+    folder: ClassVar[str] = ""
 
     @classmethod
     def name(cls) -> str:
@@ -106,7 +113,11 @@ class NdbBinlogDataSource(DataSource):
     simpleStreamReader = streamReader  # noqa: N815  # Spark's name
 
     def _checked(self) -> BinlogOptions:
-        return read_options({name.lower(): value for name, value in self.options.items()})
+        options = {name.lower(): value for name, value in self.options.items()}
+        for name in options.keys() & {"path", "schema"}:
+            if not options[name].startswith("file:"):
+                options[name] = str(Path(self.folder, options[name]))
+        return read_options(options)
 
 
 class _Reader(DataSourceReader):
@@ -252,5 +263,6 @@ def _rows_in_range(piece: _Piece, options: BinlogOptions) -> int:
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format ``ndb_binlog`` with a session."""
-    spark.dataSource.register(NdbBinlogDataSource)
+    """Register the format ``ndb_binlog`` with a session; relative paths begin where this process is now."""
+    here = type(NdbBinlogDataSource.__name__, (NdbBinlogDataSource,), {"folder": str(Path.cwd())})
+    spark.dataSource.register(here)

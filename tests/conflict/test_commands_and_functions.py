@@ -35,7 +35,13 @@ TERMINAL = {
     "zone": "moments have their offset",
 }
 NOT_HAD = {
-    "explain": {"differences": "explain_differences", "top": "all", "parquet": "Story.to_arrow", "plot": "Story"},
+    "explain": {
+        "differences": "explain_differences",
+        "top": "all",
+        "parquet": "Story.to_arrow",
+        "plot": "Story",
+        **dict.fromkeys(("since", "last"), "of what is printed"),
+    },
     "decode": dict.fromkeys(
         (
             *("verbose", "form", "result_file", "force", "wide", "column_names"),
@@ -128,7 +134,7 @@ def test_a_part_of_the_binlogs() -> None:
     assert 0 < early.summary.changes < 90
     with pytest.raises(conflict.ConfigurationError, match="epochs are those of A, B, not of C"):
         conflict.resolve(DEMO / "run.toml", stop_epoch={"C": 1})
-    with pytest.raises(conflict.ConfigurationError, match="stop_datetime noon is not a date and time"):
+    with pytest.raises(conflict.ConfigurationError, match="stop_datetime noon: not a date and time"):
         conflict.resolve(DEMO / "run.toml", stop_datetime="noon")
 
 

@@ -63,6 +63,7 @@ def swept(seeds: int, skews: tuple[int, ...]) -> str:
         {
             **columns,
             **dict.fromkeys(("lost_share", "lost_share_at_most"), [0.25] * len(points)),
+            "unsettled_changes": [0] * len(points),
             "seed": numbers,
             "stopped_appliers": [0] * len(points),
         }
