@@ -27,6 +27,7 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 from conflict.results.run_document import Run
 from conflict.rules.counters import zero_counters
+from tests.corpora import DEMO
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -196,7 +197,8 @@ def run(line: str, environment: Mapping[str, str]) -> None:
 def test_spark_submit_finds_what_one_process_finds(cluster: Cluster, expected: dict[str, Any], tmp_path: Path) -> None:
     """The command of the page, on the cluster."""
     line = command("spark-submit --master spark://HOST:7077 conflict/__main__.py")
-    line = line.replace("spark://HOST:7077", cluster.master).replace("build", str(tmp_path))
+    line = line.replace("spark://HOST:7077", cluster.master)
+    line = line.replace("build/demo/recording", str(DEMO)).replace("build", str(tmp_path))
     run(line, cluster.configured("submit", ""))
     assert result(tmp_path / "cluster") == expected
 
@@ -218,7 +220,7 @@ def test_spark_connect_finds_what_one_process_finds(
     """The command of the page, as a client of the server."""
     address = f"sc://HOST:{connect['SPARK_REMOTE'].rpartition(':')[2]}"
     line = command("SPARK_REMOTE=").replace("sc://HOST:15002", address).replace("HOST", "127.0.0.1")
-    run(line.replace("build", str(tmp_path)), connect)
+    run(line.replace("build/demo/recording", str(DEMO)).replace("build", str(tmp_path)), connect)
     assert result(tmp_path / "connect") == expected
 
 
