@@ -108,7 +108,14 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         refuse_other_primary(additions.primary, {log.name: log.server_id for log in logs}, additions.ndb_replication)
 
     # Paths are absolute first: the folder of the run file may not be there yet.
-    configuration = follow_definitions(parse_run_file(head(None, {}), path).configuration)
+    try:
+        configuration = follow_definitions(parse_run_file(head(None, {}), path).configuration)
+    except ConfigurationError as error:
+        beside = [file for each in given if each.is_dir() for file in sorted(each.glob("*.toml"))]
+        if not beside or additions != Additions():
+            raise
+        message = f"{error}; or give {beside[0]}, if that is the run file of these binlogs"
+        raise ConfigurationError(message) from error
     rows, options = "", {}
     if additions.ndb_replication is None:
         rows = "\n".join(_replication(configuration, functions, additions.primary)) + "\n"

@@ -147,3 +147,9 @@ def test_rows_that_contradict_the_primary_are_refused(function: str, tmp_path: P
     for servers, text in (((1, 2), function), ((0,), function), ((1, 2), "NDB$EPOCH2()")):
         put(*servers, function=text)
         draft(tmp_path / "run.toml", ndb_replication=rows, primary="server2")
+
+
+def test_a_run_file_beside_the_binlogs_is_named() -> None:
+    """Without definitions, whoever gives the folder is told of it."""
+    with pytest.raises(ConfigurationError, match=rf"no schema is given.*or give {DEMO / 'run.toml'}, if that is"):
+        draft_run([DEMO], Additions(), Path("run.toml"))
