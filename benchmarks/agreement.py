@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow.dataset as pads
 
 from benchmarks.makers.history_reader import read_history
-from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
+from conflict.history.run import Run
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
@@ -27,7 +27,7 @@ __all__ = ["by_job", "by_reference", "differences"]
 NOT_COMPARED = ("compared_with_binlogs", "contradicted_by_binlogs", "contradictions", "converged", "counter_ranges")
 
 
-def contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
+def contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:
     """Return everything that a result holds, in an order that does not depend on buckets."""
     figures = {name: value for name, value in summary.to_json().items() if name not in NOT_COMPARED}
     found: dict[str, Any] = {"summary": figures, "counters": summary.counters}
@@ -44,7 +44,7 @@ def contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, 
     return found
 
 
-def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
+def by_reference(history: Folder, run: Run) -> dict[str, Any]:
     """Resolve with the reference engine, in memory."""
     made, setups = read_history(history, run), run.setups()
     resolution = resolve(made, setups)
@@ -54,7 +54,7 @@ def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
         return contents(Folder(folder), run, summary)
 
 
-def by_job(history: Folder, run: Configuration) -> dict[str, Any]:
+def by_job(history: Folder, run: Run) -> dict[str, Any]:
     """Resolve with the job, in this process."""
     with tempfile.TemporaryDirectory() as folder:
         options = ResultOptions(all_outcomes=True)

@@ -23,10 +23,10 @@ from benchmarks.timing import environment, markdown_table, write_results
 from conflict.comparing.defaults import all_policies
 from conflict.comparing.figures import Figures
 from conflict.comparing.pairs import Pair, parse_policies
-from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
+from conflict.history.run import Run
 from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.log_part import part_of_log
 from conflict.jobs.resolve_job import settle_history
@@ -45,17 +45,17 @@ FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
 GOAL = 4  # times as long as one pair
 
 
-def ten_pairs(run: Configuration, column: str) -> list[Pair]:
+def ten_pairs(run: Run, column: str) -> list[Pair]:
     """Return the functions of the run, others, and those of the run in type 9."""
     policies = all_policies(run, parse_policies(POLICIES.format(column), run.functions, ("A", "B"), "A", {}))
     return [*(Pair(policy) for policy in policies), Pair(policies[0], 9)]
 
 
-def seconds(runner: Runner, run: Configuration, history: Path, pairs: list[Pair]) -> float:
+def seconds(runner: Runner, run: Run, history: Path, pairs: list[Pair]) -> float:
     """Compare once, and return the seconds on the wall."""
     folder = Folder(str(history))
     manifest = read_manifest(folder)
-    part = part_of_log(run, folder, manifest, None)
+    part = part_of_log(run, folder, manifest)
     with tempfile.TemporaryDirectory(dir=history.parent) as out:
         started = time.perf_counter()
         settled = settle_history(runner, run, folder, Folder(out), FIGURES_ALONE, use_evidence=False, part=part)
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    run = follow_definitions(configuration("NDB$MAX", COLUMN_TYPE))
+    run = make_run(configuration("NDB$MAX", COLUMN_TYPE))
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
         small = history_of(small_shape(4000, COLUMN_TYPE, 4 * arguments.cores), Path(scratch))
         history = history_of(Shape(arguments.changes, binlog_type=COLUMN_TYPE), Path(scratch))

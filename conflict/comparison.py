@@ -7,7 +7,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from conflict.comparing.defaults import all_policies, default_policies, kept_col
 from conflict.comparing.figures import COMPARISON, CRITERIA, Row, ranked
 from conflict.comparing.pairs import Pair, parse_policies
 from conflict.comparing.trials import binlog_types_of, judged_tables
-from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
@@ -30,23 +28,22 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import AGAIN
 from conflict.grid.memory_folder import MemoryFolder
 from conflict.grid.tables import TableNumbers
-from conflict.history.definitions.following import follow_definitions
-from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
+from conflict.history.run import Run
 from conflict.ingestion.plan import files_document
 from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_stages import LeftToReferenceError
 from conflict.jobs.runner import Runner, StageProgress, in_threads
-from conflict.pipeline import spark_workers
+from conflict.pipeline import run_of, spark_workers
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.options import ResultOptions
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.results.small_tables import html_table, text_lines
 from conflict.results.target import check_target, whole_or_not_at_all
-from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
+from conflict.runs.columnar_run import NO_PAIR, finished_history, needs_reference, refuse_python_rules, settle_run
 from conflict.runs.options import no_progress
 from conflict.shown_text import printable
 from ndb_formats.columnar.log_sizes import LogSizer
@@ -98,7 +95,7 @@ class Comparison:
 
     rows: tuple[Row, ...]
     prefer: tuple[str, ...]
-    run: Run
+    run: ResolvedRun
     cut: tuple[str, ...] = ()
     without_function: tuple[str, ...] = ()
     files: Sequence[Mapping[str, Any]] = ()
@@ -186,9 +183,8 @@ def compare_run(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration = run_file.configuration
-    why = needs_reference(follow_definitions(configuration) if configuration.is_pair else configuration)
-    if why is not None:
-        raise ConfigurationError(_left_out(why))
+    if not configuration.is_pair:
+        raise ConfigurationError(_left_out(NO_PAIR))
     refuse_python_rules(configuration)
     check_log_files(configuration)
     chosen = choose_engine(configuration).engine if engine == "auto" else engine
@@ -197,12 +193,15 @@ def compare_run(
         raise ConfigurationError(message)
     if out is not None:
         check_target(out, [*run_file.inputs, *([] if history is None else [Path(history.uri)])], replace=replace)
-    followed = follow_definitions(configuration)
-    refuse_inexact_keys(followed.data_schema.tables)
+    run = run_of(run_file)
+    why = needs_reference(run)
+    if why is not None:
+        raise ConfigurationError(_left_out(why))
+    refuse_inexact_keys(run.data_schema.tables)
     with _work_folder(out, replace=replace) as work:
         runner = in_threads if chosen == "local" else spark_workers(work, progress)
         with refusing_contradictions(history, AGAIN):
-            comparison = _compared(runner, run_file, followed, wanted, history, work, progress)
+            comparison = _compared(runner, run, wanted, history, work, progress)
         if out is not None:
             work.write_table(TABLE, comparison.to_arrow())
             work.write_json(RESULT, comparison.to_json())
@@ -225,41 +224,37 @@ def _left_out(why: str) -> str:
 
 def _compared(
     runner: Runner,
-    run_file: RunFile,
-    configuration: Configuration,
+    run: Run,
     wanted: Wanted,
     given: Folder | None,
     work: Folder,
     progress: StageProgress,
 ) -> Comparison:
-    names, primary = list(configuration.server_ids), primary_of(configuration)
-    read = None if given is None else finished_history(given, configuration)
-    columns = own_columns(configuration, kept_columns(configuration) if read is None else read.resolve_columns)
-    asked = (
-        parse_policies(wanted.functions, configuration.functions, names, primary, columns) if wanted.functions else ()
-    )
-    hints_of = partial(hints_of_run_file, run_file)
+    names, primary = list(run.server_ids), primary_of(run)
+    read = None if given is None else finished_history(given, run)
+    columns = own_columns(run, kept_columns(run) if read is None else read.resolve_columns)
+    asked = parse_policies(wanted.functions, run.functions, names, primary, columns) if wanted.functions else ()
     scratch = work.below("work")
     if given is not None and read is not None:
         history, held = given, read
-        configuration = attrs.evolve(configuration, kept_columns=held.resolve_columns)
+        run = attrs.evolve(run, kept_columns=held.resolve_columns)
     else:
-        configuration = attrs.evolve(configuration, kept_columns=kept_columns(configuration, asked))
+        run = attrs.evolve(run, kept_columns=kept_columns(run, asked))
         history = work.below("history")
         history = MemoryFolder.at(history.uri) if runner is in_threads else history
         try:
-            held = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+            held = ingest(runner, run, history, progress=progress).manifest
         except NotBuiltError as error:
             raise ConfigurationError(_left_out(str(error))) from None
-    policies = all_policies(configuration, asked or default_policies(configuration, columns))
-    recorded = binlog_types_of(configuration)
+    policies = all_policies(run, asked or default_policies(run, columns))
+    recorded = binlog_types_of(run)
     pairs = [
         Pair(policy, number)
         for policy in policies
         for number in (None, *(each for each in wanted.formats if str(each) != recorded))
     ]
     try:
-        run, settled = settle_run(runner, configuration, (history, held), scratch, hints_of, progress, _FIGURES_ALONE)
+        resolved, settled = settle_run(runner, run, (history, held), scratch, progress, _FIGURES_ALONE)
         found = compare_settled(runner, settled, pairs, progress)
     except (LeftToReferenceError, NotBuiltError) as error:
         raise ConfigurationError(_left_out(str(error))) from None
@@ -267,9 +262,9 @@ def _compared(
         scratch.delete()
         if given is None:
             history.delete()
-    if any(cause.kind is CauseKind.TRANSACTION_IDS for cause in run.likely_causes):
+    if any(cause.kind is CauseKind.TRANSACTION_IDS for cause in resolved.likely_causes):
         found = [each if isinstance(each, str) else each.without_transactions() for each in found]
-    sizes, cut = _sizes(configuration, progress)
+    sizes, cut = _sizes(run, progress)
     rows = [
         Row(
             pair.policy.name,
@@ -278,14 +273,14 @@ def _compared(
             each if isinstance(each, str) else None,
             _bytes(sizes, pair.binlog_type),
             used=pair.policy.configured and pair.binlog_type is None,
-            caveat=caveat_of(pair, configuration),
+            caveat=caveat_of(pair, run),
         )
         for pair, each in zip(pairs, found, strict=True)
     ]
     without = _without_function(settled.job.run.numbers, settled.job.run.clusters)
-    ordered, cut = tuple(ranked(rows, wanted.prefer)), () if run.errors else cut
-    files = files_document(file for cluster in configuration.clusters for file in cluster.files)
-    return Comparison(ordered, wanted.prefer, run, cut, without, files)
+    ordered, cut = tuple(ranked(rows, wanted.prefer)), () if resolved.errors else cut
+    files = files_document(file for cluster in run.clusters for file in cluster.files)
+    return Comparison(ordered, wanted.prefer, resolved, cut, without, files)
 
 
 def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:
@@ -294,12 +289,12 @@ def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -
     return tuple(table.full_name for number, table in enumerate(numbers.tables) if number not in judged)
 
 
-def _sizes(configuration: Configuration, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
+def _sizes(run: Run, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
     """Return the sizes of the rows events of both clusters in every format, and why files were measured in part."""
     sizer, cut = LogSizer(), list[str]()
-    files = [file for cluster in configuration.clusters for file in cluster.files]
-    for cluster in configuration.clusters:
-        sizer.begin(configuration.schema_at_start(cluster))
+    files = [file for cluster in run.clusters for file in cluster.files]
+    for cluster in run.clusters:
+        sizer.begin(run.schema_at_start(cluster))
         for file in cluster.files:
             progress("measuring", files.index(file), len(files))
             try:

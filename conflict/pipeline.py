@@ -11,7 +11,6 @@ from pathlib import Path
 
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
-from conflict.config.configuration import Configuration
 from conflict.config.local_paths import refuse_address
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
@@ -19,24 +18,25 @@ from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.grid.memory_folder import MemoryFolder
 from conflict.grid.path_names import refuse_same_paths
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
+from conflict.history.run import Run
 from conflict.ingestion.plan import refuse_other_folders
 from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.results.catalogue import catalogue_result
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.results.target import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.runs.columnar_run import refuse_python_rules, run_columnar
 from conflict.runs.inputs import inputs_document
-from conflict.runs.options import DEFAULTS, HintsOf, ResolveOptions, no_progress
+from conflict.runs.options import DEFAULTS, ResolveOptions, no_progress
 from conflict.runs.reference_run import run_reference
 
-__all__ = ["ENGINES", "folder_of", "ingest", "resolve", "run_local", "run_spark", "spark_workers"]
+__all__ = ["ENGINES", "folder_of", "ingest", "resolve", "run_local", "run_of", "run_spark", "spark_workers"]
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
@@ -47,7 +47,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The folder holds a History of something else.
     """
-    folder, hints_of = folder_of(out), partial(hints_of_run_file, run_file)
+    folder = folder_of(out)
     if not run_file.configuration.is_pair:
         message = (
             "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
@@ -58,7 +58,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     with only_writer(folder):
         runner = spark_workers(folder, progress)
         try:
-            return ingest_binlogs(runner, run_file.configuration, folder, hints_of=hints_of, progress=progress)
+            return ingest_binlogs(runner, run_of(run_file), folder, progress=progress)
         except NotBuiltError as error:
             message = f"{error}, and a History holds rows by their keys; resolve these binlogs as they are"
             raise ConfigurationError(message) from None
@@ -72,7 +72,7 @@ def resolve(
     policy: Policy = Policy.MANUAL,
     options: ResolveOptions = DEFAULTS,
     progress: StageProgress = no_progress,
-) -> Run:
+) -> ResolvedRun:
     """
     Resolve a run, and write its result as a whole or not at all.
 
@@ -101,29 +101,33 @@ def resolve(
         refuse_python_rules(configuration)
     refuse_by_policy(configuration, policy)
     check_log_files(configuration)
-    followed = follow_definitions(configuration)
-    if followed.definitions:
-        refuse_by_policy(followed, policy)
-    configuration = followed
-    _refuse_same_paths(target, configuration)
+    run = run_of(run_file)
+    if run.definitions:
+        refuse_by_policy(run, policy)
+    _refuse_same_paths(target, run)
     with ExitStack() as held:
         if kept is not None:
             held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
-        run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
-        zeros = zero_counters(configuration.functions)
-        work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
-        final_rows = options.final_rows or (run.engine or engine) == "reference"  # which always writes them
-        document = run.to_json(configuration, engine, all_outcomes=options.all_outcomes, final_rows=final_rows)
+        resolved = ENGINES[engine](run, work, progress, options)
+        zeros = zero_counters(run.functions)
+        work.write_json("counters.json", {name: {**zeros, **each} for name, each in resolved.summary.counters.items()})
+        final_rows = options.final_rows or (resolved.engine or engine) == "reference"  # which always writes them
+        document = resolved.to_json(engine, all_outcomes=options.all_outcomes, final_rows=final_rows)
         document["inputs"] = inputs_document(run_file)
         work.write_json("run.json", {**document, **catalogue_result(work)})
-    return run
+    return resolved
 
 
-def _refuse_same_paths(target: Folder, configuration: Configuration) -> None:
+def run_of(run_file: RunFile) -> Run:
+    """Return the run of a run file, with what it says of the schedule."""
+    return make_run(run_file.configuration, partial(hints_of_run_file, run_file))
+
+
+def _refuse_same_paths(target: Folder, run: Run) -> None:
     if "://" not in target.uri:
         there = next(folder for folder in Path(target.uri).absolute().parents if folder.exists())
-        refuse_same_paths(there, (table.full_name for table in configuration.schema.tables))
+        refuse_same_paths(there, (table.full_name for table in run.schema.tables))
 
 
 def folder_of(given: Folder | Path | str) -> Folder:
@@ -154,41 +158,39 @@ def spark_workers(out: Folder, progress: StageProgress) -> Runner:
 
 
 def run_spark(
-    configuration: Configuration,
+    run: Run,
     out: Folder,
-    hints_of: HintsOf | None = None,
     progress: StageProgress = no_progress,
     options: ResolveOptions = DEFAULTS,
-) -> Run:
+) -> ResolvedRun:
     """
     Resolve with the columnar engine on Spark, and write the result.
 
     A log that starts in the middle may be left to the reference engine.
     """
-    refuse_python_rules(configuration)
+    refuse_python_rules(run)
 
     def workplace() -> tuple[Runner, Folder]:
         return spark_workers(options.keep_history or out, progress), out.below("history")
 
-    return run_columnar(workplace, configuration, out, hints_of, progress, options)
+    return run_columnar(workplace, run, out, progress, options)
 
 
 def run_local(
-    configuration: Configuration,
+    run: Run,
     out: Folder,
-    hints_of: HintsOf | None = None,
     progress: StageProgress = no_progress,
     options: ResolveOptions = DEFAULTS,
-) -> Run:
+) -> ResolvedRun:
     """
     Resolve with the columnar engine in this process, without Spark or Java, and write the result.
 
     A History that nobody wants to keep stays in memory as far as it fits (see `conflict.grid.memory_folder`).
     A log that starts in the middle may be left to the reference engine.
     """
-    refuse_python_rules(configuration)
+    refuse_python_rules(run)
     scratch = MemoryFolder.at(out.below("history").uri)
-    return run_columnar(lambda: (in_threads, scratch), configuration, out, hints_of, progress, options)
+    return run_columnar(lambda: (in_threads, scratch), run, out, progress, options)
 
 
-ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
+ENGINES: dict[str, Callable[..., ResolvedRun]] = {"reference": run_reference, "local": run_local, "spark": run_spark}

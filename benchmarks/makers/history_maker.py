@@ -40,6 +40,7 @@ from conflict.grid.manifest import Manifest, SegmentFacts, with_files, with_sche
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
 from conflict.grid.tables import table_definitions, table_numbers
 from conflict.history.effects import Effect
+from conflict.history.run import Run
 from conflict.ingestion.kernels.image_digests import add_values
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow
@@ -85,7 +86,7 @@ def usual_binlog_type(function: str) -> int:
     return 7 if spec.argument is Argument.COLUMN else 8
 
 
-def configuration(function: str, binlog_type: int | None = None) -> Configuration:
+def configuration(function: str, binlog_type: int | None = None) -> Run:
     """
     Return the run that a made History belongs to.
 
@@ -111,7 +112,7 @@ def configuration(function: str, binlog_type: int | None = None) -> Configuratio
         ClusterConfiguration(name, server_id(place), (), role, transaction_ids=True)
         for place, (name, role) in enumerate(zip(CLUSTERS, roles, strict=True))
     )
-    return Configuration(clusters, parse_schema(SCHEMA, database="bench"), tuple(rows))
+    return Run.of(Configuration(clusters, parse_schema(SCHEMA, database="bench"), tuple(rows)))
 
 
 def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifest:

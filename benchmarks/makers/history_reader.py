@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import applies_of
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.grid.tables import table_numbers
 from conflict.history.model import Cluster, History, Origin, RowChange, Transaction
+from conflict.history.run import Run
 from conflict.history.timeline import timeline_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -25,14 +25,14 @@ from ndb_formats.events.table_map import bits
 __all__ = ["read_history"]
 
 
-def read_history(folder: Folder, configuration: Configuration) -> History:
-    """Return a History; its configuration says what the tables are, and the roles of the clusters."""
+def read_history(folder: Folder, run: Run) -> History:
+    """Return a History; its run says what the tables are, and the roles of the clusters."""
     manifest = read_manifest(folder)
-    numbers = table_numbers(configuration)
+    numbers = table_numbers(run)
     layouts = manifest.layouts(numbers)
     applies = applies_of(folder.read_table("schedule.parquet", SCHEDULE))
     clusters = []
-    for cluster in configuration.clusters:
+    for cluster in run.clusters:
         changes = sorted(_changes(folder, manifest, cluster.name, layouts), key=lambda item: item[0])
         transactions = [
             Transaction(epoch, group, tuple(change for _, change in items))

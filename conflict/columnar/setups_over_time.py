@@ -11,10 +11,11 @@ import attrs
 
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.event_masks import reflects
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
 from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.tables import TableNumbers
 from conflict.history.model import DefinitionChange, Position
+from conflict.history.run import Run
 from conflict.history.scheduling.fitting import misfit
 from conflict.rules.functions import Image
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
@@ -22,17 +23,17 @@ from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 __all__ = ["changes_functions", "cluster_setups", "compares_reflected", "ends_apart"]
 
 
-def changes_functions(configuration: Configuration) -> bool:
+def changes_functions(run: Run) -> bool:
     """Whether a table has different functions at different times, as a new name can give it; the kernels know one."""
     return any(
         len({setup.function for setup in setups if setup.function is not None}) > 1
-        for tables in configuration.setups_over_time().values()
+        for tables in run.setups_over_time().values()
         for setups in tables.values()
     )
 
 
 def cluster_setups(
-    configuration: Configuration,
+    run: Run,
     numbers: TableNumbers,
     changes: Mapping[str, Sequence[DefinitionChange]],
     steps: Mapping[str, Sequence[SegmentStep]],
@@ -41,52 +42,52 @@ def cluster_setups(
     Return the setups of both clusters.
 
     Args:
-        configuration: The run, with definitions followed.
+        run: The run.
         numbers: Its tables.
         changes: Per cluster, the changes of definitions that were read.
         steps: Per cluster, what they do to the rows of each table, in order.
     """
-    setups = configuration.setups()
+    setups = run.setups()
     return tuple(
         ClusterSetup(
             cluster.name,
             cluster.server_id,
             tuple(
-                _at_any_time(configuration, cluster.name, table.full_name, setups[cluster.name], numbers)
+                _at_any_time(run, cluster.name, table.full_name, setups[cluster.name], numbers)
                 for table in numbers.tables
             ),
             cluster.role,
-            configuration.skip_missing,
-            **_over_time(configuration, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
+            run.skip_missing,
+            **_over_time(run, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
         )
-        for cluster in configuration.clusters
+        for cluster in run.clusters
     )
 
 
 def _at_any_time(
-    configuration: Configuration, cluster: str, table: str, setups: Mapping[str, TableSetup], numbers: TableNumbers
+    run: Run, cluster: str, table: str, setups: Mapping[str, TableSetup], numbers: TableNumbers
 ) -> TableSetup:
     """Return the setup of a table with the function that it had at any time."""
     setup = setups.get(table)
     if setup is None:
         return TableSetup(numbers.tables[numbers.number(table)])  # on the other cluster alone
-    if not configuration.definitions:
+    if not run.definitions:
         return setup
-    known = [moment.setups.get(table) for moment in configuration.definitions[cluster].moments]
+    known = [moment.setups.get(table) for moment in run.definitions[cluster].moments]
     function = next((each.function for each in known if each is not None and each.function is not None), None)
     refusal = None if setup.refusal is not None and setup.refusal.kind is RefusalKind.DROPPED else setup.refusal
     return attrs.evolve(setup, function=setup.function or function, refusal=refusal)
 
 
 def _over_time(
-    configuration: Configuration,
+    run: Run,
     cluster: ClusterConfiguration,
     numbers: TableNumbers,
     changes: Sequence[DefinitionChange],
     steps: Sequence[SegmentStep],
 ) -> dict[str, Any]:
     """Return the attributes of `ClusterSetup` that say what changes."""
-    known = configuration.definitions.get(cluster.name)
+    known = run.definitions.get(cluster.name)
     if known is None:
         return {}
     versions: dict[int, tuple[TableSetup, ...]] = {}
@@ -111,7 +112,7 @@ def _over_time(
         before = after
     first = {number: _missing(setups[0]) for number, setups in versions.items()}
     first |= {numbers.number(name): setup for name, setup in known.start.setups.items()}
-    misfits = _misfits(configuration, cluster.name, numbers)
+    misfits = _misfits(run, cluster.name, numbers)
     return {
         "versions": versions,
         "first": first,
@@ -132,10 +133,10 @@ def _none(numbers: TableNumbers, number: int) -> TableSetup:
     return TableSetup(numbers.tables[number])
 
 
-def _misfits(configuration: Configuration, cluster: str, numbers: TableNumbers) -> dict[int, tuple[str, str]]:
+def _misfits(run: Run, cluster: str, numbers: TableNumbers) -> dict[int, tuple[str, str]]:
     """Return the tables whose changes an applier cannot take from the start on, with the reason."""
-    mine = configuration.definitions[cluster].start.setups
-    theirs = configuration.definitions[configuration.peer(cluster).name].start.setups
+    mine = run.definitions[cluster].start.setups
+    theirs = run.definitions[run.peer(cluster).name].start.setups
     found = {}
     for name in mine.keys() & theirs.keys():
         reason = misfit(theirs[name], mine[name])
@@ -144,15 +145,15 @@ def _misfits(configuration: Configuration, cluster: str, numbers: TableNumbers) 
     return found
 
 
-def ends_apart(configuration: Configuration) -> bool:
+def ends_apart(run: Run) -> bool:
     """
     Whether a statement counts on one cluster alone, so that changes of the one do not fit tables of the other.
 
     The kernels know only the changes that do not fit from the start on.
     """
-    if not configuration.definitions:
+    if not run.definitions:
         return False
-    first, second = configuration.definitions.values()
+    first, second = run.definitions.values()
     return any(
         _are_apart(first.end.setups, second.end.setups, name)
         and not _are_apart(first.start.setups, second.start.setups, name)
@@ -168,15 +169,15 @@ def _are_apart(first: Mapping[str, TableSetup], second: Mapping[str, TableSetup]
     return misfit(mine, theirs) is not None or misfit(theirs, mine) is not None
 
 
-def compares_reflected(configuration: Configuration) -> bool:
+def compares_reflected(run: Run) -> bool:
     """
     Whether a function on one cluster compares values in before images that the other one's applier reflects.
 
     The kernels know the key alone of such an image.
     """
-    over_time = configuration.setups_over_time()
-    for cluster in configuration.clusters:
-        for peer in configuration.clusters:
+    over_time = run.setups_over_time()
+    for cluster in run.clusters:
+        for peer in run.clusters:
             for table, setups in over_time[cluster.name].items() if peer is not cluster else ():
                 reflected = any(reflects(setup, peer.role) for setup in over_time[peer.name].get(table, ()))
                 if reflected and any(_compares_before(setup) for setup in setups):

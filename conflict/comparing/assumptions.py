@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import COUNTED_AGAIN, DELETE_DELETE, TRANSACTION_ROW_CONFLICTS
 from conflict.rules.functions import FUNCTIONS
 from conflict.shown_text import counted
@@ -22,15 +22,15 @@ _NO_REJECTIONS = {
 }
 
 
-def assumptions(run: Run) -> Iterator[str]:
+def assumptions(resolved: ResolvedRun) -> Iterator[str]:
     """Yield what was assumed of the run as it is configured: places of epochs, and decisions that are open."""
-    for name, epochs in run.assumed.items():
+    for name, epochs in resolved.assumed.items():
         if epochs:
             yield (
                 f"{counted(epochs, 'epoch')} left no trace in the binlog of {name}; the first possible place is taken, "
                 "which can count under functions that apply their changes."
             )
-    summary = run.summary
+    summary = resolved.summary
     for name, decisions in summary.undecided.items():
         if decisions:
             ranges = {} if summary.contradicted else summary.counter_ranges.get(name, {})

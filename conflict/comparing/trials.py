@@ -12,10 +12,10 @@ from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.pairs import Pair, Policy, function_on, role_on
 from conflict.comparing.relogging import Relogging
-from conflict.config.configuration import Configuration
 from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
 from conflict.history.logged_images import columns_of_text
+from conflict.history.run import Run
 from conflict.rules.table_setup import RefusalKind, TableSetup, refusal_of
 from ndb_formats.rules.update_format import BINLOG_TYPES, UpdateFormat, effective_format
 
@@ -176,8 +176,8 @@ def _refusals(pair: Pair, clusters: Sequence[ClusterSetup], judged: Iterable[int
                 yield f"table {setup.table.full_name} cannot be created: {refusal.message}"
 
 
-def binlog_types_of(configuration: Configuration) -> str:
+def binlog_types_of(run: Run) -> str:
     """Return the binlog types that the tables of a run are logged in, by number."""
     numbers = {row.format: row.number for row in reversed(BINLOG_TYPES) if row.number in range(2, 10) and row.format}
-    formats = {setup.format for tables in configuration.first_setups().values() for setup in tables.values()}
+    formats = {setup.format for tables in run.first_setups().values() for setup in tables.values()}
     return ", ".join(sorted(str(numbers.get(each, "?")) for each in formats if each.logged))

@@ -1,22 +1,20 @@
 """
-The model of a run: its clusters, their binlogs and tables, and the rows of mysql.ndb_replication.
+What a user writes of a run: its clusters, their binlogs and tables, and the rows of mysql.ndb_replication.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import attrs
 
 from conflict.config.cluster_ini import EpochTimes
 from conflict.config.databases import in_databases, named_as
-from conflict.config.definitions import ClusterDefinitions
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
-from ndb_formats.findings import LogRemark
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.exact_keys import with_inexact_keys
@@ -93,7 +91,9 @@ class Span:
 @attrs.frozen
 class Configuration:
     """
-    A run: one use of the program on the binlogs of some clusters.
+    What a user asks for: the binlogs of some clusters, and how these are set up.
+
+    What can be resolved is a `conflict.history.run.Run`, which `conflict.history.definitions.following` makes of it.
 
     Attributes:
         clusters: Two clusters that replicate to each other, or any number that replicate from one another.
@@ -103,12 +103,6 @@ class Configuration:
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
         span: Which part of the logs it reads, and what was before it.
         schema_at_end: Whether `schema` says how tables stand at the end of the binlogs, not at their start.
-        definitions: By cluster, its definitions over time, where they change or differ between the clusters (see
-            `conflict.history.definitions.following`); empty if `schema` holds for all time. `schema` then has
-            History tables.
-        followed: Whether `conflict.history.definitions.following` has done its work.
-        notes: What is to be said about the definitions.
-        remarks: What the binlogs hold besides rows.
         kept_columns: By table, the column whose values a History keeps although no function compares it.
     """
 
@@ -119,10 +113,6 @@ class Configuration:
     skip_missing: bool = False
     span: Span = Span()
     schema_at_end: bool = False
-    definitions: Mapping[str, ClusterDefinitions] = attrs.field(factory=dict, repr=False)
-    followed: bool = False
-    notes: tuple[str, ...] = ()
-    remarks: tuple[LogRemark, ...] = ()
     kept_columns: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
@@ -138,55 +128,14 @@ class Configuration:
         """Return the tables of a cluster as they are declared, exceptions tables among them."""
         return self.schema if cluster.schema is None else cluster.schema
 
-    def schema_at_start(self, cluster: ClusterConfiguration) -> Schema:
-        """Return the tables of a cluster at the start of its binlogs, without the exceptions tables."""
-        if cluster.name not in self.definitions:
-            return self.data_schema
-        tables = tuple(version.table for version in self.definitions[cluster.name].start.versions.values())
-        return Schema(tables, self.schema.inexact_keys)
-
     def setups(self) -> dict[str, dict[str, TableSetup]]:
-        """Return, per cluster, how its server sets up each table; at the end of its binlogs, if that changes."""
-        if self.definitions:
-            return {name: known.setups for name, known in self.definitions.items()}
+        """Return, per cluster, how its server sets up each table as it is declared."""
         return {
             cluster.name: set_up(
                 self.schema, self.replication_of(cluster), cluster.server_id, cluster.options, self.functions
             )
             for cluster in self.clusters
         }
-
-    def setups_at_start(self) -> dict[str, dict[str, TableSetup]]:
-        """Return, per cluster, how its server sets up each table at the start of its binlogs."""
-        if not self.definitions:
-            return self.setups()
-        return {name: known.start.setups for name, known in self.definitions.items()}
-
-    def first_setups(self) -> dict[str, dict[str, TableSetup]]:
-        """Return, per cluster, how its server sets up each table at first: at the start, or when it is created."""
-        return {name: {table: own[0] for table, own in over.items()} for name, over in self.setups_over_time().items()}
-
-    def setups_over_time(self) -> dict[str, dict[str, list[TableSetup]]]:
-        """Return, per cluster and table, every setup that it had, one after the other."""
-        if not self.definitions:
-            return {name: {table: [setup] for table, setup in setups.items()} for name, setups in self.setups().items()}
-        return {name: known.setups_over_time for name, known in self.definitions.items()}
-
-    def last_functions(self) -> dict[str, dict[str, TableSetup]]:
-        """Return, per cluster, the last setup of each table that had a conflict function, or the last one of all."""
-
-        def last(own: Sequence[TableSetup]) -> TableSetup:
-            return next((each for each in reversed(own) if each.function is not None), own[-1])
-
-        return {
-            name: {table: last(own) for table, own in tables.items()}
-            for name, tables in self.setups_over_time().items()
-        }
-
-    @property
-    def start_is_open(self) -> bool:
-        """Whether the logs have to show if tables held rows before; else they held none, or the run says so."""
-        return self.span.empty is None and not self.definitions and self.is_pair
 
     def with_inexact_keys(self) -> Configuration:
         """Return the run with all columns allowed in keys, also those of tables that the binlogs create."""

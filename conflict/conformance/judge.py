@@ -22,10 +22,9 @@ from conflict.conformance.set_back_candidates import set_back_candidates
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
-from conflict.history.reading import ClusterHints
-from conflict.history.scheduling.schedule import Summary
+from conflict.history.definitions.following import make_run
+from conflict.history.scheduling.schedule import ClusterHints, HintsOf, Summary
 from conflict.history.scheduling.steps import hints_of_steps
-from conflict.jobs.log_part import HintsOf
 from conflict.pipeline import ENGINES
 from conflict.runs.options import ResolveOptions
 from ndb_formats.errors import FormatError
@@ -143,7 +142,7 @@ def _given(hints: ClusterHints, _: Mapping[str, Sequence[Summary]]) -> ClusterHi
 def _compare_run(case: ConflictCase, engine: str, hints_of: HintsOf) -> Comparison:
     with tempfile.TemporaryDirectory() as folder:
         options = ResolveOptions(whole_open_epochs=True)
-        run = ENGINES[engine](case.configuration(), Folder(folder), hints_of, options=options)
+        run = ENGINES[engine](make_run(case.configuration(), hints_of), Folder(folder), options=options)
         readings = read_readings(case, Folder(folder), run)
     undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
     return compare_readings(readings, case.expected, undecided)

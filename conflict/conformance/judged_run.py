@@ -11,22 +11,21 @@ from typing import Any, Self
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.joint_candidates import OpenSide, agreeing_results
 from conflict.conformance.number_gaps import AppliedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder
-from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
+from conflict.history.run import Run
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
 from conflict.results.layout import exceptions_path, rows_folder
 from conflict.results.model import ClusterResult
 from conflict.results.readings import reading_path
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.results.undecided import decision_of, moved_counters
 from conflict.rules.counters import COUNTED_AGAIN
 from conflict.rules.decision import Decision, Verdict
@@ -58,31 +57,30 @@ class JudgedRun:
     A result, read back from its files.
 
     Attributes:
-        configuration: The run.
+        run: The run.
         database: The case's database.
-        run: What the run came to.
+        resolved: What the run came to.
         results: The result per side.
         applied: Per side, the epochs that its applier applied, each after its own position, in order.
         tracked: Per side, the decisions of pass TRACK that are open.
     """
 
-    configuration: Configuration
+    run: Run
     database: str
-    run: Run = attrs.field(repr=False)
+    resolved: ResolvedRun = attrs.field(repr=False)
     results: dict[str, ClusterResult] = attrs.field(repr=False)
     applied: dict[str, list[tuple[Position, AppliedEpoch]]] = attrs.field(repr=False)
     tracked: dict[str, list[TrackedOperation]] = attrs.field(repr=False)
 
     @classmethod
-    def read(cls, case: ConflictCase, out: Folder, run: Run) -> Self:
+    def read(cls, case: ConflictCase, out: Folder, resolved: ResolvedRun) -> Self:
         """Read the result of a case."""
-        configuration = follow_definitions(case.configuration())
-        setups = configuration.setups()
+        run, setups = resolved.run, resolved.run.setups()
         return cls(
-            configuration,
-            case.scenario["database"],
             run,
-            _read_results(configuration, out, run),
+            case.scenario["database"],
+            resolved,
+            _read_results(run, out, resolved),
             {name: list(_applied(out, name, own)) for name, own in setups.items()},
             {name: list(_tracked(out, name, own)) for name, own in setups.items()},
         )
@@ -95,9 +93,9 @@ class JudgedRun:
 
     def compare_as_is(self, expected: Mapping[str, Any], undecided: int) -> Comparison:
         """Compare, with copied rows counted as they are."""
-        setups, over_time = self.configuration.setups(), self.configuration.setups_over_time()
+        setups, over_time = self.run.setups(), self.run.setups_over_time()
         fixed = [
-            *self.run.errors.values(),
+            *self.resolved.errors.values(),
             *self._alarms(),
             *(line for side, want in expected.items() for line in setup_differences(side, want, _all(over_time[side]))),
         ]
@@ -113,14 +111,14 @@ class JudgedRun:
     def _alarms(self) -> list[str]:
         """Return what the self-check says; not where it names an option that hides much, or a role that changed."""
         options = {CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
-        if not self.run.contradicted or options.intersection(cause.kind for cause in self.run.likely_causes):
+        if not self.resolved.contradicted or options.intersection(cause.kind for cause in self.resolved.likely_causes):
             return []
         return ["the self-check says that the binlogs contradict the result"]
 
     def _with_copied_rows(self, expected: Mapping[str, Any]) -> tuple[JudgedRun, bool]:
         """Return the result with copied rows counted as recorded, where all may have been, and whether any was."""
         results, changed = dict(self.results), False
-        for name, rows in self.run.summary.copied.items():
+        for name, rows in self.resolved.summary.copied.items():
             recorded, counters = expected[name]["status_difference"], dict(results[name].counters)
             for counter in COUNTED_AGAIN:
                 if counters.get(counter, 0) and recorded.get(counter) == counters[counter] + rows:
@@ -129,7 +127,7 @@ class JudgedRun:
         return attrs.evolve(self, results=results), changed
 
     def _agreeing(self, expected: Mapping[str, Any]) -> dict[str, ClusterResult] | None:
-        summary = self.run.summary
+        summary = self.resolved.summary
         applied = {name: self._with_disturbed(name, each) for name, each in self.applied.items()}
         sides = [
             OpenSide(
@@ -148,14 +146,14 @@ class JudgedRun:
                 expected[cluster.name],
                 self.database,
             )
-            for cluster in self.configuration.clusters
+            for cluster in self.run.clusters
         ]
         return agreeing_results(sides, summary.schedule) if any(side.is_open for side in sides) else None
 
     def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, AppliedEpoch]]) -> list[AppliedEpoch]:
         """Return the applied epochs; before which of them the cluster itself changed anything is read anew."""
-        cluster = next(each for each in self.configuration.clusters if each.name == name)
-        epochs = read_cluster(cluster, self.configuration).epochs
+        cluster = next(each for each in self.run.clusters if each.name == name)
+        epochs = read_cluster(cluster, self.run).epochs
         own = [(each.epoch, each.group) for epoch in epochs for each in epoch.transactions]
         found, before = [], START
         for position, each in applied:
@@ -165,11 +163,11 @@ class JudgedRun:
         return found
 
 
-def read_readings(case: ConflictCase, out: Folder, run: Run) -> list[JudgedRun]:
+def read_readings(case: ConflictCase, out: Folder, resolved: ResolvedRun) -> list[JudgedRun]:
     """Read the result of a case, and those of other readings of its binlogs (see `conflict.results.readings`)."""
-    others = enumerate(run.other_readings, start=2)
+    others = enumerate(resolved.other_readings, start=2)
     return [
-        JudgedRun.read(case, out, run),
+        JudgedRun.read(case, out, resolved),
         *(JudgedRun.read(case, out.below(reading_path(number)), other) for number, other in others),
     ]
 
@@ -188,15 +186,15 @@ def _all(setups: Mapping[str, Sequence[TableSetup]]) -> list[TableSetup]:
     return [setup for each in setups.values() for setup in each]
 
 
-def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[str, ClusterResult]:
+def _read_results(run: Run, out: Folder, resolved: ResolvedRun) -> dict[str, ClusterResult]:
     results = {}
-    for name, setups in configuration.setups().items():
-        result = ClusterResult(counters=run.summary.counters[name], stop=run.summary.stops.get(name))
+    for name, setups in run.setups().items():
+        result = ClusterResult(counters=resolved.summary.counters[name], stop=resolved.summary.stops.get(name))
         for table, setup in setups.items():
             if setup.refusal is None:
                 shown, _ = setup.shown
                 result.rows[shown.full_name] = read_rows(out, rows_folder(name, table), shown)
-        for definition in configuration.schema.tables:
+        for definition in run.schema.tables:
             # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
             if definition.full_name not in setups:
                 path = exceptions_path(name, definition.full_name)

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
-from conflict.history.reading import ClusterHints
-from conflict.history.scheduling.schedule import Hint, Hints, Summary
+from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, Summary
 
 __all__ = ["set_back_candidates"]
 

@@ -16,14 +16,15 @@ from pathlib import Path
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.discovery.logged_types import logged_types
 from conflict.discovery.logs import FoundLog, find_logs
 from conflict.discovery.server_options import logged_options
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
+from conflict.history.run import Run
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import ConflictFunction
 
@@ -109,7 +110,7 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
 
     # Paths are absolute first: the folder of the run file may not be there yet.
     try:
-        configuration = follow_definitions(parse_run_file(head(None, {}), path).configuration)
+        run = make_run(parse_run_file(head(None, {}), path).configuration)
     except ConfigurationError as error:
         beside = [file for each in given if each.is_dir() for file in sorted(each.glob("*.toml"))]
         if not beside or additions != Additions():
@@ -118,9 +119,9 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         raise ConfigurationError(message) from error
     rows, options = "", {}
     if additions.ndb_replication is None:
-        rows = "\n".join(_replication(configuration, functions, additions.primary)) + "\n"
+        rows = "\n".join(_replication(run, functions, additions.primary)) + "\n"
     else:
-        options = {each.name: logged_options(configuration, each) for each in configuration.clusters}
+        options = {each.name: logged_options(run, each) for each in run.clusters}
     return Draft(head(path.parent, options) + rows, logs, parse_run_file(head(None, options) + rows, path))
 
 
@@ -203,12 +204,10 @@ def _patterns(files: Sequence[Path]) -> list[Path]:
     return [Path(escape(str(file))) for file in files]
 
 
-def _replication(
-    configuration: Configuration, functions: Mapping[str, ConflictFunction], primary: str | None
-) -> Iterator[str]:
+def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: str | None) -> Iterator[str]:
     """Yield the rows of mysql.ndb_replication, one for each table, or one for each cluster where they differ."""
-    types = {cluster.name: logged_types(configuration, cluster) for cluster in configuration.clusters}
-    tables = {table.full_name: (table.database, table.name) for table in configuration.data_schema.tables}
+    types = {cluster.name: logged_types(run, cluster) for cluster in run.clusters}
+    tables = {table.full_name: (table.database, table.name) for table in run.data_schema.tables}
     for pattern in functions:
         if not any(fnmatchcase(name, pattern) for name in tables):
             known = ", ".join(sorted(tables)[:10]) or "none"
@@ -220,13 +219,13 @@ def _replication(
             continue  # nothing happens to it
         rows = {
             cluster.name: (types[cluster.name].get(full_name), _text(function, cluster, primary))
-            for cluster in configuration.clusters
+            for cluster in run.clusters
         }
         logged = {number for number, _ in rows.values()} - {None}
         if len(logged) == 1:  # a cluster that changed nothing tells nothing
             rows = {cluster: (next(iter(logged)), text) for cluster, (_, text) in rows.items()}
         same = len(set(rows.values())) == 1
-        for cluster in configuration.clusters[:1] if same else configuration.clusters:
+        for cluster in run.clusters[:1] if same else run.clusters:
             yield "[[ndb_replication]]"
             yield f"db = {_quoted(database)}"
             yield f"table_name = {_quoted(name)}"

@@ -7,7 +7,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
+from conflict.history.run import Run
 from ndb_formats.binlog_reader import Event, locate, read_events, unpacked
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
@@ -25,29 +26,27 @@ _PREFERENCE = (7, 3, 9, 6, 2, 8)  # of the types that fit, the one that tells mo
 Name = tuple[str, str]
 
 
-def logged_types(configuration: Configuration, cluster: ClusterConfiguration) -> dict[str, int | None]:
+def logged_types(run: Run, cluster: ClusterConfiguration) -> dict[str, int | None]:
     """
     Return the binlog type of each table that a server changed itself, by full name; None if no type fits.
 
     Args:
-        configuration: The run, with definitions that follow the binlogs (see `conflict.history.definitions.following`).
+        run: The run.
         cluster: The cluster of the server.
     """
-    return {table.full_name: _preferred(types) for table, types in types_by_table(configuration, cluster)}
+    return {table.full_name: _preferred(types) for table, types in types_by_table(run, cluster)}
 
 
-def types_by_table(
-    configuration: Configuration, cluster: ClusterConfiguration
-) -> Iterator[tuple[Table, tuple[int, ...]]]:
+def types_by_table(run: Run, cluster: ClusterConfiguration) -> Iterator[tuple[Table, tuple[int, ...]]]:
     """
     Yield the tables that a server changed itself, as defined last, with the binlog types that fit all its images.
 
     Args:
-        configuration: The run, with definitions that follow the binlogs.
+        run: The run.
         cluster: The cluster of the server.
     """
     found: dict[str, list[tuple[Table, set[EventColumns]]]] = {}
-    for table, columns in itertools.islice(_logged(configuration, cluster), SAMPLE):
+    for table, columns in itertools.islice(_logged(run, cluster), SAMPLE):
         versions = found.setdefault(table.full_name, [])
         if not versions or versions[-1][0] != table:
             versions.append((table, set()))
@@ -61,10 +60,10 @@ def _preferred(types: tuple[int, ...]) -> int | None:
     return next((number for number in (*_PREFERENCE, *types) if number in types), None)
 
 
-def _logged(configuration: Configuration, cluster: ClusterConfiguration) -> Iterator[tuple[Table, EventColumns]]:
+def _logged(run: Run, cluster: ClusterConfiguration) -> Iterator[tuple[Table, EventColumns]]:
     """Yield the table and the columns of each event of users' changes; they end where the log cannot be read."""
     tables: dict[int, Table | None] = {}
-    find = _finder(configuration, cluster)
+    find = _finder(run, cluster)
     try:
         for event in _events(cluster):
             if event.type is EventType.TABLE_MAP_EVENT:
@@ -89,12 +88,12 @@ def _events(cluster: ClusterConfiguration) -> Iterator[Event]:
             yield from unpacked(event)
 
 
-def _finder(configuration: Configuration, cluster: ClusterConfiguration) -> Callable[[Event, Name], Table | None]:
+def _finder(run: Run, cluster: ClusterConfiguration) -> Callable[[Event, Name], Table | None]:
     """Return what finds the definition of a table where an event stands, if it is one of the run's."""
-    if not configuration.definitions:
-        tables = {(table.database, table.name): table for table in configuration.data_schema.tables}
+    if not run.definitions:
+        tables = {(table.database, table.name): table for table in run.data_schema.tables}
         return lambda event, name: tables.get(name)
-    definitions, files = configuration.definitions[cluster.name], tuple(str(file) for file in cluster.files)
+    definitions, files = run.definitions[cluster.name], tuple(str(file) for file in cluster.files)
 
     def find(event: Event, name: Name) -> Table | None:
         version = definitions.at(event.file, event.position, files).find(*name)

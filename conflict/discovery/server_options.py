@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
 from conflict.discovery.logged_types import types_by_table
+from conflict.history.run import Run
 from conflict.rules.replication_table import AmbiguousMatch, best_match
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
 from ndb_formats.schema.tables import Table
@@ -15,7 +16,7 @@ from ndb_formats.schema.tables import Table
 __all__ = ["logged_options"]
 
 
-def logged_options(configuration: Configuration, cluster: ClusterConfiguration) -> dict[str, bool]:
+def logged_options(run: Run, cluster: ClusterConfiguration) -> dict[str, bool]:
     """
     Return the options that were not at their defaults when a server logged the tables with `binlog_type` 0.
 
@@ -23,13 +24,13 @@ def logged_options(configuration: Configuration, cluster: ClusterConfiguration) 
     that are not at their defaults.
 
     Args:
-        configuration: The run, with the rows of ``mysql.ndb_replication``, and definitions that follow the binlogs.
+        run: The run.
         cluster: The cluster of the server.
     """
     fitting = [
         {*map(effective_format, types)}
-        for table, types in types_by_table(configuration, cluster)
-        if _by_options(configuration, cluster, table)
+        for table, types in types_by_table(run, cluster)
+        if _by_options(run, cluster, table)
     ]
     common = set.intersection(*fitting) if fitting else set()
     return min((_unusual(each) for each in common), key=len, default={})
@@ -41,7 +42,7 @@ def _unusual(logged: UpdateFormat) -> dict[str, bool]:
     return {name: value for name, value in attrs.asdict(options).items() if value != getattr(ServerOptions(), name)}
 
 
-def _by_options(configuration: Configuration, cluster: ClusterConfiguration, table: Table) -> bool:
+def _by_options(run: Run, cluster: ClusterConfiguration, table: Table) -> bool:
     """Whether the server's options say how it logs a table."""
-    row = best_match(configuration.replication_of(cluster), table.database, table.name, cluster.server_id)
+    row = best_match(run.replication_of(cluster), table.database, table.name, cluster.server_id)
     return row is None or (not isinstance(row, AmbiguousMatch) and row.binlog_type == 0)

@@ -15,7 +15,7 @@ from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
 from conflict.grid.beside import refuse_moved_away
 from conflict.grid.contradictions import refusing_contradictions
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.jobs.runner import StageProgress
 from conflict.library import resolve
 from conflict.result import Result, read_result
@@ -99,4 +99,4 @@ def opened(run: Source, progress: StageProgress = no_progress) -> Iterator[Expla
         loaded = run if isinstance(run, RunFile) else load_run_file(run)
         with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as scratch:
             result = resolve(loaded, out=Path(scratch) / "result", progress=progress)
-            yield Explainer(result, follow_definitions(loaded.configuration), progress)
+            yield Explainer(result, make_run(loaded.configuration), progress)

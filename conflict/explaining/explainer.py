@@ -11,7 +11,6 @@ import attrs
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.config.configuration import Configuration
 from conflict.errors import HistoryError
 from conflict.explaining.decisions import Applied, Decided, applied_epochs, decided, of_rows, outcomes_where
 from conflict.explaining.drafts import Draft, Facts, drafts_of
@@ -23,7 +22,8 @@ from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
 from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, reason_of, trees_of
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
+from conflict.history.run import Run
 from conflict.jobs.runner import StageProgress
 from conflict.result import Result
 from conflict.results.doubts import Doubt, doubts_of
@@ -44,16 +44,16 @@ class Explainer:
 
     Attributes:
         result: The result.
-        configuration: The run that it was made of, after `conflict.history.definitions.following`.
+        run: The run that it was made of.
         progress: As for `conflict.resolve`.
     """
 
     result: Result
-    configuration: Configuration
+    run: Run
     progress: StageProgress = no_progress
     _epochs: dict[tuple[object, ...], ConflictEpoch] = attrs.field(factory=dict, init=False, repr=False)
     _functions: FunctionsOverTime = attrs.field(
-        default=attrs.Factory(lambda self: FunctionsOverTime.of(self.configuration), takes_self=True),
+        default=attrs.Factory(lambda self: FunctionsOverTime.of(self.run), takes_self=True),
         init=False,
         repr=False,
     )
@@ -66,13 +66,12 @@ class Explainer:
         Raises:
             HistoryError: A binlog has changed since.
         """
-        configuration = configuration_of(result.run, result.folder.uri)
-        return cls(result, follow_definitions(configuration), progress)
+        return cls(result, make_run(configuration_of(result.run, result.folder.uri)), progress)
 
     @cached_property
     def tables(self) -> dict[str, Table]:
         """The tables by name."""
-        return {table.full_name: table for table in self.configuration.data_schema.tables}
+        return {table.full_name: table for table in self.run.data_schema.tables}
 
     @cached_property
     def applied(self) -> dict[str, list[Applied]]:
@@ -177,7 +176,7 @@ class Explainer:
             message = f"{number} is no id of a transaction; ids are below 2 ** 64"
             raise HistoryError(message)
         outcomes = decided(outcomes_where(self.result, pads.field("transaction_id") == pa.scalar(number, pa.uint64())))
-        logs = read_logs(self.configuration, Wanted(transactions=frozenset({number})), self.progress)
+        logs = read_logs(self.run, Wanted(transactions=frozenset({number})), self.progress)
         if not any(log.changes for log in logs.values()):
             message = (
                 f"no binlog has a transaction with the id {number}; ids are in the outcomes, in `conflicts --by "
@@ -214,7 +213,7 @@ class Explainer:
             rows: Tables and keys, as outcomes have them.
             marked: The outcome that was asked for, if one was.
         """
-        logs = read_logs(self.configuration, Wanted(frozenset(rows)), self.progress)
+        logs = read_logs(self.run, Wanted(frozenset(rows)), self.progress)
         self._take(logs)
         outcomes: dict[WantedRow, list[Decided]] = {}
         for each in decided(outcomes_where(self.result, of_rows(rows))):
@@ -271,8 +270,8 @@ class Explainer:
             name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= starts.get(name, 0)])
             for name, log in logs.items()
         }
-        sources = {name: tuple(each.name for each in self.configuration.sources(name)) for name in logs}
-        return Facts(kept, self.applied, tuple(outcomes), self.configuration.server_ids, sources, hears)
+        sources = {name: tuple(each.name for each in self.run.sources(name)) for name in logs}
+        return Facts(kept, self.applied, tuple(outcomes), self.run.server_ids, sources, hears)
 
     def _tell(self, drafts: Sequence[Draft], facts: Facts, *, whole: bool = True) -> Told:
         starts = self.result.run["starts_in_the_middle"]
@@ -292,7 +291,7 @@ class Explainer:
         )
 
     def _judging(self, cluster: str, function: ConflictFunction | None) -> Function:
-        roles = {each.name: each.role for each in self.configuration.clusters}
+        roles = {each.name: each.role for each in self.run.clusters}
         return Function(function, roles[cluster])
 
     def _by_epoch(self, cluster: str, table: str) -> bool:
@@ -338,13 +337,13 @@ class Explainer:
         return tuple(because.values()), tuple(follows)
 
     def _notes(self, logs: Mapping[str, Log], outcomes: Iterable[Decided]) -> tuple[str, ...]:
-        run = self.result.run
+        document = self.result.run
         notes = [
             f"The binlogs of {name} end early: {log.error}."
             for name, log in logs.items()
-            if log.error and name not in run["binlog_errors"]  # else it is a doubt
+            if log.error and name not in document["binlog_errors"]  # else it is a doubt
         ]
-        notes += [f"The applier of {name} stopped: {stop['message']}" for name, stop in run["stops"].items()]
+        notes += [f"The applier of {name} stopped: {stop['message']}" for name, stop in document["stops"].items()]
         if any(each["verdict"] == "CANNOT_TELL" for each in outcomes):
             notes.append("What the row was before the log starts is not known, and a decision depends on it.")
         return tuple(notes)

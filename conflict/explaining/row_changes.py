@@ -13,11 +13,12 @@ from functools import cache
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
 from conflict.explaining.wanted_epochs import wanted_epochs
 from conflict.grid.epoch_files import summaries_of
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.model import DefinitionChange, RowChange
+from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary, summarize
 from conflict.ingestion.segments import plan_segments
 from conflict.runs.options import no_progress
@@ -128,12 +129,12 @@ class Log:
             self.reported[epoch.number] = [(each.server_id, each.epoch) for each in epoch.applied]
 
 
-def read_logs(configuration: Configuration, wanted: Wanted, progress: Progress = no_progress) -> dict[str, Log]:
+def read_logs(run: Run, wanted: Wanted, progress: Progress = no_progress) -> dict[str, Log]:
     """
     Read the binlogs of all clusters.
 
     Args:
-        configuration: The run, after `conflict.history.definitions.following`.
+        run: The run.
         wanted: Which changes are wanted.
         progress: As for `conflict.resolve`.
 
@@ -141,32 +142,29 @@ def read_logs(configuration: Configuration, wanted: Wanted, progress: Progress =
         HistoryError: Epochs do not rise.
     """
     logs: dict[str, Log] = {}
-    for done, cluster in enumerate(configuration.clusters):
-        progress("reading binlogs", done, len(configuration.clusters))
-        logs[cluster.name] = _read(configuration, cluster, wanted)
+    for done, cluster in enumerate(run.clusters):
+        progress("reading binlogs", done, len(run.clusters))
+        logs[cluster.name] = _read(run, cluster, wanted)
     progress("reading binlogs", len(logs), len(logs))
     return logs
 
 
-def _read(configuration: Configuration, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
-    definitions, tables = configuration.definitions.get(cluster.name), wanted.tables
-    last, stop = configuration.span.last.get(cluster.name, _NO_END), configuration.span.stop_time
+def _read(run: Run, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
+    definitions, tables = run.definitions.get(cluster.name), wanted.tables
+    last, stop = run.span.last.get(cluster.name, _NO_END), run.span.stop_time
     reader = EpochReader(
         cluster.server_id,
-        configuration.data_schema,
+        run.data_schema,
         definitions=definitions,
         moment=None if definitions is None else definitions.start,
         without_key=True,
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
     )
-    log, texts = Log(cluster.name), _key_texts(configuration, reader)
+    log, texts = Log(cluster.name), _key_texts(run, reader)
     in_columns = definitions is None and stop is None
     try:
-        if in_columns:
-            epochs = _found(configuration, cluster, wanted, reader, log)
-        else:
-            epochs = read_epochs(cluster.files, reader)
-        for epoch in epochs:
+        found = _found(run, cluster, wanted, reader, log) if in_columns else read_epochs(cluster.files, reader)
+        for epoch in found:
             if epoch.number > last or (stop is not None and epoch.time >= stop):
                 break
             log.add(summarize(epoch))
@@ -178,14 +176,14 @@ def _read(configuration: Configuration, cluster: ClusterConfiguration, wanted: W
 
 
 def _found(
-    configuration: Configuration, cluster: ClusterConfiguration, wanted: Wanted, reader: EpochReader, log: Log
+    run: Run, cluster: ClusterConfiguration, wanted: Wanted, reader: EpochReader, log: Log
 ) -> Iterator[BinlogEpoch]:
     """Yield the epochs with wanted changes, and those that cannot be read in columns; add all others to the log."""
-    schema, rows = configuration.data_schema, dict[str, list[str]]()
+    schema, rows = run.data_schema, dict[str, list[str]]()
     for table, key in wanted.rows:
         rows.setdefault(table, []).append(key)
     chosen = schema if wanted.transactions else Schema(tuple(each for each in schema.tables if each.full_name in rows))
-    last = configuration.span.last.get(cluster.name, _NO_END)
+    last = run.span.last.get(cluster.name, _NO_END)
     for segment in plan_segments(cluster.files).segments:
         file = str(segment.file)
         found = wanted_epochs(segment, cluster.server_id, chosen, rows, wanted.transactions)
@@ -200,9 +198,9 @@ def _found(
             return
 
 
-def _key_texts(configuration: Configuration, reader: EpochReader) -> Callable[[str, bytes], str]:
+def _key_texts(run: Run, reader: EpochReader) -> Callable[[str, bytes], str]:
     """Return a function from table and identity to the key as text."""
-    tables = {table.full_name: table for table in configuration.data_schema.tables}
+    tables = {table.full_name: table for table in run.data_schema.tables}
 
     @cache
     def text_of(name: str, key: bytes) -> str:

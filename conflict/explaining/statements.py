@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.config.definitions import DefinitionStep, TableVersion
 from conflict.history.model import DefinitionChange
+from conflict.history.run import Run
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.table_setup import TableSetup
 from conflict.shown_text import one_line
@@ -37,9 +37,9 @@ class FunctionsOverTime:
     changes: Mapping[str, Sequence[DefinitionChange]] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, configuration: Configuration) -> FunctionsOverTime:
+    def of(cls, run: Run) -> FunctionsOverTime:
         """Return those of a run whose binlogs have not been read yet."""
-        return cls(configuration.setups_at_start())
+        return cls(run.setups_at_start())
 
     def at(self, cluster: str, table: str, moment: Moment, *, rejected: bool = False) -> ConflictFunction | None:
         """

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.errors import HistoryError
 from conflict.grid.catalogue import (
     FileFacts,
@@ -23,6 +22,7 @@ from conflict.grid.documents import read_document, write_document
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE_PART
 from conflict.grid.tables import TableNumbers, table_definitions, table_numbers
+from conflict.history.run import Run
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.types.column_types import WireType
 
@@ -91,19 +91,19 @@ class Subject:
     tables: dict[str, tuple[str, ...]] = attrs.field(repr=False)
     resolve_columns: dict[str, str]
 
-    def differences(self, configuration: Configuration, *, writing: bool) -> list[str]:
+    def differences(self, run: Run, *, writing: bool) -> list[str]:
         """
         Return in words how a run differs from the History.
 
         Args:
-            configuration: The run.
+            run: The run.
             writing: Whether the run adds to the History. A run that only resolves it may ignore a resolve column.
         """
-        numbers = table_numbers(configuration)
+        numbers = table_numbers(run)
         tables = table_definitions(numbers)
         found = []
-        if self.clusters != configuration.server_ids:
-            found.append(f"it is of {_servers(self.clusters)}, not of {_servers(configuration.server_ids)}")
+        if self.clusters != run.server_ids:
+            found.append(f"it is of {_servers(self.clusters)}, not of {_servers(run.server_ids)}")
         if list(self.tables) != list(tables):
             found.append(f"its tables are {_names(self.tables)}, not {_names(tables)}, in that order")
         for name in self.tables.keys() & tables.keys():

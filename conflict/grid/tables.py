@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from conflict.config.configuration import Configuration
+from conflict.history.run import Run
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
@@ -40,14 +40,14 @@ class TableNumbers:
         return None if column is None or table.find(column) is None else table.ordinal(column)
 
 
-def table_numbers(configuration: Configuration) -> TableNumbers:
+def table_numbers(run: Run) -> TableNumbers:
     """Number the tables of a run."""
-    if not configuration.definitions:
-        compared = resolve_columns(configuration.setups())
-        return TableNumbers(configuration.data_schema.tables, {**configuration.kept_columns, **compared})
-    tables = configuration.data_schema.tables
-    compared = dict(configuration.kept_columns)
-    for known in configuration.definitions.values():
+    if not run.definitions:
+        compared = resolve_columns(run.setups())
+        return TableNumbers(run.data_schema.tables, {**run.kept_columns, **compared})
+    tables = run.data_schema.tables
+    compared = dict(run.kept_columns)
+    for known in run.definitions.values():
         for moment in known.moments:
             for name, setup in moment.setups.items():
                 if setup.function is not None and setup.function.column is not None:

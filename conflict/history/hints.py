@@ -12,8 +12,7 @@ from conflict.config.run_file import RunFile
 from conflict.config.steps_file import load_steps
 from conflict.errors import ConfigurationError
 from conflict.history.model import LAST_GROUP
-from conflict.history.reading import ClusterHints
-from conflict.history.scheduling.schedule import Hint, Summary
+from conflict.history.scheduling.schedule import ClusterHints, Hint, Summary
 from conflict.history.scheduling.steps import hints_of_steps
 from conflict.rules.roles import Role
 

@@ -18,6 +18,7 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import AppliedEpoch
+from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary
 from conflict.history.scheduling.start import starts_in_the_middle
 
@@ -86,23 +87,23 @@ def refuse_network(configuration: Configuration) -> None:
         raise ConfigurationError(_FROM_THE_START)
 
 
-def refuse_logs_of_network(configuration: Configuration, summaries: Mapping[str, Sequence[Summary]]) -> None:
+def refuse_logs_of_network(run: Run, summaries: Mapping[str, Sequence[Summary]]) -> None:
     """
     Make sure that the logs of other than a pair of clusters start with empty tables, and that definitions stay.
 
     Args:
-        configuration: The run.
+        run: The run.
         summaries: Per cluster, its own epochs.
 
     Raises:
         ConfigurationError: A log starts in the middle, or definitions change.
     """
-    if configuration.is_pair:
+    if run.is_pair:
         return
-    if starts_in_the_middle(configuration, summaries):
+    if starts_in_the_middle(run, summaries):
         raise ConfigurationError(_FROM_THE_START)
-    if configuration.definitions:
-        errors = [known.error for known in configuration.definitions.values() if known.error is not None]
+    if run.definitions:
+        errors = [known.error for known in run.definitions.values() if known.error is not None]
         message = (
             "definitions of tables change in the binlogs, or differ between the clusters; that is followed only with "
             f"two clusters that replicate to each other{''.join(f'; {error}' for error in errors)}"

@@ -9,15 +9,24 @@ from itertools import product
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import END, LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
 from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.role_changes import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
+from conflict.history.run import Run
 from conflict.history.scheduling.consistent_cut import consistent_cut
-from conflict.history.scheduling.schedule import Barrier, Hints, Summary, epoch_ends, place_applies, set_back, summarize
+from conflict.history.scheduling.schedule import (
+    Barrier,
+    ClusterHints,
+    Summary,
+    epoch_ends,
+    place_applies,
+    set_back,
+    summarize,
+)
 from conflict.history.scheduling.start import (
     bounds_of,
     certain_applies,
@@ -30,7 +39,6 @@ from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
 
 __all__ = [
-    "ClusterHints",
     "ClusterReading",
     "cut_readings",
     "history_of",
@@ -43,8 +51,6 @@ __all__ = [
     "with_changes",
     "within_readings",
 ]
-
-ClusterHints = Mapping[str, Hints]
 
 
 @attrs.define
@@ -75,17 +81,17 @@ class ClusterReading:
     roles: Sequence[RoleChange] = ()
 
 
-def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) -> ClusterReading:
+def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
     """
     Read a cluster's binlogs in this process; what comes before an error is kept.
 
     Raises:
         WrongKeyError: A table has another primary key, so that nothing before is right either.
     """
-    definitions = configuration.definitions.get(cluster.name)
+    definitions = run.definitions.get(cluster.name)
     reader = EpochReader(
         cluster.server_id,
-        configuration.data_schema,
+        run.data_schema,
         definitions=definitions,
         moment=None if definitions is None else definitions.start,
         without_key=True,
@@ -101,9 +107,7 @@ def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) ->
     return reading
 
 
-def history_of(
-    configuration: Configuration, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
-) -> History:
+def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None) -> History:
     """
     Return the History of what was read.
 
@@ -111,22 +115,22 @@ def history_of(
         ConfigurationError: It starts in the middle, and definitions change; or one of the two, with other than a pair
             of clusters.
     """
-    summaries = usable_epochs(configuration, readings)
-    refuse_logs_of_network(configuration, summaries)
-    middle = starts_in_the_middle(configuration, summaries)
+    summaries = usable_epochs(run, readings)
+    refuse_logs_of_network(run, summaries)
+    middle = starts_in_the_middle(run, summaries)
     if middle:
-        refuse_changes(configuration)
+        refuse_changes(run)
     clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
-    made = placed_changes(configuration, {name: reading.changes for name, reading in readings.items()})
-    for cluster in configuration.clusters:
+    made = placed_changes(run, {name: reading.changes for name, reading in readings.items()})
+    for cluster in run.clusters:
         reading = readings[cluster.name]
-        cut = _is_cut(configuration, reading, summaries[cluster.name])
-        applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut, changes=made)
+        cut = _is_cut(run, reading, summaries[cluster.name])
+        applies, assumed[cluster.name] = schedule_of(run, cluster, summaries, hints, cut=cut, changes=made)
         start = None
         if middle:
             first = summaries[cluster.name][0].number if summaries[cluster.name] else 0
-            given = _given_rows(configuration, cluster, readings)
+            given = _given_rows(run, cluster, readings)
             start = Start(first, given.rows, given.tables)
             applies = certain_applies(applies, start.epoch)
         applies = [attrs.evolve(each, reported=reading.reports) for each in with_roles(applies, reading.roles)]
@@ -144,27 +148,25 @@ def history_of(
     return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)
 
 
-def within_readings(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> Configuration:
+def within_readings(run: Run, readings: Mapping[str, ClusterReading]) -> Run:
     """Return the run without the changes of definitions that come after all that is resolved of what was read."""
-    if not configuration.definitions:
-        return configuration
-    summaries = usable_epochs(configuration, readings)
+    if not run.definitions:
+        return run
+    summaries = usable_epochs(run, readings)
     kept = {
-        name: kept_changes(
-            reading.changes, _last(summaries[name]), cut=_is_cut(configuration, reading, summaries[name])
-        )
+        name: kept_changes(reading.changes, _last(summaries[name]), cut=_is_cut(run, reading, summaries[name]))
         for name, reading in readings.items()
     }
-    return with_changes(configuration, kept)
+    return with_changes(run, kept)
 
 
-def with_changes(configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]) -> Configuration:
+def with_changes(run: Run, changes: Mapping[str, Sequence[DefinitionChange]]) -> Run:
     """Return a run whose definitions are followed, with these changes of each cluster's alone."""
     definitions = {
         name: attrs.evolve(known, steps=tuple(each.step for each in changes.get(name, ())))
-        for name, known in configuration.definitions.items()
+        for name, known in run.definitions.items()
     }
-    return attrs.evolve(configuration, definitions=definitions)
+    return attrs.evolve(run, definitions=definitions)
 
 
 def kept_changes(changes: Sequence[DefinitionChange], last: int, *, cut: bool) -> list[DefinitionChange]:
@@ -172,29 +174,29 @@ def kept_changes(changes: Sequence[DefinitionChange], last: int, *, cut: bool) -
     return [each for each in changes if not cut or each.epoch < last]
 
 
-def _is_cut(configuration: Configuration, reading: ClusterReading, usable: Sequence[Summary]) -> bool:
+def _is_cut(run: Run, reading: ClusterReading, usable: Sequence[Summary]) -> bool:
     """Whether a binlog goes on after the epochs that are resolved."""
     cut = reading.error is not None or len(usable) < len(reading.epochs)
-    return cut or bool(configuration.span.last) or configuration.span.stop_time is not None
+    return cut or bool(run.span.last) or run.span.stop_time is not None
 
 
 def _last(summaries: Sequence[Summary]) -> int:
     return summaries[-1].number if summaries else 0
 
 
-def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, ClusterReading]:
+def cut_readings(run: Run, readings: Mapping[str, ClusterReading]) -> dict[str, ClusterReading]:
     """
     Leave out the epochs that a run is not to read; see `bounds_of`.
 
     Raises:
         ConfigurationError: A cluster has no epoch left, or definitions change.
     """
-    if not configuration.span.cuts:
+    if not run.span.cuts:
         return dict(readings)
-    refuse_changes(configuration)
+    refuse_changes(run)
     times = {name: [(each.time, each.number) for each in reading.epochs] for name, reading in readings.items()}
-    span = span_of_times(configuration.span, times)
-    bounds = bounds_of(attrs.evolve(configuration, span=span), usable_epochs(configuration, readings))
+    span = span_of_times(run.span, times)
+    bounds = bounds_of(attrs.evolve(run, span=span), usable_epochs(run, readings))
     return {
         name: attrs.evolve(reading, epochs=[each for each in reading.epochs if each.number in bounds[name]])
         for name, reading in readings.items()
@@ -202,7 +204,7 @@ def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterRea
 
 
 def possible_readings(
-    configuration: Configuration, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
+    run: Run, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
 ) -> list[dict[str, ClusterReading]]:
     """
     Return the ways in which binlogs can be read that do not say all of the schedule, the likely ones first.
@@ -211,7 +213,7 @@ def possible_readings(
     each place of changes of roles (see `conflict.history.role_changes`). Hints can tell the roles. Other than a pair of
     clusters is read in one way.
     """
-    if not configuration.is_pair:
+    if not run.is_pair:
         return [dict(readings)]
     epochs = {name: reading.epochs for name, reading in readings.items()}
     found = [
@@ -219,19 +221,17 @@ def possible_readings(
             name: attrs.evolve(readings[name], epochs=own, reports=not hides_epochs(epochs[name]))
             for name, own in each.items()
         }
-        for each in readings_by_content(epochs, configuration.server_ids)
+        for each in readings_by_content(epochs, run.server_ids)
     ]
     told = any(hint.role for each in (hints or {}).values() for period in each for hint in period.values())
-    return found if told else [way for each in found for way in _ways_of_roles(configuration, each)][:MOST_READINGS]
+    return found if told else [way for each in found for way in _ways_of_roles(run, each)][:MOST_READINGS]
 
 
-def _ways_of_roles(
-    configuration: Configuration, readings: Mapping[str, ClusterReading]
-) -> Iterator[dict[str, ClusterReading]]:
+def _ways_of_roles(run: Run, readings: Mapping[str, ClusterReading]) -> Iterator[dict[str, ClusterReading]]:
     """Yield the readings with every place of the changes of roles that the binlogs show."""
-    setups, ways = configuration.setups(), []
+    setups, ways = run.setups(), []
     for name, reading in readings.items():
-        peer = configuration.peer(name)
+        peer = run.peer(name)
         shown = shown_changes(reading.epochs, reading.cluster.role, setups[name], peer.server_id)
         places = possible_changes(shown, [epoch.number for epoch in readings[peer.name].epochs])
         ways.append([attrs.evolve(reading, shown_roles=shown, roles=each) for each in places])
@@ -239,23 +239,21 @@ def _ways_of_roles(
         yield dict(zip(readings, chosen, strict=True))
 
 
-def _given_rows(
-    configuration: Configuration, cluster: ClusterConfiguration, readings: Mapping[str, ClusterReading]
-) -> GivenRows:
+def _given_rows(run: Run, cluster: ClusterConfiguration, readings: Mapping[str, ClusterReading]) -> GivenRows:
     """Return the rows that a cluster's tables held when its log starts, as far as files give them."""
-    files = cluster.rows or (configuration.peer(cluster.name).rows if cluster.rows_of is not None else ())
+    files = cluster.rows or (run.peer(cluster.name).rows if cluster.rows_of is not None else ())
     layouts = {name: layout for reading in readings.values() for name, layout in reading.layouts.items()}
-    return load_given_rows(files, configuration.data_schema, layouts)
+    return load_given_rows(files, run.data_schema, layouts)
 
 
-def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
+def usable_epochs(run: Run, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
     """Return the epochs of each cluster that do not depend on missing epochs."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
-    return consistent_cut(direct_traces(configuration, summaries), configuration.server_ids)
+    return consistent_cut(direct_traces(run, summaries), run.server_ids)
 
 
 def schedule_of(
-    configuration: Configuration,
+    run: Run,
     cluster: ClusterConfiguration,
     summaries: Mapping[str, list[Summary]],
     hints: ClusterHints | None,
@@ -266,12 +264,10 @@ def schedule_of(
     """Return when a cluster applied others' epochs, source by source, and how many of these places are assumed."""
     # Who set back one replica may have set back the others too.
     again = any(
-        set_back(summaries[each.name], source.server_id)
-        for each in configuration.clusters
-        for source in configuration.sources(each.name)
+        set_back(summaries[each.name], source.server_id) for each in run.clusters for source in run.sources(each.name)
     )
     applies, assumed = list[EpochApply](), 0
-    for source in configuration.sources(cluster.name):
+    for source in run.sources(cluster.name):
         placed, open_places = place_applies(
             summaries[cluster.name],
             summaries[source.name],
@@ -306,15 +302,13 @@ def _barriers(
     return sorted(taken, key=lambda each: each.foreign_epoch)
 
 
-def placed_changes(
-    configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]
-) -> dict[str, list[DefinitionChange]]:
+def placed_changes(run: Run, changes: Mapping[str, Sequence[DefinitionChange]]) -> dict[str, list[DefinitionChange]]:
     """Return changes of definitions with what they follow: one that an applier took stands in both binlogs."""
     if not any(changes.values()):
         return {name: [] for name in changes}  # always so if the run has other than a pair of clusters
     found: dict[str, list[DefinitionChange]] = {}
     for name, own in changes.items():
-        peer = configuration.peer(name)
+        peer = run.peer(name)
         made = iter([each for each in changes[peer.name] if each.step.server_id == peer.server_id])
         found[name] = []
         for mine in own:

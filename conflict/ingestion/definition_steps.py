@@ -9,44 +9,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conflict.config.configuration import Configuration
 from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.manifest import Manifest, SegmentFacts
 from conflict.grid.schemas import RowStep
 from conflict.grid.tables import TableNumbers
 from conflict.history.model import DefinitionChange
 from conflict.history.reading import kept_changes, placed_changes
+from conflict.history.run import Run
 
 __all__ = ["changes_that_count", "definition_changes", "row_steps"]
 
 
-def definition_changes(configuration: Configuration, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
+def definition_changes(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
     """Return the changes of definitions of each cluster, each after the own epoch that comes before it."""
     changes: dict[str, list[DefinitionChange]] = {name: [] for name in manifest.segments}
-    for name, known in configuration.definitions.items():
+    for name, known in run.definitions.items():
         segments = manifest.segments[name]
         for step in known.steps:
             place = _segment_of(segments, step.file, step.position)
             if place is not None:
                 before = [facts.last_epoch for facts in segments[:place] if facts.last_epoch]
                 changes[name].append(DefinitionChange(before[-1] if before else 0, step))
-    return placed_changes(configuration, changes) if configuration.definitions else changes
+    return placed_changes(run, changes) if run.definitions else changes
 
 
-def changes_that_count(configuration: Configuration, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
+def changes_that_count(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
     """Return those changes of definitions that do not come after all that is resolved."""
     return {
         name: kept_changes(own, manifest.last_epochs[name], cut=manifest.is_cut(name))
-        for name, own in definition_changes(configuration, manifest).items()
+        for name, own in definition_changes(run, manifest).items()
     }
 
 
-def row_steps(
-    configuration: Configuration, manifest: Manifest, numbers: TableNumbers
-) -> Mapping[str, Sequence[SegmentStep]]:
+def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[str, Sequence[SegmentStep]]:
     """Return, per cluster, what the statements do to the rows of each table, and at the start of which segment."""
     found: dict[str, list[SegmentStep]] = {}
-    for name, changes in definition_changes(configuration, manifest).items():
+    for name, changes in definition_changes(run, manifest).items():
         segments = manifest.segments[name]
         for change in changes:
             place = _segment_of(segments, change.step.file, change.step.position)

@@ -15,12 +15,13 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.documents import read_document, write_document
 from conflict.grid.folder import Folder, incomplete
 from conflict.grid.manifest import MANIFEST, MAX_BUCKETS, Manifest, SegmentFacts, Subject
 from conflict.grid.tables import table_definitions, table_numbers
+from conflict.history.run import Run
 from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
@@ -75,14 +76,14 @@ def load_plan(history: Folder) -> Plan | None:
     return read_document(history, PLAN, Plan)
 
 
-def refuse_differences(subject: Subject, configuration: Configuration, history: Folder, *, writing: bool) -> None:
+def refuse_differences(subject: Subject, run: Run, history: Folder, *, writing: bool) -> None:
     """
     Make sure that a History belongs to a run; see `Subject.differences`.
 
     Raises:
         HistoryError: It belongs to another run.
     """
-    differences = subject.differences(configuration, writing=writing)
+    differences = subject.differences(run, writing=writing)
     if differences:
         message = (
             f"the History in {history.uri} was made for another run: {'; '.join(differences)}. "
@@ -107,12 +108,12 @@ def refuse_other_folders(history: Folder) -> None:
         raise ConfigurationError(message)
 
 
-def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: int | None, segment_bytes: int) -> Plan:
+def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_bytes: int) -> Plan:
     """
     Plan what an ingest reads.
 
     Args:
-        configuration: The run.
+        run: The run.
         held: What the History holds already; None for a new one.
         buckets: Into how many buckets keys are divided; by default the size of the binlogs decides.
         segment_bytes: About how many bytes of binlog a segment has.
@@ -121,18 +122,18 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
         HistoryError: The files do not continue those that were read before, or the number of buckets differs.
         UnsupportedError: Equality under the collation of a key column is not known exactly.
     """
-    refuse_inexact_keys(configuration.data_schema.tables)
-    numbers = table_numbers(configuration)
+    refuse_inexact_keys(run.data_schema.tables)
+    numbers = table_numbers(run)
     if held is not None and buckets not in {None, held.buckets}:
         message = f"the History has {held.buckets} buckets and cannot be continued with {buckets}; omit the number"
         raise HistoryError(message)
     files, segments = {}, {}
-    for cluster in configuration.clusters:
-        cuts = _cuts(configuration, cluster.name)
+    for cluster in run.clusters:
+        cuts = _cuts(run, cluster.name)
         files[cluster.name], segments[cluster.name] = _plan_cluster(cluster, held, segment_bytes, cuts)
     return Plan(
-        buckets=(buckets or default_buckets(configuration)) if held is None else held.buckets,
-        clusters=configuration.server_ids,
+        buckets=(buckets or default_buckets(run)) if held is None else held.buckets,
+        clusters=run.server_ids,
         tables=table_definitions(numbers),
         resolve_columns=dict(numbers.resolve_columns),
         batch=0 if held is None else held.batches,
@@ -141,15 +142,15 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
     )
 
 
-def default_buckets(configuration: Configuration) -> int:
+def default_buckets(run: Run) -> int:
     """Return one bucket per 128 MiB of binlog (two to four million row changes), at least 4 and at most 256."""
-    size = sum(os.path.getsize(file) for cluster in configuration.clusters for file in cluster.files)
+    size = sum(os.path.getsize(file) for cluster in run.clusters for file in cluster.files)
     return min(max(-(-size // BUCKET_BYTES), MIN_BUCKETS), MAX_BUCKETS)
 
 
-def _cuts(configuration: Configuration, cluster: str) -> dict[str, list[int]]:
+def _cuts(run: Run, cluster: str) -> dict[str, list[int]]:
     """Return where definitions change in a cluster's files, or cannot be followed any further."""
-    known = configuration.definitions.get(cluster)
+    known = run.definitions.get(cluster)
     cuts: dict[str, list[int]] = {}
     if known is not None:
         for step in known.steps:

@@ -12,12 +12,11 @@ last of all, so an interrupted ingest can continue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.errors import ConflictError
 from conflict.grid.catalogue import FileFacts, catalogue_part, facts_of
 from conflict.grid.contradictions import refusing_contradictions
@@ -35,10 +34,9 @@ from conflict.grid.manifest import (
 )
 from conflict.grid.schemas import SCHEDULE_PART, keys_part
 from conflict.grid.tables import table_numbers
-from conflict.history.definitions.following import follow_definitions
-from conflict.history.reading import ClusterHints, schedule_of
+from conflict.history.reading import schedule_of
+from conflict.history.run import Run
 from conflict.history.scheduling.consistent_cut import consistent_cut
-from conflict.history.scheduling.schedule import Summary
 from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.ingestion.extension import KeptSegments, extended, kept_segments
 from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
@@ -50,7 +48,6 @@ from ndb_formats.errors import FormatError
 
 __all__ = ["Ingested", "ingest"]
 
-ClusterHintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 _ROW_FILES = ("changes", "images", "consequences")
 
 
@@ -72,10 +69,9 @@ class Ingested:
 
 def ingest(
     runner: Runner,
-    configuration: Configuration,
+    run: Run,
     history: Folder,
     *,
-    hints_of: ClusterHintsOf | None = None,
     buckets: int | None = None,
     segment_bytes: int = DEFAULT_SEGMENT_BYTES,
     progress: StageProgress = lambda stage, done, total: None,
@@ -85,9 +81,8 @@ def ingest(
 
     Args:
         runner: Runs the tasks.
-        configuration: The run.
+        run: The run.
         history: Where the History goes.
-        hints_of: From the summaries of all epochs, what is known of the schedule from other sources.
         buckets: Into how many buckets keys are divided; by default the size of the binlogs decides.
         segment_bytes: About how many bytes of binlog one task reads.
         progress: Called with the name of the stage, tasks done, and their number.
@@ -99,18 +94,17 @@ def ingest(
         HistoryError: The History belongs to another run or to other files, or is damaged; it has not changed.
         FormatError: The binlogs contradict each other, or the primary key of a table.
     """
-    configuration = follow_definitions(configuration)
     held, pending = load_manifest(history), load_plan(history)
     for subject in (held, pending):
         if subject is not None:
-            refuse_differences(subject, configuration, history, writing=True)
+            refuse_differences(subject, run, history, writing=True)
     if held is not None:
         refuse_damage(history, held, growing=pending is not None)
     there = 0 if held is None else sum(map(len, held.segments.values()))
-    job = _Job(runner, configuration, history, hints_of, progress, there=there)
+    job = _Job(runner, run, history, progress, there=there)
     if pending is not None:
         held = job.carry_out(pending, held)
-    plan = plan_ingest(configuration, held, buckets, segment_bytes)
+    plan = plan_ingest(run, held, buckets, segment_bytes)
     if held is None or any(plan.segments.values()):
         history.delete(STAGED)
         write_plan(history, plan)
@@ -125,18 +119,16 @@ class _Job:
 
     Attributes:
         runner: Runs the tasks.
-        configuration: The run.
+        run: The run.
         history: Where the History goes.
-        hints_of: See `ingest`.
         progress: See `ingest`.
         read: How many segments were read.
         there: How many segments had been read before.
     """
 
     runner: Runner
-    configuration: Configuration
+    run: Run
     history: Folder
-    hints_of: ClusterHintsOf | None
     progress: StageProgress
     read: int = 0
     there: int = 0
@@ -165,7 +157,7 @@ class _Job:
 
     def _read_segments(self, plan: Plan) -> dict[str, KeptSegments]:
         """Read the planned segments that have not been read yet."""
-        history, numbers, schema = self.history, table_numbers(self.configuration), self.configuration.data_schema
+        history, numbers, schema = self.history, table_numbers(self.run), self.run.data_schema
         tasks = [
             SegmentTask(
                 name,
@@ -176,7 +168,7 @@ class _Job:
                 numbers,
                 plan.buckets,
                 history,
-                self.configuration.definitions.get(name),
+                self.run.definitions.get(name),
             )
             for name, segments in plan.segments.items()
             for segment in segments
@@ -196,10 +188,10 @@ class _Job:
             name: [segment.number for segment in segments[: len(kept[name].records)]]
             for name, segments in plan.segments.items()
         }
-        numbers = table_numbers(self.configuration)
+        numbers = table_numbers(self.run)
         steps = {
             name: [each for each in own if each.segment in new[name]]
-            for name, own in row_steps(self.configuration, manifest, numbers).items()
+            for name, own in row_steps(self.run, manifest, numbers).items()
         }
         tasks = [
             KeyTask(self.history, bucket, plan.batch, new, numbers, manifest.types, steps)
@@ -211,16 +203,16 @@ class _Job:
 
     def _derive_schedule(self, manifest: Manifest) -> Manifest:
         """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
-        configuration, history = self.configuration, self.history
+        run, history = self.run, self.history
         read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
-        summaries = consistent_cut(read, configuration.server_ids)
-        hints = self.hints_of(summaries) if self.hints_of is not None else None
+        summaries = consistent_cut(read, run.server_ids)
+        hints = run.hints(summaries)
         applies, assumed = [], {}
-        changes = definition_changes(configuration, manifest)
-        for cluster in configuration.clusters:
+        changes = definition_changes(run, manifest)
+        for cluster in run.clusters:
             name = cluster.name
             cut = name in manifest.errors or len(summaries[name]) < len(read[name])
-            placed, assumed[name] = schedule_of(configuration, cluster, summaries, hints, cut=cut, changes=changes)
+            placed, assumed[name] = schedule_of(run, cluster, summaries, hints, cut=cut, changes=changes)
             applies += [(name, apply) for apply in placed]
         history.write_table(SCHEDULE_PART, schedule_table(applies))
         return attrs.evolve(

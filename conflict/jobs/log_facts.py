@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import read_summaries
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.history.marks import FittingMarks, Mark
+from conflict.history.run import Run
 from conflict.results.cause_kinds import LikelyCause, LogFacts
 from conflict.results.table_causes import of_mark
 from ndb_formats.events.rows_event import Operation
@@ -33,11 +33,11 @@ def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
     return {name: dict(sorted(tables.items())) for name, tables in found.items()}
 
 
-def marked_otherwise(configuration: Configuration, manifest: Manifest) -> Iterator[LikelyCause]:
+def marked_otherwise(run: Run, manifest: Manifest) -> Iterator[LikelyCause]:
     """Yield what the marks of rows point to that no setup of their table allows; roles are those at the start."""
-    fitting, last = FittingMarks.of(configuration.setups_over_time().values()), configuration.setups()
-    for cluster in configuration.clusters:
-        name, known = cluster.name, configuration.definitions.get(cluster.name)
+    fitting, last = FittingMarks.of(run.setups_over_time().values()), run.setups()
+    for cluster in run.clusters:
+        name, known = cluster.name, run.definitions.get(cluster.name)
         moments = [last[name]] if known is None else [each.setups for each in known.moments]
         segments = manifest.segments[name]
         found = {(table, mark) for each in segments for table, marks in each.marks.items() for mark in marks}

@@ -4,26 +4,23 @@ The part of a History on disk that a run reads, and its schedule; see `conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 import pyarrow as pa
 
-from conflict.config.configuration import Configuration
 from conflict.grid.columns import GridColumns
 from conflict.grid.epoch_files import read_summaries, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CONSEQUENCES, SCHEDULE, part
 from conflict.history.model import EpochApply, Start
-from conflict.history.reading import ClusterHints, schedule_of
+from conflict.history.reading import schedule_of
+from conflict.history.run import Run
 from conflict.history.scheduling.consistent_cut import consistent_cut
-from conflict.history.scheduling.schedule import Summary
 from conflict.history.scheduling.start import Bounds, bounds_of, certain_applies, refuse_changes, starts_in_the_middle
 
 __all__ = ["WHOLE", "LogPart", "part_of_log"]
-
-HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 
 
 @attrs.frozen
@@ -50,35 +47,33 @@ class LogPart:
 WHOLE = LogPart()
 
 
-def part_of_log(
-    configuration: Configuration, history: Folder, manifest: Manifest, hints_of: HintsOf | None
-) -> tuple[LogPart, pa.Table, Manifest]:
+def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart, pa.Table, Manifest]:
     """
     Return what a run reads of a History, the schedule of that part as `SCHEDULE`, and its figures.
 
     Raises:
         ConfigurationError: A cluster has no epoch left, or it starts in the middle and definitions change.
     """
-    span = configuration.span
+    span = run.span
     whole = WHOLE, history.read_table("schedule.parquet", SCHEDULE), manifest
     if not span.cuts and span.empty:
         return whole
     read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
-    usable = consistent_cut(read, configuration.server_ids)
-    if not span.cuts and not starts_in_the_middle(configuration, usable):
+    usable = consistent_cut(read, run.server_ids)
+    if not span.cuts and not starts_in_the_middle(run, usable):
         return whole
-    refuse_changes(configuration)
-    if configuration.span.cuts:
-        bounds = bounds_of(configuration, usable)
+    refuse_changes(run)
+    if run.span.cuts:
+        bounds = bounds_of(run, usable)
         read = {name: [each for each in own if each.number in bounds[name]] for name, own in read.items()}
-    summaries = consistent_cut(read, configuration.server_ids)
-    middle = starts_in_the_middle(configuration, summaries)
-    hints = hints_of(usable) if hints_of is not None else None
+    summaries = consistent_cut(read, run.server_ids)
+    middle = starts_in_the_middle(run, summaries)
+    hints = run.hints(usable)
     starts, assumed, placed = dict[str, Start](), dict[str, int](), list[tuple[str, EpochApply]]()
-    for cluster in configuration.clusters:
+    for cluster in run.clusters:
         name = cluster.name
-        cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(configuration.span.last)
-        applies, assumed[name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+        cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(run.span.last)
+        applies, assumed[name] = schedule_of(run, cluster, summaries, hints, cut=cut)
         if middle:
             starts[name] = Start(summaries[name][0].number if summaries[name] else 0)
             applies = certain_applies(applies, starts[name].epoch)

@@ -26,15 +26,14 @@ from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.setups_over_time import cluster_setups, ends_apart
 from conflict.columnar.stop_reports import stop_of
-from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import applies_of, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import table_numbers
-from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.reading import with_changes
+from conflict.history.run import Run
 from conflict.ingestion.definition_steps import changes_that_count, row_steps
 from conflict.jobs.examined import Examined
 from conflict.jobs.log_part import WHOLE, LogPart
@@ -63,7 +62,7 @@ __all__ = ["LeftToReferenceError", "Settled", "count_transactions", "resolve_his
 
 def resolve_history(
     runner: Runner,
-    configuration: Configuration,
+    run: Run,
     history: Folder,
     out: Folder,
     options: ResultOptions = DEFAULT_OPTIONS,
@@ -77,7 +76,7 @@ def resolve_history(
 
     Args:
         runner: Runs the tasks.
-        configuration: The run.
+        run: The run.
         history: A History that `ingest` made for that run.
         out: Folder of the result.
         options: What the result holds.
@@ -92,7 +91,7 @@ def resolve_history(
         LeftToReferenceError: The part cannot be resolved by the kernels.
     """
     settled = settle_history(
-        runner, configuration, history, out, options, use_evidence=use_evidence, progress=progress, part=part
+        runner, run, history, out, options, use_evidence=use_evidence, progress=progress, part=part
     )
     settled.write()
     return settled.summary()
@@ -100,7 +99,7 @@ def resolve_history(
 
 def settle_history(
     runner: Runner,
-    configuration: Configuration,
+    run: Run,
     history: Folder,
     out: Folder,
     options: ResultOptions = DEFAULT_OPTIONS,
@@ -114,30 +113,29 @@ def settle_history(
 
     `Settled.write` writes the rest of the result. Arguments and errors are those of `resolve_history`.
     """
-    configuration = follow_definitions(configuration)
     if part is None:
         part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
-    (log_part, schedule, manifest), numbers = part, table_numbers(configuration)
-    changes = changes_that_count(configuration, manifest)
-    configuration = with_changes(configuration, changes)
-    if ends_apart(configuration):
+    (log_part, schedule, manifest), numbers = part, table_numbers(run)
+    changes = changes_that_count(run, manifest)
+    run = with_changes(run, changes)
+    if ends_apart(run):
         message = "a statement changed a table on one cluster, and the binlogs of the other one do not hold it"
         raise LeftToReferenceError(message)
-    setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
-    run = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
-    if log_part.starts_in_the_middle and run.linked.tables.any():
+    setups = cluster_setups(run, numbers, changes, row_steps(run, manifest, numbers))
+    common = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
+    if log_part.starts_in_the_middle and common.linked.tables.any():
         message = "the logs start in the middle, and tables have foreign keys"
         raise LeftToReferenceError(message)
-    if log_part.starts_in_the_middle and not run.refreshes_tell:
+    if log_part.starts_in_the_middle and not common.refreshes_tell:
         message = "the logs start in the middle, and a cluster refreshes single rows and rows of whole transactions"
         raise LeftToReferenceError(message)
-    job = ResolveJob(runner, run, progress)
-    settling = Settling(runner, run, configuration, progress, changes)
+    job = ResolveJob(runner, common, progress)
+    settling = Settling(runner, common, run, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     applied = [ApplierEpochs.of_table(schedule, name) for name in manifest.clusters]
-    tables = frozenset(table for known in configuration.setups().values() for table in known)
+    tables = frozenset(table for known in run.setups().values() for table in known)
     settled = Settled(job, applied, job.resolve(applied), Moments(), placed, tables)
     if use_evidence:
         settled = _explained(settled, settling, schedule)

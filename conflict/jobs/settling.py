@@ -12,11 +12,11 @@ import attrs
 
 from conflict.columnar.apply_order import Located
 from conflict.columnar.output.contested import ContestedRows
-from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import read_summaries
 from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position
+from conflict.history.run import Run
 from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
 from conflict.history.timeline import timeline_of
@@ -45,15 +45,15 @@ class Settling:
 
     Attributes:
         runner: Runs the tasks.
+        common: What all tasks have in common.
         run: The run.
-        configuration: Its configuration.
         progress: Called with the name of the stage, tasks done, and their number.
         changes: Per cluster, the changes of definitions.
     """
 
     runner: Runner
-    run: ResolveRun
-    configuration: Configuration
+    common: ResolveRun
+    run: Run
     progress: StageProgress
     changes: Mapping[str, Sequence[DefinitionChange]] = attrs.field(factory=dict)
 
@@ -78,7 +78,7 @@ class Settling:
             for name, own in applies.items()
         }
         history, recorded, _ = self._read("placing epochs", applies, wanted, placing=True)
-        setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
+        setups, skip_missing = self.run.setups_at_start(), self.run.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing)
 
     def find_moments(self, applies: Applies, examined: OpenRows) -> tuple[Moments, Located]:
@@ -102,7 +102,7 @@ class Settling:
             name: {place: None if each is None else _named(each, names) for place, each in own.items()}
             for name, own in examined.items()
         }
-        setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
+        setups, skip_missing = self.run.setups_at_start(), self.run.skip_missing
         progress = partial(self.progress, "finding moments")
         return find_moments(
             history, setups, recorded, skip_missing=skip_missing, wanted=rows, progress=progress
@@ -111,7 +111,7 @@ class Settling:
     @property
     def _bounds(self) -> list[Bounds]:
         """Per cluster, the own epochs that are read."""
-        bounds, manifest = self.run.part.bounds, self.run.manifest
+        bounds, manifest = self.common.part.bounds, self.common.manifest
         return [
             Bounds(last=manifest.last_epochs[name]) if bounds is None else bounds[name] for name in manifest.segments
         ]
@@ -120,23 +120,23 @@ class Settling:
         self, stage: str, applies: Applies, wanted: Mapping[str, Wanted], *, placing: bool
     ) -> tuple[History, Recorded, Located]:
         """Return a History of the rows that some epochs touch, what the binlogs show of them, and where they are."""
-        run, manifest = self.run, self.run.manifest
-        tasks = [TouchedTask(run, bucket, wanted, placing) for bucket in range(manifest.buckets)]
+        common, manifest, grid = self.common, self.common.manifest, self.common.history
+        tasks = [TouchedTask(common, bucket, wanted, placing) for bucket in range(manifest.buckets)]
         parts = self.runner(read_touched, tasks, partial(self.progress, stage))
         clusters, recorded = [], {}
-        for cluster in self.configuration.clusters:
-            transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
+        for cluster in self.run.clusters:
+            transactions, recorded[cluster.name] = touched_history(parts, cluster.name, common)
             if any(cluster.name in each.showing for each in parts):
                 recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
             timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
-            start = run.part.starts.get(cluster.name)
+            start = common.part.starts.get(cluster.name)
             clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
         ends = {
-            name: epoch_ends([each for each in read_summaries(run.history, name, len(segments)) if each.number in read])
+            name: epoch_ends([each for each in read_summaries(grid, name, len(segments)) if each.number in read])
             for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)
         }
         kept = {name: tuple(own) for name, own in applies.items()}
-        history = History(tuple(clusters), layouts_of(manifest, run.numbers), {}, kept, ends)
+        history = History(tuple(clusters), layouts_of(manifest, common.numbers), {}, kept, ends)
         return history, recorded, {row: place for part in parts for row, place in part.located.items()}
 
 

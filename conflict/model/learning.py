@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
@@ -80,7 +80,7 @@ def read_logs(configuration: Configuration) -> tuple[Log, Log]:
         names = ", ".join(cluster.name for cluster in configuration.clusters)
         message = f"a workload is learnt from two clusters that replicate to each other; this run has {names}"
         raise ConfigurationError(message)
-    run = follow_definitions(configuration)
+    run = make_run(configuration)
     setups, found = run.setups(), []
     for cluster in run.clusters:
         epochs = read_cluster(cluster, run).epochs

@@ -52,7 +52,7 @@ def doubts_of(run: Document) -> tuple[Doubt, ...]:
     Return what makes a result doubtful, the worst first.
 
     Args:
-        run: The document `run.json`, or the part that `conflict.results.run_document.Run.checks` returns.
+        run: The document `run.json`, or the part that `conflict.results.run_document.ResolvedRun.checks` returns.
     """
     parts = (_contradiction, causes_of, remarks_of, notes_of, unexplained_changes, not_examined, missing_parts)
     return tuple(doubt for part in parts for doubt in part(run))

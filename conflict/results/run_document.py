@@ -11,7 +11,8 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration
+from conflict.history.run import Run
 from conflict.history.scheduling.reconcile import Inference
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.layout import RESULT_FORMAT, outcomes_note
@@ -20,7 +21,7 @@ from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.findings import LogRemark
 
-__all__ = ["Run", "versions"]
+__all__ = ["ResolvedRun", "versions"]
 
 # These count as contradictions by themselves.
 _HIDING = {CauseKind.APPLY_STATUS, CauseKind.REPLICA_UPDATES}
@@ -35,11 +36,12 @@ _TELLING = {
 
 
 @attrs.frozen
-class Run:
+class ResolvedRun:
     """
     What a run came to.
 
     Attributes:
+        run: What was resolved.
         summary: Its figures.
         changes: Row changes that both clusters made themselves.
         errors: Per cluster, why its binlogs could not be read to the end.
@@ -56,6 +58,7 @@ class Run:
         other_readings: What other readings of the same binlogs come to (see `conflict.results.readings`).
     """
 
+    run: Run = attrs.field(repr=False)
     summary: RunSummary
     changes: int
     errors: dict[str, str]
@@ -69,7 +72,7 @@ class Run:
     starts: dict[str, int] = attrs.field(factory=dict)
     engine: str = ""
     engine_reason: str = ""
-    other_readings: tuple[Run, ...] = attrs.field(default=(), repr=False)
+    other_readings: tuple[ResolvedRun, ...] = attrs.field(default=(), repr=False)
 
     @property
     def contradicted(self) -> bool:
@@ -88,16 +91,14 @@ class Run:
             and not any(cause.kind in _HIDING for cause in self.likely_causes)
         )
 
-    def to_json(
-        self, configuration: Configuration, engine: str, *, all_outcomes: bool = False, final_rows: bool = True
-    ) -> dict[str, Any]:
+    def to_json(self, engine: str, *, all_outcomes: bool = False, final_rows: bool = True) -> dict[str, Any]:
         """Return the document `run.json`, of a result that holds all outcomes and final rows, or does not."""
         return {
             "format": RESULT_FORMAT,
             "readme": outcomes_note(all_outcomes=all_outcomes),
             "final_rows": final_rows,
             "engine": self.engine or engine,
-            "configuration": _configuration_json(configuration),
+            "configuration": _configuration_json(self.run),
             "versions": versions(),
             "changes": self.changes,
             "starts_in_the_middle": self.starts,
@@ -132,7 +133,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-def _configuration_json(configuration: Configuration) -> dict[str, Any]:
+def _configuration_json(run: Run) -> dict[str, Any]:
     return {
         "clusters": {
             cluster.name: {
@@ -141,21 +142,20 @@ def _configuration_json(configuration: Configuration) -> dict[str, Any]:
                 "binlogs": [str(file) for file in cluster.files],
                 **_own_rows(cluster),
             }
-            for cluster in configuration.clusters
+            for cluster in run.clusters
         },
         "tables": {
-            table.full_name: {column.name: column.sql_type for column in table.columns}
-            for table in configuration.schema.tables
+            table.full_name: {column.name: column.sql_type for column in table.columns} for table in run.schema.tables
         },
-        "primary_keys": {table.full_name: list(table.primary_key) for table in configuration.schema.tables},
-        "ndb_replication": [attrs.asdict(row) for row in configuration.replication],
+        "primary_keys": {table.full_name: list(table.primary_key) for table in run.schema.tables},
+        "ndb_replication": [attrs.asdict(row) for row in run.replication],
         "functions": {
             name: {table: _setup_json(setup) for table, setup in setups.items()}
-            for name, setups in configuration.setups().items()
+            for name, setups in run.setups().items()
         },
         "earlier_functions": {
             name: {table: found for table, over_time in setups.items() if (found := _earlier_functions(over_time))}
-            for name, setups in configuration.setups_over_time().items()
+            for name, setups in run.setups_over_time().items()
         },
     }
 

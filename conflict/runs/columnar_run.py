@@ -18,7 +18,7 @@ from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.run import Run
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.log_facts import (
@@ -35,92 +35,88 @@ from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.likely_causes import declared_types, likely_causes
 from conflict.results.options import ResultOptions
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import RunSummary
-from conflict.runs.options import HintsOf, ResolveOptions
+from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
-__all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
+__all__ = ["NO_PAIR", "finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
 
+NO_PAIR = "other than two clusters replicate to each other"
 _ROLES = "the roles of the clusters change"
 _MARKS = "the binlogs mark rows otherwise than the roles and functions say"
 
 
 def run_columnar(
     workplace: Callable[[], tuple[Runner, Folder]],
-    configuration: Configuration,
+    run: Run,
     out: Folder,
-    hints_of: HintsOf | None,
     progress: StageProgress,
     options: ResolveOptions,
-) -> Run:
+) -> ResolvedRun:
     """
     Resolve with the columnar engine, and write the result.
 
     Args:
         workplace: Returns what runs the tasks, and where a History goes that nobody wants to keep.
-        configuration: The run.
+        run: The run.
         out: Where the result goes.
-        hints_of: From the summaries of all epochs, what is known of the schedule from other sources.
         progress: Called with the name of the stage, tasks done, and their number.
         options: What is wanted.
     """
-    configuration = follow_definitions(configuration)
-    refuse_inexact_keys(configuration.data_schema.tables)
-    why = needs_reference(configuration)
+    refuse_inexact_keys(run.data_schema.tables)
+    why = needs_reference(run)
     if why is None:
         runner, scratch = workplace()
         try:
             with refusing_contradictions(options.history, AGAIN):
-                history, held = _history(runner, configuration, scratch, hints_of, progress, options)
-                return _resolved(runner, configuration, (history, held), out, hints_of, progress, options)
+                history, held = _history(runner, run, scratch, progress, options)
+                return _resolved(runner, run, (history, held), out, progress, options)
         except (LeftToReferenceError, NotBuiltError) as error:  # NotBuiltError: no primary key; a foreign key acts
             clear_result(out)
             why = str(error)
         finally:
             scratch.delete()
-    return _by_reference(configuration, out, hints_of, progress, options, why)
+    return _by_reference(run, out, progress, options, why)
 
 
-def needs_reference(configuration: Configuration) -> str | None:
+def needs_reference(run: Run) -> str | None:
     """Return why the configuration alone tells that only the reference engine resolves the run; None if it does not."""
-    span = configuration.span
+    span = run.span
     reasons = {
-        "other than two clusters replicate to each other": not configuration.is_pair,
+        NO_PAIR: not run.is_pair,
         "the part of the logs is given by time": span.first_time is not None or span.stop_time is not None,
-        "rows are given": _gives_rows(configuration),
-        "the definitions of tables with foreign keys change": has_changing_links(configuration),
-        "a table gets another conflict function": changes_functions(configuration),
-        "a reflected value is compared": compares_reflected(configuration),
+        "rows are given": _gives_rows(run),
+        "the definitions of tables with foreign keys change": has_changing_links(run),
+        "a table gets another conflict function": changes_functions(run),
+        "a reflected value is compared": compares_reflected(run),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _history(
     runner: Runner,
-    configuration: Configuration,
+    run: Run,
     scratch: Folder,
-    hints_of: HintsOf | None,
     progress: StageProgress,
     options: ResolveOptions,
 ) -> tuple[Folder, Manifest]:
     """Return the History of the run, which is made unless there is one, and what it holds."""
     if options.history is not None:
-        return options.history, finished_history(options.history, configuration)
+        return options.history, finished_history(options.history, run)
     history = options.keep_history or scratch
-    return history, ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+    return history, ingest(runner, run, history, progress=progress).manifest
 
 
 def _resolved(
     runner: Runner,
-    configuration: Configuration,
+    run: Run,
     read: tuple[Folder, Manifest],
     out: Folder,
-    hints_of: HintsOf | None,
     progress: StageProgress,
     options: ResolveOptions,
-) -> Run:
+) -> ResolvedRun:
     """
     Resolve a History and what it holds, and write the result.
 
@@ -133,24 +129,25 @@ def _resolved(
         all_outcomes=options.all_outcomes,
         whole_open_epochs=options.whole_open_epochs,
     )
-    if any(marked_otherwise(configuration, read[1])):
+    if any(marked_otherwise(run, read[1])):
         raise LeftToReferenceError(_MARKS)
-    run, settled = settle_run(runner, configuration, read, out, hints_of, progress, kept)
-    if any(CauseKind.ROLE in cause.kinds for cause in run.likely_causes if run.contradicted):  # it may have changed
+    resolved, settled = settle_run(runner, run, read, out, progress, kept)
+    if any(
+        CauseKind.ROLE in cause.kinds for cause in resolved.likely_causes if resolved.contradicted
+    ):  # it may have changed
         raise LeftToReferenceError(_ROLES)
     settled.write()
-    return run
+    return resolved
 
 
 def settle_run(
     runner: Runner,
-    configuration: Configuration,
+    run: Run,
     read: tuple[Folder, Manifest],
     out: Folder,
-    hints_of: HintsOf | None,
     progress: StageProgress,
     kept: ResultOptions,
-) -> tuple[Run, Settled]:
+) -> tuple[ResolvedRun, Settled]:
     """
     Resolve a History and what it holds; a log that turns out to start in the middle is resolved as one that does.
 
@@ -169,21 +166,22 @@ def settle_run(
         message = "the binlogs do not name the epochs that were applied"
         raise LeftToReferenceError(message)
 
-    def settle(configuration: Configuration) -> Settled:
-        part = part_of_log(configuration, history, held, hints_of)
-        return settle_history(runner, configuration, history, out, kept, progress=progress, part=part)
+    def settle(run: Run) -> Settled:
+        part = part_of_log(run, history, held)
+        return settle_history(runner, run, history, out, kept, progress=progress, part=part)
 
-    settled = settle(configuration)
+    settled = settle(run)
     summary = settled.summary()
-    unexplained = configuration.start_is_open and not settled.part.starts and any(summary.unexplained.values())
+    unexplained = run.start_is_open and not settled.part.starts and any(summary.unexplained.values())
     if unexplained and changes_older_rows(history, settled.manifest):
         clear_result(out)
-        settled = settle(attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False)))
+        settled = settle(attrs.evolve(run, span=attrs.evolve(run.span, empty=False)))
         summary = settled.summary()
     manifest = settled.manifest
-    causes = _causes(configuration, history, manifest, summary, facts)
+    causes = _causes(run, history, manifest, summary, facts)
     starts = {name: start.epoch for name, start in settled.part.starts.items()}
-    run = Run(
+    resolved = ResolvedRun(
+        run,
         summary,
         manifest.changes,
         manifest.errors,
@@ -192,34 +190,34 @@ def settle_run(
         manifest.epochs_left_out,
         summary.settled,
         causes,
-        configuration.notes,
-        configuration.remarks,
+        run.notes,
+        run.remarks,
         starts=starts,
     )
-    return run, settled
+    return resolved, settled
 
 
 def _causes(
-    configuration: Configuration,
+    run: Run,
     history: Folder,
     manifest: Manifest,
     summary: RunSummary,
     facts: Mapping[str, LogFacts] | None,
 ) -> tuple[LikelyCause, ...]:
     """Return what would explain that the binlogs contradict the result; `facts` are read if they are None."""
-    setups = configuration.setups()
-    causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
-    causes += tuple(marked_otherwise(configuration, manifest))
+    setups = run.setups()
+    causes = tuple(declared_types(images_of_history(manifest), run.setups_over_time()))
+    causes += tuple(marked_otherwise(run, manifest))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
         facts = facts or facts_of_history(history, manifest)
-        causes += likely_causes(summary.contradictions, facts, configuration.last_functions(), summary.stops)
+        causes += likely_causes(summary.contradictions, facts, run.last_functions(), summary.stops)
     return causes
 
 
-def _gives_rows(configuration: Configuration) -> bool:
+def _gives_rows(run: Run) -> bool:
     """Whether files give the rows that tables held before."""
-    return any(cluster.rows or cluster.rows_of is not None for cluster in configuration.clusters)
+    return any(cluster.rows or cluster.rows_of is not None for cluster in run.clusters)
 
 
 def clear_result(out: Folder) -> None:
@@ -229,27 +227,26 @@ def clear_result(out: Folder) -> None:
 
 
 def _by_reference(
-    configuration: Configuration,
+    run: Run,
     out: Folder,
-    hints_of: HintsOf | None,
     progress: StageProgress,
     options: ResolveOptions,
     why: str,
-) -> Run:
+) -> ResolvedRun:
     """Resolve by the reference engine what the columnar engine cannot do yet; see README.md, "not yet"."""
     asked = attrs.evolve(options, history=None, keep_history=None)
-    run = run_reference(configuration, out, hints_of, progress, asked)
-    return attrs.evolve(run, engine="reference", engine_reason=why)
+    resolved = run_reference(run, out, progress, asked)
+    return attrs.evolve(resolved, engine="reference", engine_reason=why)
 
 
-def refuse_python_rules(configuration: Configuration) -> None:
+def refuse_python_rules(run: Configuration) -> None:
     """
     Make sure that no table of a run has a conflict function that is written in Python.
 
     Raises:
         ConfigurationError: One has.
     """
-    for setups in configuration.setups().values():
+    for setups in run.setups().values():
         for name, setup in setups.items():
             if setup.function is not None and setup.function.spec.python is not None:
                 rule = setup.function.spec.name
@@ -260,7 +257,7 @@ def refuse_python_rules(configuration: Configuration) -> None:
                 raise ConfigurationError(message)
 
 
-def finished_history(history: Folder, configuration: Configuration) -> Manifest:
+def finished_history(history: Folder, run: Run) -> Manifest:
     """
     Return what a History holds that is to be resolved.
 
@@ -274,6 +271,6 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
     if manifest is None:
         message = f"there is no History in {history.uri}; make one with ndb-conflict ingest"
         raise HistoryError(message)
-    refuse_differences(manifest, configuration, history, writing=False)
+    refuse_differences(manifest, run, history, writing=False)
     refuse_damage(history, manifest, growing=plan is not None)
     return manifest

@@ -4,17 +4,11 @@ What is wanted of a run, whichever engine resolves it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
 import attrs
 
 from conflict.grid.folder import Folder
-from conflict.history.reading import ClusterHints
-from conflict.history.scheduling.schedule import Summary
 
-__all__ = ["DEFAULTS", "HintsOf", "ResolveOptions", "no_progress"]
-
-HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
+__all__ = ["DEFAULTS", "ResolveOptions", "no_progress"]
 
 
 @attrs.frozen(kw_only=True)

@@ -8,17 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.folder import Folder
-from conflict.history.definitions.following import follow_definitions
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import logged_images
 from conflict.history.marks import FittingMarks
 from conflict.history.model import History
 from conflict.history.reading import (
-    ClusterHints,
     ClusterReading,
     cut_readings,
     history_of,
@@ -27,6 +24,8 @@ from conflict.history.reading import (
     usable_epochs,
     within_readings,
 )
+from conflict.history.run import Run
+from conflict.history.scheduling.schedule import ClusterHints
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.jobs.runner import StageProgress
 from conflict.reference.moments import Moments, find_moments
@@ -46,22 +45,21 @@ from conflict.results.files import (
 from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
 from conflict.results.readings import is_same_result, reading_path, with_readings
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.options import DEFAULTS, HintsOf, ResolveOptions, no_progress
+from conflict.runs.options import DEFAULTS, ResolveOptions, no_progress
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = ["place_in_memory", "resolve_settled", "run_reference"]
 
 
 def run_reference(
-    configuration: Configuration,
+    run: Run,
     out: Folder,
-    hints_of: HintsOf | None = None,
     progress: StageProgress = no_progress,
     options: ResolveOptions = DEFAULTS,
-) -> Run:
+) -> ResolvedRun:
     """
     Resolve with the reference engine, in this process, and write the result.
 
@@ -74,30 +72,32 @@ def run_reference(
     if options.keep_history is not None:
         message = "the reference engine makes no History; leave --keep-history out, or use another engine"
         raise ConfigurationError(message)
-    configuration = follow_definitions(configuration)
-    refuse_inexact_keys(configuration.data_schema.tables)
+    refuse_inexact_keys(run.data_schema.tables)
     readings: dict[str, ClusterReading] = {}
-    for done, cluster in enumerate(configuration.clusters):
-        progress("reading binlogs", done, len(configuration.clusters))
-        readings[cluster.name] = read_cluster(cluster, configuration)
-    hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
-    readings = cut_readings(configuration, readings)
+    for done, cluster in enumerate(run.clusters):
+        progress("reading binlogs", done, len(run.clusters))
+        readings[cluster.name] = read_cluster(cluster, run)
+    hints = run.hints(usable_epochs(run, readings))
+    readings = cut_readings(run, readings)
     facts = {
         cluster.name: facts_of_epochs(
             readings[cluster.name].epochs,
-            replicates=bool(configuration.sources(cluster.name)),
+            replicates=bool(run.sources(cluster.name)),
             role=cluster.role,
         )
-        for cluster in configuration.clusters
+        for cluster in run.clusters
     }
-    found = _best_readings(configuration, possible_readings(configuration, readings, hints), hints, progress)
+    found = _best_readings(run, possible_readings(run, readings, hints), hints, progress)
     runs = [
         _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
         for number, each in enumerate(found, start=1)
     ]
     others = [each.resolution for each in found[1:]]
     return attrs.evolve(
-        runs[0], summary=with_readings(runs[0].summary, found[0].resolution, others), other_readings=tuple(runs[1:])
+        runs[0],
+        run=run,
+        summary=with_readings(runs[0].summary, found[0].resolution, others),
+        other_readings=tuple(runs[1:]),
     )
 
 
@@ -105,7 +105,7 @@ def run_reference(
 class _ResolvedReading:
     """A reading of the binlogs of a run, and what it comes to."""
 
-    configuration: Configuration
+    run: Run
     readings: Mapping[str, ClusterReading]
     history: History
     placed: Placed
@@ -115,13 +115,13 @@ class _ResolvedReading:
     @property
     def epochs(self) -> dict[str, list[BinlogEpoch]]:
         """Per cluster, the epochs that count."""
-        summaries = usable_epochs(self.configuration, self.readings)
+        summaries = usable_epochs(self.run, self.readings)
         return {name: reading.epochs[: len(summaries[name])] for name, reading in self.readings.items()}
 
     def compared(self) -> dict[str, tuple[int, list[ContradictedRow]]]:
         """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
-        setups, epochs = self.configuration.setups_at_start(), self.epochs
-        fitting = FittingMarks.of(self.configuration.setups_over_time().values())
+        setups, epochs = self.run.setups_at_start(), self.epochs
+        fitting = FittingMarks.of(self.run.setups_over_time().values())
         found = {}
         for name, result in self.resolution.clusters.items():
             own, cluster = epochs[name], self.history.cluster(name)
@@ -135,7 +135,7 @@ class _ResolvedReading:
 
 
 def _best_readings(
-    configuration: Configuration,
+    run: Run,
     readings: Sequence[Mapping[str, ClusterReading]],
     hints: ClusterHints | None,
     progress: StageProgress,
@@ -149,7 +149,7 @@ def _best_readings(
     found: list[tuple[int, _ResolvedReading]] = []
     for number, each in enumerate(readings):
         try:
-            resolved = _resolve_reading(configuration, each, hints, progress)
+            resolved = _resolve_reading(run, each, hints, progress)
         except HistoryError:
             if not found and number == len(readings) - 1:
                 raise
@@ -165,18 +165,18 @@ def _best_readings(
 
 
 def _resolve_reading(
-    configuration: Configuration,
+    run: Run,
     readings: Mapping[str, ClusterReading],
     hints: ClusterHints | None,
     progress: StageProgress,
 ) -> _ResolvedReading:
     """Resolve a reading; if it starts in the middle after all, as one that does."""
-    configuration = within_readings(configuration, readings)
-    summaries = usable_epochs(configuration, readings)
+    run = within_readings(run, readings)
+    summaries = usable_epochs(run, readings)
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
-    recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, configuration.setups_at_start()
-    history = history_of(configuration, readings, hints)
-    placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
+    recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, run.setups_at_start()
+    history = history_of(run, readings, hints)
+    placed = place_in_memory(history, at_start, recorded, skip_missing=run.skip_missing)
     history = placed.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, moments = resolve_settled(
@@ -184,21 +184,23 @@ def _resolve_reading(
         at_start,
         recorded,
         lambda done: progress("resolving", done, items),
-        skip_missing=configuration.skip_missing,
+        skip_missing=run.skip_missing,
     )
     unexplained = any(result.unexplained for result in resolution.clusters.values())
-    if configuration.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
-        middle = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
+    if run.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
+        middle = attrs.evolve(run, span=attrs.evolve(run.span, empty=False))
         return _resolve_reading(middle, readings, hints, progress)
-    return _ResolvedReading(configuration, readings, history, placed, resolution, moments)
+    return _ResolvedReading(run, readings, history, placed, resolution, moments)
 
 
-def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResolveOptions) -> Run:
+def _written(
+    out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResolveOptions
+) -> ResolvedRun:
     """Write the result of a reading, and return what it came to."""
-    configuration, readings, history, epochs = found.configuration, found.readings, found.history, found.epochs
-    placed, resolution, moments, setups = found.placed, found.resolution, found.moments, configuration.setups()
+    run, readings, history, epochs = found.run, found.readings, found.history, found.epochs
+    placed, resolution, moments, setups = found.placed, found.resolution, found.moments, run.setups()
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
-    tables = {table.full_name: table for table in configuration.schema.tables}
+    tables = {table.full_name: table for table in run.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
     write_open_rows(out, moments.open_epochs, history.layouts, tables)
     compared = found.compared()
@@ -209,7 +211,8 @@ def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts]
     if any(reading.shown_roles for reading in readings.values()):
         facts = {name: attrs.evolve(own, role=None) for name, own in facts.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
-    return Run(
+    return ResolvedRun(
+        run,
         summary=summary,
         changes=sum(len(each.changes) for own in epochs.values() for epoch in own for each in epoch.transactions),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
@@ -219,12 +222,12 @@ def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts]
         settled=tuple(moments.inferences),
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(
-            *declared_types(images, configuration.setups_over_time()),
-            *likely_causes(summary.contradictions, facts, configuration.last_functions(), summary.stops),
+            *declared_types(images, run.setups_over_time()),
+            *likely_causes(summary.contradictions, facts, run.last_functions(), summary.stops),
             *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
         ),
-        notes=configuration.notes,
-        remarks=configuration.remarks,
+        notes=run.notes,
+        remarks=run.remarks,
     )
 
 

@@ -20,14 +20,14 @@ from conflict.grid.folder import Folder
 from conflict.model.model_file import parse_model
 from conflict.model.runs import all_figures, run_model
 
-__all__ = ["RUNS", "Run", "finish"]
+__all__ = ["RUNS", "SweepRun", "finish"]
 
 RUNS = "runs"
 _FORMAT = 2  # raised when the figures of a run change
 
 
 @attrs.frozen
-class Run:
+class SweepRun:
     """
     One run.
 
@@ -62,7 +62,7 @@ class Run:
         return figures
 
 
-def finish(run: Run) -> None:
+def finish(run: SweepRun) -> None:
     """Simulate a run and write its file."""
     figures = all_figures(run_model(parse_model(run.model), run.seed))
     run.folder.write_json(run.path, {"model": run.model, "seed": run.seed, "figures": figures})

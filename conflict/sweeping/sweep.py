@@ -25,7 +25,7 @@ from conflict.results.target import RESULT
 from conflict.sweeping.axes import document_at
 from conflict.sweeping.border import Border, Condition, find_borders, nearest
 from conflict.sweeping.figures import flat_figures
-from conflict.sweeping.runs import RUNS, Run, finish
+from conflict.sweeping.runs import RUNS, SweepRun, finish
 from conflict.sweeping.sweep_file import Point, Sweep
 
 __all__ = ["BORDERS", "RESULTS", "Search", "Swept", "check_folder", "run_sweep"]
@@ -132,7 +132,7 @@ class _Work:
         """Return the rows of the runs at each point, which are simulated if they are missing."""
         sweep, first = self.sweep, self.sweep.first_seed
         runs = [
-            [Run(self.folder, document_at(sweep.model, point), first + seed) for seed in range(sweep.seeds)]
+            [SweepRun(self.folder, document_at(sweep.model, point), first + seed) for seed in range(sweep.seeds)]
             for point in points
         ]
         every = {run.path: run for at in runs for run in at}
@@ -147,7 +147,7 @@ class _Work:
         return [[_row(point, run) for run in at] for point, at in zip(points, runs, strict=True)]
 
 
-def _row(point: Point, run: Run) -> dict[str, Any]:
+def _row(point: Point, run: SweepRun) -> dict[str, Any]:
     return {**_cells(point), "seed": run.seed, **flat_figures(run.figures()), "model": json.dumps(run.model)}
 
 

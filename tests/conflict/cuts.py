@@ -9,11 +9,12 @@ from typing import Self
 
 import attrs
 
-from conflict.config.configuration import Configuration, Span
+from conflict.config.configuration import Span
 from conflict.conformance.case import ConflictCase
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
+from conflict.history.run import Run
 from conflict.history.scheduling.steps import hints_of_steps
 from conflict.reference.placement import Placed
 from conflict.results.contradictions import contradicted_rows
@@ -82,28 +83,28 @@ class CutRecording:
 
     Attributes:
         case: The recording.
-        configuration: Its run.
+        run: Its run.
         readings: What its binlogs hold.
         whole: The result of all of it.
         steps: Whether its steps narrow the schedule.
     """
 
     case: ConflictCase
-    configuration: Configuration
+    run: Run
     readings: Mapping[str, ClusterReading]
     steps: bool = True
     whole: Resolved = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.whole = self.resolve(self.configuration)
+        self.whole = self.resolve(self.run)
 
     @classmethod
     def load(cls, path: Path, *, steps: bool = True) -> CutRecording:
         """Read a recording and resolve all of it."""
         case = ConflictCase.load(path)
-        configuration = follow_definitions(case.configuration())
-        readings = {each.name: read_cluster(each, configuration) for each in configuration.clusters}
-        return cls(case, configuration, readings, steps)
+        run = make_run(case.configuration())
+        readings = {each.name: read_cluster(each, run) for each in run.clusters}
+        return cls(case, run, readings, steps)
 
     @property
     def agrees(self) -> bool:
@@ -113,18 +114,18 @@ class CutRecording:
     @property
     def places(self) -> list[tuple[str, int]]:
         """Cluster and epoch of every place where it can be cut; none if definitions change."""
-        if self.configuration.definitions:
+        if self.run.definitions:
             return []
         return [(name, epoch.number) for name, reading in self.readings.items() for epoch in reading.epochs[1:]]
 
-    def resolve(self, configuration: Configuration) -> Resolved:
+    def resolve(self, run: Run) -> Resolved:
         """Resolve a part of it."""
-        hints = hints_of_steps(self.case.steps, usable_epochs(configuration, self.readings)) if self.steps else None
-        readings = cut_readings(configuration, self.readings)
-        summaries = usable_epochs(configuration, readings)
+        hints = hints_of_steps(self.case.steps, usable_epochs(run, self.readings)) if self.steps else None
+        readings = cut_readings(run, self.readings)
+        summaries = usable_epochs(run, readings)
         recorded = {name: recorded_effects(each.epochs[: len(summaries[name])]) for name, each in readings.items()}
-        history = history_of(configuration, readings, hints)
-        setups = configuration.setups_at_start()
+        history = history_of(run, readings, hints)
+        setups = run.setups_at_start()
         placed = place_in_memory(history, setups, recorded)
         _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
         epochs = {name: each.epochs[: len(summaries[name])] for name, each in readings.items()}
@@ -141,7 +142,7 @@ class CutRecording:
         Args:
             first: First own epoch of the rest, of one cluster, which the other one follows, or of both.
         """
-        cut = attrs.evolve(self.configuration, span=Span(first=first))
+        cut = attrs.evolve(self.run, span=Span(first=first))
         rest = self.resolve(cut)
         figures = Figures(cuts=1)
         name = f"{self.case.path.name} from {first}"

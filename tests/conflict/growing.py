@@ -18,12 +18,14 @@ from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
+from conflict.history.definitions.following import make_run
 from conflict.history.hints import hints_of_run_file
+from conflict.history.run import Run
+from conflict.history.scheduling.schedule import HintsOf
 from conflict.history.scheduling.steps import hints_of_steps
 from conflict.jobs.ingest_job import Ingested, ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
-from conflict.runs.options import HintsOf
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query
@@ -74,6 +76,10 @@ class Recording:
         case = ConflictCase.load(folder)
         return cls(original, folder, case.configuration(), lambda summaries: hints_of_steps(case.steps, summaries))
 
+    def run(self) -> Run:
+        """Return the run, with what is known of its schedule."""
+        return make_run(self.configuration, self.hints)
+
     @property
     def files(self) -> dict[str, Path]:
         """The binlog of each cluster; recordings have one."""
@@ -88,8 +94,8 @@ class Recording:
 
 def ingested(recording: Recording, history: Folder, runner: Runner = in_process, **options: Any) -> Ingested:
     """Ingest in this process, in several segments."""
-    options = {"segment_bytes": SEGMENT_BYTES, "buckets": 2, "hints_of": recording.hints, **options}
-    return ingest(runner, recording.configuration, history, **options)
+    options = {"segment_bytes": SEGMENT_BYTES, "buckets": 2, **options}
+    return ingest(runner, recording.run(), history, **options)
 
 
 def rows_of(history: Folder) -> dict[str, Any]:
@@ -120,7 +126,7 @@ def rows_of(history: Folder) -> dict[str, Any]:
 
 def results(recording: Recording, history: Folder, out: Folder) -> dict[str, Any]:
     """Resolve a History, and return the summary and the rows of every table of the result."""
-    found: dict[str, Any] = {"summary": resolve_history(in_process, recording.configuration, history, out)}
+    found: dict[str, Any] = {"summary": resolve_history(in_process, recording.run(), history, out)}
     for file in Path(out.uri).rglob("*.parquet"):
         rows = pq.read_table(file, partitioning=None).to_pylist()
         name = str(file.relative_to(out.uri).parent)

@@ -14,8 +14,8 @@ from random import Random
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
+from conflict.history.run import Run
 from conflict.history.scheduling.causal_order import interleave
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -48,7 +48,7 @@ FUNCTIONS = (None, "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$MAX(
 Row = tuple[int | None, int | None]
 
 
-def with_loose_table(run: Configuration, function: str | None = None) -> Configuration:
+def with_loose_table(run: Run, function: str | None = None) -> Run:
     """Return a run that has the table without a primary key too, with a conflict function on both clusters."""
     row = ReplicationRow("db", "loose", 0, 7, function)
     return attrs.evolve(run, schema=_SCHEMA, replication=(*run.replication, row))
@@ -206,13 +206,13 @@ def _apply(rows: Counter[Row], old: Row | None, new: Row | None) -> bool:
     return True
 
 
-def judges_transactions(run: Configuration) -> bool:
+def judges_transactions(run: Run) -> bool:
     """Whether a function of the run judges transactions."""
     functions = [setup.function for setups in run.setups().values() for setup in setups.values()]
     return any(each is not None and each.spec.transactional for each in functions)
 
 
-def reflects(run: Configuration) -> set[str]:
+def reflects(run: Run) -> set[str]:
     """Return the clusters that reflect inserts into the table."""
     found = set()
     for cluster in run.clusters:

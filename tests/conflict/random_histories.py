@@ -12,6 +12,7 @@ from typing import Any
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
+from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.constants import ColumnCode
@@ -103,14 +104,14 @@ LAST_EPOCH = 2**64 - 1
 EPOCH_STEPS = (1, 2, 62)
 
 
-def configuration(setting: int, roles: tuple[Role, Role] = USUAL_ROLES, binlog_type: int = 7) -> Configuration:
+def configuration(setting: int, roles: tuple[Role, Role] = USUAL_ROLES, binlog_type: int = 7) -> Run:
     """Return the run that a History belongs to."""
     rows = tuple(
         ReplicationRow("db", table, server, binlog_type, function) for table, server, function in SETTINGS[setting]
     )
     first, second = roles
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
-    return Configuration(clusters, parse_schema(SCHEMA, database="db"), rows)
+    return Run.of(Configuration(clusters, parse_schema(SCHEMA, database="db"), rows))
 
 
 class _Maker:

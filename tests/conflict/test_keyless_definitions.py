@@ -15,9 +15,11 @@ import pytest
 
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
+from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.results.layout import rows_folder
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.runs.reference_run import run_reference
 from tests.conflict.keyless_logs import Arrived, Epoch, Log, Row, Statement, keyless_run
 
@@ -121,10 +123,13 @@ CASES = {
 }
 
 
-def resolve(by: str, run: Configuration, out: Folder) -> Run:
+def resolve(by: str, configuration: Configuration, out: Folder) -> ResolvedRun:
     """Resolve a run with an engine."""
-    engines: dict[str, Callable[[Configuration, Folder], Run]] = {"reference": run_reference, "columnar": run_local}
-    return engines[by](run, out)
+    engines: dict[str, Callable[[Run, Folder], ResolvedRun]] = {
+        "reference": run_reference,
+        "columnar": run_local,
+    }
+    return engines[by](make_run(configuration), out)
 
 
 @pytest.mark.parametrize("engine", ["reference", "columnar"])

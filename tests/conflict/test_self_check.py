@@ -11,11 +11,12 @@ from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.history.log_files import check_log_files
 from conflict.pipeline import ENGINES
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import doubts_of
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.rules.roles import Role
 from ndb_formats.errors import WrongKeyError
 from tests.conflict import faults
@@ -42,13 +43,13 @@ LOG_FAULTS: dict[faults.LogFault, set[CauseKind]] = {
 }
 
 
-def run_of(configuration: Configuration, folder: Path, engine: str) -> Run:
+def run_of(configuration: Configuration, folder: Path, engine: str) -> ResolvedRun:
     """Resolve a run without steps, as users do."""
     check_log_files(configuration)
-    return ENGINES[engine](configuration, Folder(str(folder / "out")), None)
+    return ENGINES[engine](make_run(configuration), Folder(str(folder / "out")))
 
 
-def causes_of(run: Run) -> set[CauseKind]:
+def causes_of(run: ResolvedRun) -> set[CauseKind]:
     """Return the likely causes that a run names, those among which it cannot tell, too."""
     return {kind for cause in run.likely_causes for kind in cause.kinds}
 

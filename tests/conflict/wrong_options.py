@@ -21,10 +21,11 @@ from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError, ConflictError
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.history.log_files import check_log_files
 from conflict.pipeline import ENGINES
 from conflict.results.cause_kinds import CauseKind, LikelyCause
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
@@ -91,7 +92,7 @@ def answers(
     for path in cases:
         right = ConflictCase.load(path).configuration()
         usual = _run(right, engine)
-        if not isinstance(usual, Run) or usual.contradicted or usual.likely_causes:
+        if not isinstance(usual, ResolvedRun) or usual.contradicted or usual.likely_causes:
             continue
         for option in options:
             with tempfile.TemporaryDirectory() as folder:
@@ -118,18 +119,18 @@ def table_text(table: dict[str, Counter[Said]]) -> str:
     return "\n".join(lines)
 
 
-def _run(configuration: Configuration, engine: str) -> Run | str:
+def _run(configuration: Configuration, engine: str) -> ResolvedRun | str:
     """Return a run, or the message with which it is refused."""
     with tempfile.TemporaryDirectory() as out, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             check_log_files(configuration)
-            return ENGINES[engine](configuration, Folder(f"{out}/out"), None)
+            return ENGINES[engine](make_run(configuration), Folder(f"{out}/out"))
         except (ConflictError, FormatError) as error:
             return str(error)
 
 
-def _judged(option: WrongOption, usual: Run, run: Run | str) -> tuple[Said, str]:
+def _judged(option: WrongOption, usual: ResolvedRun, run: ResolvedRun | str) -> tuple[Said, str]:
     if isinstance(run, str):
         return (Said.RIGHT if re.search(option.refusal, run) else Said.WRONG), f"refused: {run}"
     if run.errors:
@@ -155,12 +156,12 @@ def _of_cause(option: WrongOption, cause: LikelyCause) -> Said:
     return Said.RIGHT if cause.kind in option.kinds else Said.WRONG
 
 
-def _rows(run: Run) -> object:
+def _rows(run: ResolvedRun) -> object:
     """Return what becomes of rows, and which appliers stop."""
     return run.summary.rows, run.summary.differing_rows, set(run.summary.stops)
 
 
-def _verdicts(run: Run) -> object:
+def _verdicts(run: ResolvedRun) -> object:
     """Return how many operations have which verdict, apart from those that none has."""
     return {
         name: {table: {each: count for each, count in row.items() if count} for table, row in tables.items()}

@@ -292,8 +292,8 @@ def read_changed_history(path: Path) -> str:
         history = Folder(str(folder))
         options = ResolveOptions(history=history, all_outcomes=True)
         out = Folder(str(folder.parent / "out"))
-        run_local(recording.configuration, out, recording.hints, options=options)
-        ingest(in_process, recording.configuration, history, hints_of=recording.hints)
+        run_local(recording.run(), out, options=options)
+        ingest(in_process, recording.run(), history)
     return "read"
 
 

@@ -157,16 +157,16 @@ def resolve(
         messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
     gc.freeze()  # what imports made stays, and need not be looked at again and again
     with compilation_is_said(), progress_bars(time_left=True) as progress:
-        run = conflict.pipeline.resolve(
+        resolved = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
         )
     examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
-    print_run(console, configuration, run, examples, str(out))
-    if run.errors or run.unrelated:
+    print_run(console, resolved, examples, str(out))
+    if resolved.errors or resolved.unrelated:
         exit_with(ExitCode.CUT_SHORT)
-    if run.contradicted:
+    if resolved.contradicted:
         exit_with(ExitCode.CONTRADICTED)
-    exit_with(ExitCode.WARNED if run.remarks else ExitCode.DONE)
+    exit_with(ExitCode.WARNED if resolved.remarks else ExitCode.DONE)
 
 
 def _epochs(option: str, texts: Sequence[str] | None, configuration: Configuration) -> dict[str, int]:

@@ -15,8 +15,7 @@ from rich.text import Text
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
-from conflict.config.configuration import Configuration
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.run import Run
 from conflict.history.scheduling.reconcile import Inference
 from conflict.results.doubts import (
     causes_of,
@@ -28,7 +27,7 @@ from conflict.results.doubts import (
     unexplained_changes,
 )
 from conflict.results.model import Stop
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import RunSummary
 from conflict.rules.decision import Cause, Decision, Verdict, explain
 from conflict.rules.functions import Argument
@@ -44,24 +43,21 @@ _SHOWN_TITLE = "What the binlogs show otherwise"
 Tallies = Sequence[tuple[str, str, Mapping[str, int]]]
 
 
-def print_run(
-    console: Console, configuration: Configuration, run: Run, examples: Sequence[Mapping[str, Any]], where: str
-) -> None:
+def print_run(console: Console, resolved: ResolvedRun, examples: Sequence[Mapping[str, Any]], where: str) -> None:
     """
     Print the summary of a result.
 
     Args:
         console: Where to print.
-        configuration: The run; its definitions are followed here.
-        run: Its figures.
+        resolved: What was resolved, and its figures.
         examples: Some rejected operations (see `conflict.results.files.rejected_examples`).
         where: Folder of the result.
     """
-    configuration = follow_definitions(configuration)
-    _print_setups(console, configuration)
+    run = resolved.run
+    _print_setups(console, run)
     tallies = [
         (cluster, name, tally)
-        for cluster, tables in run.summary.tables.items()
+        for cluster, tables in resolved.summary.tables.items()
         for name, tally in tables.items()
         if _operations(tally)
     ]
@@ -74,21 +70,21 @@ def print_run(
         console.print(_conflicts(tallies, causes))
         console.print("For example:")
         for example in examples:
-            console.print(Padding(_example(configuration, example), (0, 0, 0, 2)))
-    console.print(_final_rows(configuration, run.summary))
-    _print_convergence(console, configuration, run)
-    _print_appliers(console, run)
-    _print_engine(console, run)
-    _print_start(console, run)
-    _print_open_questions(console, run)
-    _print_agreement(console, run)
+            console.print(Padding(_example(run, example), (0, 0, 0, 2)))
+    console.print(_final_rows(run, resolved.summary))
+    _print_convergence(console, run, resolved)
+    _print_appliers(console, resolved)
+    _print_engine(console, resolved)
+    _print_start(console, resolved)
+    _print_open_questions(console, resolved)
+    _print_agreement(console, resolved)
     console.print(f"Results are in [bold]{escape(where)}[/bold].", soft_wrap=True)
 
 
-def _print_setups(console: Console, configuration: Configuration) -> None:
+def _print_setups(console: Console, run: Run) -> None:
     """Print each refusal and warning once, with the tables that it holds for."""
     places: dict[tuple[str, str], list[str]] = {}
-    for cluster, setups in configuration.setups().items():
+    for cluster, setups in run.setups().items():
         for table, setup in setups.items():
             said = [("yellow", warning) for warning in setup.warnings]
             if setup.refusal is not None and setup.refusal.kind is not RefusalKind.DROPPED:
@@ -150,8 +146,8 @@ def _contradictions(summary: RunSummary) -> list[tuple[str, str, str, int]]:
     return sorted(found, key=lambda each: -each[3])
 
 
-def _final_rows(configuration: Configuration, summary: RunSummary) -> Table:
-    names = [cluster.name for cluster in configuration.clusters]
+def _final_rows(run: Run, summary: RunSummary) -> Table:
+    names = [cluster.name for cluster in run.clusters]
     headings = [*(f"rows on {name}" for name in names), "differing"]
     rows = [
         [table, *(summary.rows[name].get(table, 0) for name in names), _differing(differing)]
@@ -169,9 +165,9 @@ def _differing(rows: int | None) -> Text:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _example(configuration: Configuration, outcome: Mapping[str, Any]) -> str:
+def _example(run: Run, outcome: Mapping[str, Any]) -> str:
     """Return a sentence on a rejected operation."""
-    functions = [each.function for each in configuration.setups_over_time()[outcome["applier"]][outcome["table"]]]
+    functions = [each.function for each in run.setups_over_time()[outcome["applier"]][outcome["table"]]]
     function = next(filter(None, reversed(functions)), None)
     decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
     by_epoch = function is not None and function.spec.argument is Argument.GCI_BITS
@@ -183,31 +179,31 @@ def _example(configuration: Configuration, outcome: Mapping[str, Any]) -> str:
     return f"{operation} ({escape(place)}): {escape(sentence)}."
 
 
-def _print_convergence(console: Console, configuration: Configuration, run: Run) -> None:
+def _print_convergence(console: Console, run: Run, resolved: ResolvedRun) -> None:
     answers = {
         True: "[green]converged[/green]",
         False: "[red]did not converge[/red]",
         None: "[yellow]may or may not have converged[/yellow]",
     }
-    which = ", on the rows that the logs touch" if run.starts else ""
-    if not run.changes and not any(run.summary.differing_rows.values()):
+    which = ", on the rows that the logs touch" if resolved.starts else ""
+    if not resolved.changes and not any(resolved.summary.differing_rows.values()):
         console.print("[yellow]The binlogs hold no row change of the clusters' own[/yellow], of tables that are known.")
         return
     console.print(
-        f"The clusters {answers[run.summary.converged]}{which}, after {counted(run.changes, 'row change')} of their "
-        "own."
+        f"The clusters {answers[resolved.summary.converged]}{which}, "
+        f"after {counted(resolved.changes, 'row change')} of their own."
     )
-    if run.summary.contradicted:
+    if resolved.summary.contradicted:
         return
-    for table, differing in run.summary.differing_rows.items():
+    for table, differing in resolved.summary.differing_rows.items():
         if differing:
             what = f"{counted(differing, 'row')} {'differs' if differing == 1 else 'differ'}"
-            console.print(f"[red]{escape(table)}: {what}[/red]; {escape(_resolved_by(configuration, table))}.")
+            console.print(f"[red]{escape(table)}: {what}[/red]; {escape(_resolved_by(run, table))}.")
 
 
-def _resolved_by(configuration: Configuration, table: str) -> str:
+def _resolved_by(run: Run, table: str) -> str:
     """Return by which functions a table is resolved, on either cluster and at any time."""
-    over_time = [setups.get(table, []) for setups in configuration.setups_over_time().values()]
+    over_time = [setups.get(table, []) for setups in run.setups_over_time().values()]
     functions = dict.fromkeys(str(each.function) for own in over_time for each in own if each.function)
     if not functions:
         return "no conflict function is set for it"
@@ -215,18 +211,18 @@ def _resolved_by(configuration: Configuration, table: str) -> str:
     return f"resolved by {', '.join(functions)}" + (" until a statement in the binlogs took it away" if lost else "")
 
 
-def _print_appliers(console: Console, run: Run) -> None:
-    summary = run.summary
+def _print_appliers(console: Console, resolved: ResolvedRun) -> None:
+    summary = resolved.summary
     for name, stop in summary.stops.items():
         console.print(f"[red]The applier of {name} stopped[/red] with error {stop.error}: {escape(_stop_text(stop))}")
-    for name, assumed in run.assumed.items():
+    for name, assumed in resolved.assumed.items():
         if assumed:
             console.print(
                 f"[yellow]Assumed:[/yellow] {counted(assumed, 'epoch')} left no trace in the binlog of {name}. "
                 "When they were applied, or whether, decides on counters and exceptions alone; the first possible "
                 "place is taken."
             )
-    print_doubts(console, unexplained_changes(run.checks()))
+    print_doubts(console, unexplained_changes(resolved.checks()))
     if summary.rounds:
         sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds[:MOST_SIZES])
         sizes += ", …" * (len(summary.rounds) > MOST_SIZES)
@@ -243,22 +239,22 @@ def _stop_text(stop: Stop) -> str:
     return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone."
 
 
-def _print_engine(console: Console, run: Run) -> None:
+def _print_engine(console: Console, resolved: ResolvedRun) -> None:
     """Print which engine resolved the run, if it is not the one that was asked for."""
-    if run.engine:
-        console.print(f"The {run.engine} engine resolved this: {escape(run.engine_reason)}.")
+    if resolved.engine:
+        console.print(f"The {resolved.engine} engine resolved this: {escape(resolved.engine_reason)}.")
 
 
-def _print_start(console: Console, run: Run) -> None:
+def _print_start(console: Console, resolved: ResolvedRun) -> None:
     """Print what is not known, because rows are older than the log."""
-    if not run.starts:
+    if not resolved.starts:
         return
-    places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in run.starts.items())
+    places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in resolved.starts.items())
     console.print(
         f"The logs start in the middle, {places}. Older rows are not known until the logs show them. Final rows are "
         "those of which all columns are known; counters start with the logs."
     )
-    for name, tables in run.summary.not_known.items():
+    for name, tables in resolved.summary.not_known.items():
         rows, part, columns = (
             sum(each[what] for each in tables.values()) for what in ("rows", "rows_in_part", "columns")
         )
@@ -271,22 +267,22 @@ def _print_start(console: Console, run: Run) -> None:
             )
 
 
-def _print_open_questions(console: Console, run: Run) -> None:
+def _print_open_questions(console: Console, resolved: ResolvedRun) -> None:
     """Print the questions that the binlogs leave open."""
-    if run.other_readings:
+    if resolved.other_readings:
         console.print(
-            f"[yellow]The binlogs can be read in {len(run.other_readings) + 1} ways[/yellow] that agree with them "
+            f"[yellow]The binlogs can be read in {len(resolved.other_readings) + 1} ways[/yellow] that agree with them "
             "equally well; readings/ holds the results of the others."
         )
-    if run.settled:
+    if resolved.settled:
         console.print(
             "[yellow]The binlogs leave open[/yellow] when some rows were judged: own changes of the cluster came in "
             "between. The answer is chosen that agrees with its binlog and judges the fewest rows earlier:"
         )
-    for each in run.settled:
+    for each in resolved.settled:
         console.print(Padding(_settled_text(each), (0, 0, 0, 2)))
-    for name, undecided in run.summary.undecided.items():
-        tallies = run.summary.tables[name].values()
+    for name, undecided in resolved.summary.undecided.items():
+        tallies = resolved.summary.tables[name].values()
         open_outcomes = sum(tally.get("cannot_tell", 0) for tally in tallies)
         if open_outcomes:
             console.print(
@@ -297,7 +293,7 @@ def _print_open_questions(console: Console, run: Run) -> None:
             console.print(
                 f"[yellow]The binlogs leave open[/yellow] how {name} judged "
                 f"{counted(undecided - open_outcomes, 'rejected operation')}: it changed their rows in between. No row "
-                f"depends on it; {_ranges(run.summary.counter_ranges.get(name, {}))}."
+                f"depends on it; {_ranges(resolved.summary.counter_ranges.get(name, {}))}."
             )
 
 
@@ -314,10 +310,10 @@ def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(texts) if texts else "neither does a counter"
 
 
-def _print_agreement(console: Console, run: Run) -> None:
+def _print_agreement(console: Console, resolved: ResolvedRun) -> None:
     """Print how the result agrees with the appliers' changes in the binlogs, and what is left out."""
-    summary = run.summary
-    print_doubts(console, unchecked(run.checks()))
+    summary = resolved.summary
+    print_doubts(console, unchecked(resolved.checks()))
     agreement = (
         f"[red]differs in {summary.contradicted:,} of them[/red]"
         if summary.contradicted
@@ -338,8 +334,8 @@ def _print_agreement(console: Console, run: Run) -> None:
             "The result is not what happened: counters, ranges and rows do not hold where rows differ. "
             "contradictions/ lists them."
         )
-    print_doubts(console, causes_of(run.checks()))
-    print_doubts(console, remarks_of(run.checks()))
-    print_doubts(console, notes_of(run.checks()))
-    print_doubts(console, not_examined(run.checks()))
-    print_doubts(console, missing_parts(run.checks()))
+    print_doubts(console, causes_of(resolved.checks()))
+    print_doubts(console, remarks_of(resolved.checks()))
+    print_doubts(console, notes_of(resolved.checks()))
+    print_doubts(console, not_examined(resolved.checks()))
+    print_doubts(console, missing_parts(resolved.checks()))

@@ -16,7 +16,7 @@ from conflict.columnar.bucket import Bucket
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies
 from conflict.columnar.row_states import MOMENT, VALUE, ComparedKey, trace_states
-from conflict.config.configuration import Configuration
+from conflict.history.run import Run
 from conflict.rules.foreign_keys import linked_tables, links_of
 from ndb_formats.schema.tables import Table
 
@@ -66,9 +66,9 @@ def linked_keys(tables: Sequence[Table]) -> LinkedKeys:
     return LinkedKeys(tuple(tuple(key for key, _ in own) for own in ends), refers)
 
 
-def has_changing_links(configuration: Configuration) -> bool:
+def has_changing_links(run: Run) -> bool:
     """Whether tables take part in foreign keys at some time of logs in which definitions change."""
-    moments = (moment for known in configuration.definitions.values() for moment in known.moments)
+    moments = (moment for known in run.definitions.values() for moment in known.moments)
     return any(linked_tables(moment.setups) for moment in moments)
 
 

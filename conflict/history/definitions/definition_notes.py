@@ -11,7 +11,7 @@ from enum import Enum
 
 import attrs
 
-from conflict.config.configuration import Configuration
+from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
 
 __all__ = ["DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
@@ -84,12 +84,12 @@ def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
     return f"tables {shown} {several}; the first is at {notes[0].place}"
 
 
-def sentences_on_rows(configuration: Configuration) -> tuple[str, ...]:
+def sentences_on_rows(run: Run) -> tuple[str, ...]:
     """Return, as sentences without a full stop, which rows of mysql.ndb_replication match no table."""
-    tables = {(table.database, table.name) for table in configuration.schema.tables}
-    for setups in configuration.setups_over_time().values():
+    tables = {(table.database, table.name) for table in run.schema.tables}
+    for setups in run.setups_over_time().values():
         tables |= {(each.shown[0].database, each.shown[0].name) for every in setups.values() for each in every}
     return tuple(
         f"row {row.db!r}, {row.table_name!r}, {row.server_id} of mysql.ndb_replication matches no table"
-        for row in rows_without_table(configuration.replication, tables)
+        for row in rows_without_table(run.replication, tables)
     )

@@ -22,6 +22,8 @@ from conflict.history.definitions.definition_notes import (
     some_of,
 )
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
+from conflict.history.run import Run
+from conflict.history.scheduling.schedule import HintsOf
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.columnar.log_remarks import remarks_on
@@ -31,21 +33,23 @@ from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions, TableStep
 from ndb_formats.schema.tables import Schema, Table
 
-__all__ = ["follow_definitions"]
+__all__ = ["make_run"]
 
 Name = tuple[str, str]
 
 
-def follow_definitions(configuration: Configuration) -> Configuration:
+def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> Run:
     """
-    Return a run with the definitions that are in force over the time of its binlogs.
+    Return the run of a configuration, with the definitions that are in force over the time of its binlogs.
+
+    Args:
+        configuration: What the user asks for.
+        hints_of: What is known from other sources of when epochs were applied; None if nothing is.
 
     Raises:
         ConfigurationError: No table of the binlogs is known.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
-    if configuration.followed:
-        return configuration
     scans = {cluster.name: list(scan_log(cluster.files, verify=True)) for cluster in configuration.clusters}
     logged = _logged_tables(item for scan in scans.values() for item in scan)
     configuration = configuration.in_databases(logged).named_as(logged)
@@ -54,17 +58,23 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     added = [table for log in logs for table in log.added]
     _check_known(configuration, logs)
     configuration = _without_other_engines(configuration, logs)
-    if not any(log.steps or log.error or log.own for log in logs):
-        names = {table.full_name for table in configuration.schema.tables}
-        new = {table.full_name: table for table in added if table.full_name not in names}
-        schema = configuration.schema + Schema(tuple(new.values())) if new else configuration.schema
-        followed = attrs.evolve(configuration, schema=schema, followed=True)
+    if any(log.steps or log.error or log.own for log in logs):
+        run = _with_history_tables(configuration, logs)
     else:
-        followed = attrs.evolve(_with_history_tables(configuration, logs), followed=True)
-    resolved = _with_function(followed) | _with_function(configuration)
+        run = Run.of(_with_tables(configuration, added))
+    resolved = _with_function(run) | _with_function(configuration)
     remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, resolved))
     remarks += tuple(LogRemark(said, table in resolved) for log in logs for table, said in log.unfollowed)
-    return attrs.evolve(followed, notes=(*notes, *sentences_on_rows(followed)), remarks=remarks)
+    return attrs.evolve(run, notes=(*notes, *sentences_on_rows(run)), remarks=remarks, hints_of=hints_of)
+
+
+def _with_tables(configuration: Configuration, added: Sequence[Table]) -> Configuration:
+    """Return a configuration with the tables that the binlogs define and its schema does not."""
+    names = {table.full_name for table in configuration.schema.tables}
+    new = {table.full_name: table for table in added if table.full_name not in names}
+    if not new:
+        return configuration
+    return attrs.evolve(configuration, schema=configuration.schema + Schema(tuple(new.values())))
 
 
 def _with_function(configuration: Configuration) -> set[str]:
@@ -138,7 +148,7 @@ class _Moment:
     renewed: tuple[str, ...] = ()
 
 
-def _with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog]) -> Configuration:
+def _with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog]) -> Run:
     tables: dict[str, HistoryTable] = {}
     moments = {log.cluster.name: _moments(log, tables) for log in logs}
     last = _last_versions(moments)
@@ -153,7 +163,7 @@ def _with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog
         log.cluster.name: _definitions(configuration, log, moments[log.cluster.name], tables, whole) for log in logs
     }
     schema = Schema((*whole.values(), *exceptions.values()))
-    return attrs.evolve(configuration, schema=schema, definitions=definitions)
+    return attrs.evolve(Run.of(attrs.evolve(configuration, schema=schema)), definitions=definitions)
 
 
 def _last_versions(moments: Mapping[str, Sequence[_Moment]]) -> dict[str, Table]:

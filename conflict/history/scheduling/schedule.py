@@ -14,7 +14,7 @@ because other functions are tried on the same binlogs, its changes are logged in
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import attrs
@@ -32,8 +32,10 @@ from conflict.rules.roles import Role
 
 __all__ = [
     "Barrier",
+    "ClusterHints",
     "Hint",
     "Hints",
+    "HintsOf",
     "Summary",
     "epoch_ends",
     "logged_at",
@@ -101,6 +103,8 @@ class Hint:
 _NO_HINT = Hint()
 # The hints of one applier by foreign epoch: one mapping up to the first rewind of the replica, one after each rewind.
 Hints = Sequence[Mapping[int, Hint]]
+ClusterHints = Mapping[str, Hints]  # by applying cluster
+HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]  # from the own epochs of each cluster
 
 
 def summarize(epoch: BinlogEpoch) -> Summary:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,9 @@ from conflict.cli.common import ExitCode
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.grid.folder import Folder
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.hints import hints_of_run_file
 from conflict.history.reading import read_cluster
-from conflict.pipeline import run_spark
+from conflict.history.run import Run
+from conflict.pipeline import run_of, run_spark
 from conflict.runs.reference_run import run_reference
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
@@ -36,7 +35,7 @@ def _cut(folder: Path, size: int) -> RunFile:
 
 
 def _epochs(run: RunFile) -> list[BinlogEpoch]:
-    return read_cluster(run.configuration.clusters[1], run.configuration).epochs
+    return read_cluster(run.configuration.clusters[1], Run.of(run.configuration)).epochs
 
 
 def _commits() -> list[int]:
@@ -59,7 +58,7 @@ BOUNDARIES = {position for position, _ in read_headers(DEMO / "B.binlog.000001")
 def test_every_epoch_before_the_cut_is_there(size: int, tmp_path: Path) -> None:
     """Exactly the epochs whose COMMIT lies before the cut are read; inside an event, the error names the place."""
     run = _cut(tmp_path / str(size), size)
-    reading = read_cluster(run.configuration.clusters[1], run.configuration)
+    reading = read_cluster(run.configuration.clusters[1], Run.of(run.configuration))
     assert sum(position <= size for position in COMMITS) == len(reading.epochs)
     if size in BOUNDARIES:
         assert reading.error is None
@@ -73,7 +72,7 @@ def test_every_epoch_before_the_cut_is_there(size: int, tmp_path: Path) -> None:
 def test_the_reference_engine_resolves_what_comes_before_the_cut(tmp_path: Path) -> None:
     """The result covers whole epochs, says what was wrong and how many rows of an unfinished epoch are left out."""
     run = _cut(tmp_path / "cut", COMMITS[4] + 400)
-    found = run_reference(run.configuration, Folder(str(tmp_path / "out")), partial(hints_of_run_file, run))
+    found = run_reference(run_of(run), Folder(str(tmp_path / "out")))
     assert list(found.errors) == ["B"]
     assert re.search(r"B\.binlog\.000001, position \d+", found.errors["B"])
     assert len(_epochs(run)) == 5
@@ -86,10 +85,8 @@ def test_both_engines_leave_out_what_builds_on_what_is_missing(
     """Epochs of A that applied epochs of B beyond the cut are left out; up to there the binlogs agree."""
     assert spark.version
     run = _cut(tmp_path / "cut", COMMITS[commits] + 100)
-    by_reference = run_reference(
-        run.configuration, Folder(str(tmp_path / "reference")), partial(hints_of_run_file, run)
-    )
-    by_spark = run_spark(run.configuration, Folder(str(tmp_path / "spark")), partial(hints_of_run_file, run))
+    by_reference = run_reference(run_of(run), Folder(str(tmp_path / "reference")))
+    by_spark = run_spark(run_of(run), Folder(str(tmp_path / "spark")))
     assert by_reference.epochs_left_out["A"] > 0
     assert by_reference == by_spark
     assert by_reference.summary.contradicted == 0

@@ -9,7 +9,8 @@ from rich.console import Console
 import conflict
 from conflict.cli.views.result import print_run
 from conflict.config.run_file import load_run_file
-from conflict.results.run_document import Run
+from conflict.history.run import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import RoundFigures, RunSummary
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
@@ -21,8 +22,8 @@ NOTHING = RunSummary({}, {"A": {}, "B": {}}, {"A": {}, "B": {}}, {"cft.t1": 0}, 
 def printed(summary: RunSummary, changes: int, width: int = 200) -> str:
     """Return what is printed of a run with these figures."""
     out = io.StringIO()
-    run = Run(summary, changes, {}, {}, {}, {})
-    print_run(Console(file=out, width=width), load_run_file(DEMO / "run.toml").configuration, run, [], "out")
+    run = ResolvedRun(Run.of(load_run_file(DEMO / "run.toml").configuration), summary, changes, {}, {}, {}, {})
+    print_run(Console(file=out, width=width), run, [], "out")
     return out.getvalue()
 
 

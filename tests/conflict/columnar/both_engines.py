@@ -14,9 +14,10 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
+from conflict.history.run import Run
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.log_part import LogPart
 from conflict.jobs.resolve_job import resolve_history
@@ -62,7 +63,7 @@ def _outcomes_of(out: Folder, cluster: str, table: str) -> list[tuple[int, str]]
     return sorted(zip(rows.column(3).to_pylist(), map(str, rows["NDB$outcome"].to_pylist()), strict=True))
 
 
-def by_reference(history: History, run: Configuration, shown: Mapping[str, Effects] | None = None) -> dict[str, Any]:
+def by_reference(history: History, run: Run, shown: Mapping[str, Effects] | None = None) -> dict[str, Any]:
     """Resolve with the reference engine; `shown` is what the binlogs show of the appliers' work."""
     setups = run.setups()
     resolution = resolve(history, setups, skip_missing=run.skip_missing, shown=shown)
@@ -76,9 +77,9 @@ def by_reference(history: History, run: Configuration, shown: Mapping[str, Effec
         return _contents(Folder(folder), run, summarize_resolution(resolution, setups, compared))
 
 
-def binlogs_by_reference(run: Configuration) -> dict[str, Any]:
+def binlogs_by_reference(configuration: Configuration) -> dict[str, Any]:
     """Resolve binlogs with the reference engine; what they show of the appliers' work is left out."""
-    run = follow_definitions(run)
+    run = make_run(configuration)
     readings = {cluster.name: read_cluster(cluster, run) for cluster in run.clusters}
     history, none = history_of(run, readings), {name: {} for name in readings}
     placed = place_in_memory(history, run.setups_at_start(), none, skip_missing=run.skip_missing)
@@ -96,9 +97,9 @@ def binlogs_by_reference(run: Configuration) -> dict[str, Any]:
         return _contents(Folder(folder), run, summary)
 
 
-def binlogs_by_kernels(run: Configuration, *, buckets: int, segment_bytes: int) -> dict[str, Any]:
+def binlogs_by_kernels(configuration: Configuration, *, buckets: int, segment_bytes: int) -> dict[str, Any]:
     """Ingest binlogs and resolve them with the kernels; what they show of the appliers' work is left out."""
-    run = follow_definitions(run)
+    run = make_run(configuration)
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         ingest(in_process, run, grid, buckets=buckets, segment_bytes=segment_bytes)
@@ -109,7 +110,7 @@ def binlogs_by_kernels(run: Configuration, *, buckets: int, segment_bytes: int) 
 
 def by_kernels(
     history: History,
-    run: Configuration,
+    run: Run,
     runner: Runner,
     *,
     buckets: int,

@@ -13,6 +13,7 @@ from conflict.grid.catalogue import facts_of
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest, refuse_damage, with_files, write_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
+from conflict.history.run import Run
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 from tests.conflict.growing import DEMO, Recording, ingested
@@ -62,7 +63,7 @@ def altered(history: Folder, kind: str, column: str, value: object) -> None:
 
 def resolved(demo: Recording, history: Folder, out: Path) -> None:
     """Resolve a History."""
-    resolve_history(in_process, demo.configuration, history, Folder(str(out)))
+    resolve_history(in_process, Run.of(demo.configuration), history, Folder(str(out)))
 
 
 BAD = [

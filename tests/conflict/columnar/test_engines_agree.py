@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conflict.columnar.setups_over_time import changes_functions, compares_reflected
 from conflict.grid.folder import Folder
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.jobs.runner import Runner, in_process
 from conflict.pipeline import run_local
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
@@ -98,7 +98,7 @@ def test_they_agree_where_definitions_change(
     """Also where tables are altered, renamed, emptied, dropped and created again in the log."""
     with tempfile.TemporaryDirectory() as folder:
         run = write_logs(Path(folder), seed, steps, setting, statements=statements, roles=roles)
-        run = follow_definitions(run)
+        run = make_run(run)
         assume(not (changes_functions(run) or compares_reflected(run)))
         expected = binlogs_by_reference(run)
         assert expected == binlogs_by_kernels(run, buckets=buckets, segment_bytes=segment_bytes)
@@ -107,7 +107,7 @@ def test_they_agree_where_definitions_change(
 def test_a_table_that_gets_another_function_is_left_to_the_reference_engine(tmp_path: Path) -> None:
     """By its new name; the result says which engine resolved it."""
     found = (write_logs(tmp_path, seed, 60, 6, statements=3, roles=USUAL_ROLES) for seed in range(100))
-    run = next(run for run in map(follow_definitions, found) if changes_functions(run))
+    run = next(run for run in map(make_run, found) if changes_functions(run))
     found_run = run_local(run, Folder(str(tmp_path / "out")))
     assert (found_run.engine, found_run.engine_reason) == ("reference", "a table gets another conflict function")
 

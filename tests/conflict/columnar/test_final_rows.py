@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conflict.columnar import image_values
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.model import Cluster, History, RowChange, Transaction
+from conflict.history.run import Run
 from conflict.jobs.runner import in_process
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
@@ -129,12 +130,12 @@ class _TypedMaker(_Maker):
         return payloads
 
 
-def _make(seed: int, steps: int, function: str, *, required: bool, blobs: bool) -> tuple[History, Configuration]:
+def _make(seed: int, steps: int, function: str, *, required: bool, blobs: bool) -> tuple[History, Run]:
     sql, kept = _schema(required=required, blobs=blobs)
     first, second = USUAL_ROLES
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
     rules = (ReplicationRow("db", "typed", 0, 7, function),)
-    run = Configuration(clusters, parse_schema(sql, database="db"), rules, skip_missing=True)
+    run = Run.of(Configuration(clusters, parse_schema(sql, database="db"), rules, skip_missing=True))
     maker = _TypedMaker(seed, steps, run, kept)
     for _ in range(steps):
         maker.step()
@@ -191,10 +192,10 @@ def test_without_final_rows(seed: int) -> None:
 SMALL = "CREATE TABLE s (k INT NOT NULL PRIMARY KEY, e ENUM('a','b') CHARACTER SET latin1);"
 
 
-def _small(first: Sequence[int], second: Sequence[int]) -> tuple[History, Configuration]:
+def _small(first: Sequence[int], second: Sequence[int]) -> tuple[History, Run]:
     """Return a History in which each cluster writes these members of an ENUM to one row, one after the other."""
     clusters = (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ()))
-    run = Configuration(clusters, parse_schema(SMALL, database="db"), ())
+    run = Run.of(Configuration(clusters, parse_schema(SMALL, database="db"), ()))
     (table,) = run.data_schema.tables
     layout = layout_of_types(table, (WireType(ColumnCode.LONG), WireType(ColumnCode.ENUM, 1)))
     sides = []

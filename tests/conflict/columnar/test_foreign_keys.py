@@ -11,7 +11,9 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.errors import NotBuiltError
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.history.model import Cluster, History
+from conflict.history.run import Run
 from conflict.jobs.runner import in_process
 from conflict.pipeline import run_local
 from conflict.rules.replication_table import ReplicationRow
@@ -45,7 +47,7 @@ FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH_TRANS()"]
 class _LinkedMaker(_Maker):
     """Makes Histories of parents and children; few of the children refer to a row."""
 
-    def __init__(self, seed: int, run: Configuration) -> None:
+    def __init__(self, seed: int, run: Run) -> None:
         super().__init__(seed, 200, complete=True)
         self.tables = {table.full_name: table for table in run.data_schema.tables}
         self.layouts = {name: layout_of_types(self.tables[name], types) for name, types in TYPES.items()}
@@ -67,11 +69,11 @@ class _LinkedMaker(_Maker):
         }
 
 
-def _make(seed: int, steps: int, function: str) -> tuple[History, Configuration]:
+def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     first, second = USUAL_ROLES
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
     rules = tuple(ReplicationRow("db", name, 0, 7, function) for name in ("parent", "child"))
-    run = Configuration(clusters, parse_schema(SCHEMA, database="db"), rules)
+    run = Run.of(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
     maker = _LinkedMaker(seed, run)
     for _ in range(steps):
         maker.step()
@@ -82,7 +84,7 @@ def _make(seed: int, steps: int, function: str) -> tuple[History, Configuration]
     return History(sides, maker.layouts), run
 
 
-def _kernels(history: History, run: Configuration, buckets: int) -> dict[str, Any] | None:
+def _kernels(history: History, run: Run, buckets: int) -> dict[str, Any] | None:
     """Return what the kernels find; None if they leave the run to the reference engine."""
     try:
         return by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=3)
@@ -90,7 +92,7 @@ def _kernels(history: History, run: Configuration, buckets: int) -> dict[str, An
         return None
 
 
-def _without_keys(run: Configuration) -> Configuration:
+def _without_keys(run: Run) -> Run:
     tables = tuple(attrs.evolve(table, foreign_keys=()) for table in run.schema.tables)
     return attrs.evolve(run, schema=Schema(tables))
 
@@ -132,6 +134,6 @@ def test_a_run_that_is_left_to_the_reference_engine(tmp_path: Path) -> None:
     """It says so, and its result is that of the reference engine alone."""
     case = ConflictCase.load(RECORDINGS / "everyday" / "max" / "foreign_key_cascade_type7")
     out = Folder(str(tmp_path / "out"))
-    run = run_local(case.configuration(), out)
+    run = run_local(make_run(case.configuration()), out)
     assert (run.engine, run.summary.stops["A"].error) == ("reference", 1452)
     assert not out.exists("shared")

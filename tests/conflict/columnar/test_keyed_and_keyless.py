@@ -14,6 +14,7 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.model import History, Transaction
+from conflict.history.run import Run
 from conflict.jobs.runner import in_process
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
 from conflict.rules.replication_table import ReplicationRow
@@ -155,7 +156,7 @@ CASES = {
 }
 
 
-def run_of(case: Case, *, keyless: bool) -> Configuration:
+def run_of(case: Case, *, keyless: bool) -> Run:
     """Return the run of a case, with the table without a primary key or without it."""
     servers = 1 if case.function in (EPOCH, TRANS) else 0
     rows = [ReplicationRow("d", "%", 0, 7, None), ReplicationRow("d", "t", servers, 7, case.function)]
@@ -165,7 +166,7 @@ def run_of(case: Case, *, keyless: bool) -> Configuration:
     clusters = [
         ClusterConfiguration(name, number, (), roles.get(name, Role.NONE)) for number, name in [(1, "A"), (2, "B")]
     ]
-    return Configuration(tuple(clusters), schema, tuple(rows))
+    return Run.of(Configuration(tuple(clusters), schema, tuple(rows)))
 
 
 def without_loose(made: History) -> History:

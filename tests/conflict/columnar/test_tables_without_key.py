@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from conflict.columnar.setups_over_time import compares_reflected
 from conflict.config.run_file import load_run_file
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.history.model import History
 from conflict.jobs.runner import in_process
 from conflict.pipeline import run_local
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
-from conflict.runs.options import ResolveOptions, no_progress
 from conflict.runs.reference_run import run_reference
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.conformance.test_options import write_run_file
@@ -129,9 +129,9 @@ def test_inserts_updates_and_deletes_without_a_key(
 def test_the_run_is_handed_over(case: str, tmp_path: Path) -> None:
     """The columnar engine leaves recorded runs to the reference engine, says why, and gives its answer."""
     run = load_run_file(write_run_file(case, tmp_path)).configuration
-    found = run_local(run, Folder(str(tmp_path / "out")))
+    found = run_local(make_run(run), Folder(str(tmp_path / "out")))
     assert (found.engine, found.engine_reason) == ("reference", "table day.t1 has no primary key")
-    expected = run_reference(run, Folder(str(tmp_path / "expected")), None, no_progress, ResolveOptions())
+    expected = run_reference(make_run(run), Folder(str(tmp_path / "expected")))
     assert found.summary == expected.summary
 
 

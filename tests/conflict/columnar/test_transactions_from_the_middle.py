@@ -8,6 +8,7 @@ import pytest
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.effects import Effect
 from conflict.history.model import History, Start
+from conflict.history.run import Run
 from conflict.jobs.resolve_job import LeftToReferenceError
 from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
@@ -34,11 +35,11 @@ def from_the_middle(text: str, shown: Shown) -> tuple[History, Mapping[str, Effe
     return attrs.evolve(made, clusters=clusters), effects
 
 
-def configured(a: str | None, b: str) -> Configuration:
+def configured(a: str | None, b: str) -> Run:
     """Return a run with these functions for table t, which has an exceptions table."""
     rows = tuple(ReplicationRow("d", "t", server, 7, function) for server, function in ((1, a), (2, b)))
     clusters = ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ())
-    return Configuration(clusters, parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d"), rows)
+    return Run.of(Configuration(clusters, parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d"), rows))
 
 
 def test_a_row_that_was_not_refreshed_tells_that_its_transaction_was_not_in_conflict() -> None:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.model import Cluster, History
+from conflict.history.run import Run
 from conflict.jobs.runner import in_process
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
@@ -48,11 +49,11 @@ class _UniqueMaker(_Maker):
         }
 
 
-def _make(seed: int, steps: int, function: str) -> tuple[History, Configuration]:
+def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     first, second = USUAL_ROLES
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
     rules = (ReplicationRow("db", "both", 0, 7, function),)
-    run = Configuration(clusters, parse_schema(SCHEMA, database="db"), rules)
+    run = Run.of(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
     maker = _UniqueMaker(seed, run)
     for _ in range(steps):
         maker.step()

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.run import Run
 from conflict.jobs.runner import in_process
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -16,17 +17,17 @@ from tests.conflict.histories import TABLES, history
 EPOCH = [("t", 1, "NDB$EPOCH()")]
 
 
-def run_of(functions: list[tuple[str, int, str]], *, binlog_type: int = 2, tables: str = TABLES) -> Configuration:
+def run_of(functions: list[tuple[str, int, str]], *, binlog_type: int = 2, tables: str = TABLES) -> Run:
     """Return a run with some functions of tables by server id."""
     rules = (
         *(ReplicationRow("d", table, server_id, binlog_type, function) for table, server_id, function in functions),
         ReplicationRow("d", "%", 0, binlog_type, None),
     )
     clusters = (ClusterConfiguration("A", 1, (), Role.PRIMARY), ClusterConfiguration("B", 2, (), Role.SECONDARY))
-    return Configuration(clusters, parse_schema(tables, database="d"), rules)
+    return Run.of(Configuration(clusters, parse_schema(tables, database="d"), rules))
 
 
-def both(text: str, run: Configuration) -> list[dict[str, Any]]:
+def both(text: str, run: Run) -> list[dict[str, Any]]:
     """Return what each engine makes of a text."""
     made = history(text, {"A": Role.PRIMARY, "B": Role.SECONDARY})
     return [by_reference(made, run), by_kernels(made, run, in_process, buckets=2, epochs_per_segment=2)]

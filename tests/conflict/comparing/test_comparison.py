@@ -10,6 +10,7 @@ from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import find_recordings
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.model.model_file import parse_model
 from conflict.model.run import simulate
 from conflict.model.run_folder import write_run
@@ -31,7 +32,7 @@ def used(rows: tuple[Row, ...]) -> Figures:
 
 def assert_recorded(case: ConflictCase, figures: Figures, folder: Path) -> None:
     """Check the counters and the rows that differ; a counter may be in the range that open decisions leave."""
-    run = run_local(case.configuration(), Folder(str(folder)))
+    run = run_local(make_run(case.configuration()), Folder(str(folder)))
     for side in "AB":
         recorded, ranges = case.expected[side]["status_difference"], run.summary.counter_ranges[side]
         for counter in COUNTERS:

@@ -17,6 +17,7 @@ from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
 from conflict.history.model import Transaction
+from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary
 from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.log_part import LogPart
@@ -33,11 +34,13 @@ from tests.conflict.comparing.recorded import compared
 from tests.conflict.histories import TABLES, history
 from tests.corpora import RECORDINGS
 
-RUN = Configuration(
-    (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ())),
-    parse_schema(TABLES, database="d"),
-    (ReplicationRow("d", "%", 0, 7, None),),
-    kept_columns={"d.t": "x", "d.n": "x"},
+RUN = Run.of(
+    Configuration(
+        (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ())),
+        parse_schema(TABLES, database="d"),
+        (ReplicationRow("d", "%", 0, 7, None),),
+        kept_columns={"d.t": "x", "d.n": "x"},
+    )
 )
 # Row 1 is on both clusters, and A knows it. Epochs are the moments of their commits.
 START = "A:i1=5/0@10 B:<10@11 A:<11@12 "

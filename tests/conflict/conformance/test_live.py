@@ -10,6 +10,7 @@ from conflict.conformance.corpus import find_recordings
 from conflict.conformance.judge import CaseStatus, judge_all
 from conflict.conformance.judged_run import JudgedRun
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.pipeline import ENGINES
 from conflict.runs.options import ResolveOptions
 from tests.corpora import RECORDINGS, SHARED
@@ -24,7 +25,7 @@ def resolved(case: str, engine: str) -> JudgedRun:
     loaded = ConflictCase.load(RECORDINGS / "lives" / case)
     with TemporaryDirectory() as folder:
         options = ResolveOptions(whole_open_epochs=True)
-        run = ENGINES[engine](loaded.configuration(), Folder(folder), options=options)
+        run = ENGINES[engine](make_run(loaded.configuration()), Folder(folder), options=options)
         return JudgedRun.read(loaded, Folder(folder), run)
 
 
@@ -32,8 +33,8 @@ def resolved(case: str, engine: str) -> JudgedRun:
 def test_the_binlogs_explain_it(case: str) -> None:
     """No change by an applier is left unexplained; rows are those recorded, and all else is among the candidates."""
     judged = resolved(case, "reference")
-    assert judged.run.summary.contradicted == 0
-    assert len(judged.run.settled) == 2
+    assert judged.resolved.summary.contradicted == 0
+    assert len(judged.resolved.settled) == 2
     found = judged.compare(ConflictCase.load(RECORDINGS / "lives" / case).expected)
     assert (found.differences, found.by_candidates) == ([], True)
 
@@ -48,8 +49,8 @@ def test_both_engines_find_the_same(case: str) -> None:
             name: sorted(rows, key=str) for name, rows in other.results[side].rows.items()
         }
         assert result.exceptions == other.results[side].exceptions
-    assert one.run.settled == other.run.settled
-    first, second = one.run.summary, other.run.summary
+    assert one.resolved.settled == other.resolved.settled
+    first, second = one.resolved.summary, other.resolved.summary
     assert (first.contradicted, first.counter_ranges) == (second.contradicted, second.counter_ranges)
     assert [(each.applier, each.position, each.rows) for each in sorted(first.open_epochs, key=str)] == [
         (each.applier, each.position, each.rows) for each in sorted(second.open_epochs, key=str)

@@ -12,8 +12,9 @@ import pytest
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.judged_run import JudgedRun, compare_readings, read_readings
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.results.cause_kinds import CauseKind
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.runs.reference_run import run_reference
 from tests.conflict.cli.commands import invoke
 from tests.conflict.conformance.test_without_steps import changed
@@ -32,11 +33,11 @@ SEEDS = range(60)
 
 
 @cache
-def resolved(case: str) -> tuple[Run, list[JudgedRun], dict[str, Any]]:
+def resolved(case: str) -> tuple[ResolvedRun, list[JudgedRun], dict[str, Any]]:
     """Return what a case comes to without steps, its readings, and its recording."""
     loaded = ConflictCase.load(BUNDLED / case)
     with TemporaryDirectory() as folder:
-        run = run_reference(loaded.configuration(), Folder(folder))
+        run = run_reference(make_run(loaded.configuration()), Folder(folder))
         return run, read_readings(loaded, Folder(folder), run), loaded.expected
 
 

@@ -10,6 +10,7 @@ import pytest
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.pipeline import run_local, run_reference
 from conflict.results.layout import OUTCOME_PLACE
 from conflict.rules.decision import stored_precision
@@ -56,8 +57,8 @@ def winning_values(run: Configuration, outcome: dict[str, Any], logged: dict[Pla
 def test_winners(case: str, tmp_path: Path) -> None:
     """A winner stored what the loser was compared with; each exceptions row names a rejected operation of its own."""
     run = ConflictCase.load(RECORDINGS / "conflict" / case).configuration()
-    run_reference(run, Folder(str(tmp_path / "reference")))
-    run_local(run, Folder(str(tmp_path / "local")))
+    run_reference(make_run(run), Folder(str(tmp_path / "reference")))
+    run_local(make_run(run), Folder(str(tmp_path / "local")))
     logged = {
         (row.file, row.position, row.row): row
         for cluster in run.clusters

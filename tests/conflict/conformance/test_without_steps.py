@@ -14,6 +14,7 @@ from conflict.conformance.corpus import find_recordings
 from conflict.conformance.judge import CaseStatus, judge, judge_all
 from conflict.conformance.judged_run import JudgedRun
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.runs.reference_run import run_reference
 from tests.corpora import RECORDINGS, SHARED
 
@@ -51,7 +52,7 @@ def judged(case: str) -> tuple[JudgedRun, dict[str, Any]]:
     """Return a bundled case, resolved without steps, and its recording."""
     loaded = ConflictCase.load(BUNDLED / case)
     with TemporaryDirectory() as folder:
-        run = run_reference(loaded.configuration(), Folder(folder))
+        run = run_reference(make_run(loaded.configuration()), Folder(folder))
         return JudgedRun.read(loaded, Folder(folder), run), loaded.expected
 
 

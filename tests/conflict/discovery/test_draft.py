@@ -12,7 +12,8 @@ from conflict.conformance.case import ConflictCase
 from conflict.discovery.draft import Additions, draft_run
 from conflict.discovery.logged_types import logged_types, types_by_table
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
+from conflict.history.run import Run
 from tests.corpora import DEMO, RECORDINGS
 
 SCHEMA = DEMO / "schema.sql"
@@ -34,7 +35,7 @@ def test_a_draft_says_what_the_binlogs_show(tmp_path: Path) -> None:
 
 def test_refreshes_do_not_hide_the_type() -> None:
     """A refresh of a row that is gone holds the key alone, also in type 9; A refreshed such a row of cft.t2."""
-    configuration = load_run_file(DEMO / "run.toml").configuration
+    configuration = Run.of(load_run_file(DEMO / "run.toml").configuration)
     for cluster in configuration.clusters:
         assert logged_types(configuration, cluster) == {"cft.t1": 9, "cft.t2": 9, "cft.plain": 9}
 
@@ -44,7 +45,7 @@ def test_refreshes_do_not_hide_the_type() -> None:
 )
 def test_columns_that_come_and_go_do_not_hide_the_type(name: str) -> None:
     """Images are held against the definition that was in force when they were logged."""
-    configuration = follow_definitions(ConflictCase.load(RECORDINGS / "everyday" / name).configuration())
+    configuration = make_run(ConflictCase.load(RECORDINGS / "everyday" / name).configuration())
     (recorded,) = {row.binlog_type for row in configuration.replication}
     for cluster in configuration.clusters:
         fitting = {table.name: types for table, types in types_by_table(configuration, cluster)}

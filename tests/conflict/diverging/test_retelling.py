@@ -18,6 +18,7 @@ from conflict.diverging.retelling import history_of, retell
 from conflict.diverging.scope import NAMES, Scope
 from conflict.diverging.search import search
 from conflict.diverging.state import State, cells
+from conflict.history.run import Run
 from conflict.jobs.runner import in_process
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.diverging.schedules import walk
@@ -29,10 +30,10 @@ CELLS = [("NDB$MAX(x)", number) for number in (2, 3, 6, 7, 8, 9)] + [
 ]
 
 
-def configuration(scope: Scope) -> Configuration:
+def configuration(scope: Scope) -> Run:
     """The run that a scope describes."""
     clusters = tuple(ClusterConfiguration(each.name, each.server_id, (), each.role) for each in scope.clusters)
-    return Configuration(clusters, scope.schema, tuple(scope.replication_rows))
+    return Run.of(Configuration(clusters, scope.schema, tuple(scope.replication_rows)))
 
 
 def rows_of(state: State, number: int, scope: Scope) -> list[tuple[int | None, ...]]:

@@ -10,7 +10,7 @@ from conflict.conformance.case import ConflictCase
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story, StoryEvent, plain_value
 from conflict.grid.folder import Folder
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.scheduling.steps import hints_of_steps
 from conflict.pipeline import run_reference
 from conflict.result import Result
@@ -24,11 +24,8 @@ FEW = ("epoch/concurrent_5021_type8", "epoch_trans/dependent_chain_type8", "epoc
 def explainer_of(path: Path, out: Path) -> tuple[Explainer, dict[str, Any]]:
     """Resolve a recording and return its explainer, and what was recorded."""
     case = ConflictCase.load(path)
-    run = run_reference(case.configuration(), Folder(str(out)), lambda ends: hints_of_steps(case.steps, ends))
-    configuration = follow_definitions(case.configuration())
-    return Explainer(
-        Result(Folder(str(out)), run.to_json(configuration, "reference"), {}), configuration
-    ), case.expected
+    run = run_reference(make_run(case.configuration(), lambda ends: hints_of_steps(case.steps, ends)), Folder(str(out)))
+    return Explainer(Result(Folder(str(out)), run.to_json("reference"), {}), run.run), case.expected
 
 
 def exceptions_places(explainer: Explainer) -> Iterator[dict[str, Any]]:

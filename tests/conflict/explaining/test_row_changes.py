@@ -9,13 +9,13 @@ from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.explaining import row_changes
 from conflict.explaining.row_changes import Log, Wanted, read_logs
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from tests.corpora import DEMO, RECORDINGS
 
 
 def both(run: Configuration, wanted: Wanted, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Log], dict[str, Log]]:
     """Read logs in columns, and row by row."""
-    configuration = follow_definitions(run)
+    configuration = make_run(run)
     found = read_logs(configuration, wanted)
     with monkeypatch.context() as patched:
         patched.setattr(row_changes, "wanted_epochs", lambda *_: None)

@@ -13,6 +13,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, SegmentFacts, load_manifest, read_manifest, write_manifest
 from conflict.grid.schemas import SCHEDULE_PART
 from conflict.grid.tables import TableNumbers, resolve_columns, table_numbers
+from conflict.history.run import Run
 from conflict.ingestion.plan import load_plan
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
@@ -118,6 +119,6 @@ def test_table_numbers():
     """Tables are numbered in the order of the schema, exceptions tables left out."""
     clusters = tuple(ClusterConfiguration(name, number, ()) for number, name in ((1, "A"), (2, "B")))
     rows = (ReplicationRow("d", "t", 0, 7, "NDB$MAX(x)"),)
-    numbers = table_numbers(Configuration(clusters, SCHEMA, rows))
+    numbers = table_numbers(Run.of(Configuration(clusters, SCHEMA, rows)))
     assert [table.full_name for table in numbers.tables] == ["d.t", "d.n"]
     assert (numbers.number("d.n"), numbers.resolve_ordinal("d.t"), numbers.resolve_ordinal("d.n")) == (1, 1, None)

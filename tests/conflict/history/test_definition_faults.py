@@ -13,7 +13,7 @@ import pytest
 from conflict.config.configuration import Configuration, Span
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.reading import cut_readings, history_of, read_cluster
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.create_table import parse_create_table
@@ -47,7 +47,7 @@ def with_create(case: ConflictCase, edit: Callable[[str], str]) -> Configuration
 
 def said(configuration: Configuration) -> list[str]:
     """Return everything that is said about the definitions of a run, and where its binlogs stop."""
-    followed = follow_definitions(configuration)
+    followed = make_run(configuration)
     errors = [str(read_cluster(cluster, followed).error or "") for cluster in followed.clusters]
     remarks = [remark.sentence for remark in followed.remarks]
     return [*remarks, *followed.notes, *(error for error in errors if error)]
@@ -244,8 +244,8 @@ def test_an_unfollowed_statement_concerns_its_table_alone(tmp_path: Path):
     configuration = edited_statements(
         load(ADDED), tmp_path, lambda text: text.replace("ADD COLUMN", "DROP gone, ADD COLUMN")
     )
-    followed = follow_definitions(configuration)
-    whole = follow_definitions(load(ADDED).configuration())
+    followed = make_run(configuration)
+    whole = make_run(load(ADDED).configuration())
     mine, full = (read_cluster(each.clusters[0], each) for each in (followed, whole))
     assert mine.error is None
     assert [epoch.number for epoch in mine.epochs] == [epoch.number for epoch in full.epochs]
@@ -274,13 +274,13 @@ def test_what_a_statement_removed_cannot_be_taken_back():
     """The message says what to give instead."""
     configuration = load(DROPPED).configuration()
     with pytest.raises(SchemaError, match="give the definition at the start of the binlogs"):
-        follow_definitions(attrs.evolve(configuration, schema_at_end=True))
+        make_run(attrs.evolve(configuration, schema_at_end=True))
 
 
 @pytest.mark.parametrize("span", [Span(first={"A": 5}), Span(last={"B": 5}), Span(stop_time=0), Span(empty=False)])
 def test_a_part_of_a_log_is_refused_where_definitions_change(span: Span) -> None:
     """It is refused by name, and not resolved as if they were the same all along."""
-    followed = attrs.evolve(follow_definitions(load(ADDED).configuration()), span=span)
+    followed = attrs.evolve(make_run(load(ADDED).configuration()), span=span)
     readings = {cluster.name: read_cluster(cluster, followed) for cluster in followed.clusters}
     with pytest.raises(ConfigurationError, match="definitions of tables change in the binlogs"):
         history_of(followed, cut_readings(followed, readings))

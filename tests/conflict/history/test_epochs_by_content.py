@@ -8,6 +8,7 @@ from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.epochs_by_content import epochs_found, hides_epochs, readings_by_content
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
+from conflict.history.run import Run
 from ndb_formats.events.extra_row_info import ConflictFlag
 from tests.conflict.histories import change
 from tests.corpora import RECORDINGS
@@ -79,7 +80,7 @@ def test_a_binlog_that_names_epochs_is_taken_as_it_is() -> None:
 def test_recordings_whose_binlogs_name_the_epochs(name: str) -> None:
     """Without the names, the same epochs are found."""
     configuration = ConflictCase.load(RECORDINGS / "conflict" / name).configuration()
-    epochs = {each.name: read_cluster(each, configuration).epochs for each in configuration.clusters}
+    epochs = {each.name: read_cluster(each, Run.of(configuration)).epochs for each in configuration.clusters}
     for mine, theirs in (("A", "B"), ("B", "A")):
         shown = {(each.number, group) for each in epochs[mine] for group, _ in each.consequences}
         truth = {

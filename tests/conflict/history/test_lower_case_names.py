@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from conflict.conformance.case import ConflictCase
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.reading import read_cluster
 from ndb_formats.schema.tables import Schema
 from tests.corpora import RECORDINGS
@@ -19,7 +19,7 @@ CASES = ["epoch2/ddl_add_column_type8", "epoch2/ddl_drop_column_type8", "epoch/d
 def test_tables_are_found_in_other_letters(name: str, tmp_path: Path):
     """The same changes are read as when all names have the letters of the log."""
     configuration = ConflictCase.load(RECORDINGS / "everyday" / name).configuration()
-    expected = follow_definitions(configuration)
+    expected = make_run(configuration)
     tables = tuple(
         attrs.evolve(each, database="Day", name=each.name if "$" in each.name else each.name.upper())
         for each in configuration.schema.tables
@@ -32,7 +32,7 @@ def test_tables_are_found_in_other_letters(name: str, tmp_path: Path):
         )
         clusters.append(attrs.evolve(cluster, files=(path,)))
     changed = attrs.evolve(configuration, schema=Schema(tables), clusters=tuple(clusters))
-    found = follow_definitions(changed)
+    found = make_run(changed)
     assert not found.remarks
     for one, two in zip(expected.clusters, found.clusters, strict=True):
         mine, theirs = (

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,11 +20,11 @@ import pytest
 
 from conflict.config.run_file import load_run_file
 from conflict.grid.folder import Folder
-from conflict.history.hints import hints_of_run_file
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.results.run_document import Run
+from conflict.pipeline import run_of
+from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
 from tests.corpora import DEMO
 
@@ -161,10 +160,11 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Resolve in this process."""
     folder = tmp_path_factory.mktemp("expected")
     out, loaded = Folder(str(folder)), load_run_file(RUN_FILE)
-    configuration, history = loaded.configuration, Folder(str(tmp_path_factory.mktemp("history")))
-    manifest = ingest(in_process, configuration, history, hints_of=partial(hints_of_run_file, loaded)).manifest
-    summary = resolve_history(in_process, configuration, history, out)
-    run = Run(
+    run, history = run_of(loaded), Folder(str(tmp_path_factory.mktemp("history")))
+    manifest = ingest(in_process, run, history).manifest
+    summary = resolve_history(in_process, run, history, out)
+    resolved = ResolvedRun(
+        run,
         summary,
         manifest.changes,
         manifest.errors,
@@ -174,7 +174,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         summary.settled,
     )
     out.write_json("counters.json", {name: {**zero_counters(), **each} for name, each in summary.counters.items()})
-    out.write_json("run.json", run.to_json(configuration, "spark"))
+    out.write_json("run.json", resolved.to_json("spark"))
     found = result(folder)
     assert found["counters.json"]["A"]["Ndb_conflict_fn_epoch"] == 25
     return found

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
+from conflict.history.definitions.following import make_run
 from conflict.ingestion.plan import default_buckets
 from conflict.ingestion.segment_task import read_segment
 from conflict.jobs.runner import Progress, in_process
@@ -75,7 +76,7 @@ class TestAtOnce:
         """One for every 128 MiB of binlog, at least 4, at most 256."""
         for file in demo.files.values():
             os.truncate(file, size // 2)
-        assert default_buckets(demo.configuration) == buckets
+        assert default_buckets(make_run(demo.configuration)) == buckets
 
 
 class TestAppending:
@@ -208,7 +209,7 @@ class TestRefusals:
         words = "it is of cluster A with server id 1 and cluster B with server id 2, not of cluster A with server id 7"
         assert words in self.refused(other, history)
         with pytest.raises(HistoryError, match="server id 7"):
-            finished_history(history, other.configuration)
+            finished_history(history, make_run(other.configuration))
 
     def test_tables(self, demo: Recording, history: Folder, made: Manifest):
         """Tables that are not the same, or not in the same order."""
@@ -229,12 +230,12 @@ class TestRefusals:
         assert kept.resolve_columns["cft.t1"] == "x"
         without = attrs.evolve(recording, configuration=attrs.evolve(recording.configuration, replication=()))
         assert "it keeps column x of cft.t1 for a conflict function, not no column" in self.refused(without, history)
-        assert finished_history(history, without.configuration) == kept
+        assert finished_history(history, make_run(without.configuration)) == kept
         none = Folder(str(tmp_path / "none"))
         ingested(without, none)
         assert "it keeps no column of cft.t1 for a conflict function, not column x" in self.refused(recording, none)
         with pytest.raises(HistoryError, match="not column x"):
-            finished_history(none, recording.configuration)
+            finished_history(none, make_run(recording.configuration))
 
     def test_buckets(self, demo: Recording, history: Folder, made: Manifest):
         """Their number never changes."""
@@ -284,7 +285,7 @@ class TestRefusals:
     def test_no_history(self, demo: Recording, history: Folder):
         """There is nothing to resolve."""
         with pytest.raises(HistoryError, match="make one with ndb-conflict ingest"):
-            finished_history(history, demo.configuration)
+            finished_history(history, make_run(demo.configuration))
 
 
 class Killed(BaseException):
@@ -323,7 +324,7 @@ class TestKilled:
         records = len(list(Path(history.uri).glob("staged/segments/*/*.json")))
         if killed and not history.exists("history.json") and history.exists("ingest.json"):
             with pytest.raises(HistoryError, match="was cut off; run ndb-conflict ingest again"):
-                finished_history(history, demo.configuration)
+                finished_history(history, make_run(demo.configuration))
         done = ingested(demo, history)
         assert done.there >= records
         assert rows_of(history) == rows_of(whole)
@@ -331,7 +332,7 @@ class TestKilled:
         assert expected is not None
         one, other = (attrs.evolve(each, segments={}, batches=0, listed=()) for each in (done.manifest, expected))
         assert one == other
-        assert finished_history(history, demo.configuration) == done.manifest
+        assert finished_history(history, make_run(demo.configuration)) == done.manifest
         assert not history.exists("staged")
         assert not history.exists("ingest.json")
         return killed

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import make_run
 from conflict.pipeline import run_local
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
 from tests.conflict.world_binlogs import write_world
@@ -23,7 +24,7 @@ EARLY = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 FUNCTIONS = ["NDB$EPOCH()", "NDB$MAX(x)", "NDB$OLD(x)", "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)"]
 
 
-def figures(run: Run) -> dict[str, object]:
+def figures(run: ResolvedRun) -> dict[str, object]:
     """Return what a run says of moments; the numbers of operations are among those that were read."""
     rows = {
         (epoch.applier, epoch.foreign_epoch, epoch.position): [
@@ -57,12 +58,12 @@ def compare(function: str, seed: int, early: list[int], *, contradicted: bool = 
         made.close(cluster)
     with tempfile.TemporaryDirectory() as folder:
         run = load_run_file(write_world(made, function, Path(folder))).configuration
-        found = run_reference(run, Folder(f"{folder}/reference"))
+        found = run_reference(make_run(run), Folder(f"{folder}/reference"))
         if found.summary.contradicted and not contradicted:  # each engine explains what it can of such binlogs
             return 0
         for whole in (False, True):
             options = ResolveOptions(whole_open_epochs=whole)
-            assert figures(run_local(run, Folder(f"{folder}/{whole}"), options=options)) == figures(found)
+            assert figures(run_local(make_run(run), Folder(f"{folder}/{whole}"), options=options)) == figures(found)
     return sum(len(epoch.rows) for epoch in found.summary.open_epochs)
 
 
@@ -90,8 +91,8 @@ def test_rows_are_open(seed: int) -> None:
 def test_an_applier_that_changed_nothing(tmp_path: Path) -> None:
     """A delete came to nothing, as the row was another one by then, or was not there between two of its own changes."""
     run = ConflictCase.load(RECORDINGS / "conflict" / "max_ins" / "concurrent_5021_type7").configuration()
-    found = run_local(run, Folder(str(tmp_path / "local")))
+    found = run_local(make_run(run), Folder(str(tmp_path / "local")))
     assert [(each.applier, len(each.rows), len(each.rows[0].answers)) for each in found.summary.open_epochs] == [
         ("B", 1, 2)
     ]
-    assert figures(found) == figures(run_reference(run, Folder(str(tmp_path / "reference"))))
+    assert figures(found) == figures(run_reference(make_run(run), Folder(str(tmp_path / "reference"))))

@@ -9,14 +9,15 @@ import attrs
 import pyarrow.dataset as pads
 import pytest
 
-from conflict.config.configuration import Configuration, Span
+from conflict.config.configuration import Span
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
-from conflict.history.definitions.following import follow_definitions
+from conflict.history.definitions.following import make_run
 from conflict.history.reading import read_cluster
+from conflict.history.run import Run
 from conflict.history.scheduling.steps import hints_of_steps
 from conflict.pipeline import run_local
-from conflict.results.run_document import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
 from tests.corpora import RECORDINGS
@@ -25,7 +26,7 @@ FUNCTIONS = ["epoch", "epoch2", "epoch2_trans", "epoch_trans", "max", "max_del_w
 PARTS = ["outcomes", "undecided", "contradictions", "rows", "exceptions", "applied_epochs"]
 
 
-def contents(out: Path, run: Run) -> dict[str, Any]:
+def contents(out: Path, run: ResolvedRun) -> dict[str, Any]:
     """Return what a result holds, in an order that does not depend on buckets."""
     found: dict[str, Any] = {"summary": run.summary.to_json(), "counters": run.summary.counters, "starts": run.starts}
     for part in PARTS:
@@ -36,14 +37,14 @@ def contents(out: Path, run: Run) -> dict[str, Any]:
     return {name: each for name, each in found.items() if each}
 
 
-def cut_run(path: Path, part: int, whole: int) -> tuple[Configuration, Any]:
-    """Return the run of a recording from some part of a cluster's epochs on, and its hints."""
+def cut_run(path: Path, part: int, whole: int) -> Run:
+    """Return the run of a recording from some part of a cluster's epochs on."""
     case = ConflictCase.load(path)
-    configuration = follow_definitions(case.configuration())
-    name = configuration.clusters[part % 2].name
-    epochs = read_cluster(configuration.clusters[part % 2], configuration).epochs
+    run = make_run(case.configuration(), partial(hints_of_steps, case.steps))
+    name = run.clusters[part % 2].name
+    epochs = read_cluster(run.clusters[part % 2], run).epochs
     first = {name: epochs[max(1, len(epochs) * part // whole)].number}
-    return attrs.evolve(configuration, span=Span(first=first)), partial(hints_of_steps, case.steps)
+    return attrs.evolve(run, span=Span(first=first))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -52,10 +53,10 @@ def test_a_part_is_resolved_as_by_the_reference_engine(function: str, binlog_typ
     """Outcomes, open decisions, exceptions rows, rows, counters and figures are equal."""
     recordings = sorted((RECORDINGS / "conflict" / function).glob(f"*_type{binlog_type}"))
     for number, path in enumerate(recordings[:2]):
-        run, hints = cut_run(path, number + 1, 3)
+        run = cut_run(path, number + 1, 3)
         results = []
         for engine in (run_reference, run_local):
             out = tmp_path / f"{engine.__name__}-{number}"
-            done = engine(run, Folder(str(out)), hints, options=ResolveOptions(all_outcomes=True))
+            done = engine(run, Folder(str(out)), options=ResolveOptions(all_outcomes=True))
             results.append(contents(out, done))
         assert results[0] == results[1]

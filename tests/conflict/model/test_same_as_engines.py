@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.run import Run
 from conflict.jobs.runner import in_process
 from conflict.model.as_history import history_of
 from conflict.model.configuration import DATABASE
@@ -27,7 +28,7 @@ def key(run: Simulated, table: int, number: int) -> bytes:
     return key_of(columns, [number.to_bytes(4, "little")])
 
 
-def configuration(run: Simulated) -> Configuration:
+def configuration(run: Simulated) -> Run:
     """The run file of a simulation."""
     rows = tuple(
         ReplicationRow(DATABASE, table.name, site.server_id, table.binlog_type, table.functions.get(site.name))
@@ -35,7 +36,7 @@ def configuration(run: Simulated) -> Configuration:
         for site in run.model.sites
     )
     clusters = tuple(ClusterConfiguration(site.name, site.server_id, (), site.role) for site in run.model.sites)
-    return Configuration(clusters, run.model.schema, rows)
+    return Run.of(Configuration(clusters, run.model.schema, rows))
 
 
 def assert_same_as_reference(seed: int, duration: int = 3_000_000) -> None:

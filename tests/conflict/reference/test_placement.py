@@ -12,6 +12,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.history.network import direct_traces
+from conflict.history.run import Run
 from conflict.history.scheduling.causal_order import interleave
 from conflict.history.scheduling.schedule import Summary, epoch_ends, place_applies
 from conflict.history.timeline import timeline_of
@@ -50,11 +51,11 @@ def without_hints(clusters: Sequence[Cluster], found: History, sources: Sources 
     return attrs.evolve(found, clusters=tuple(timelines), applies=applies, ends=ends)
 
 
-def _network(sources: Sources) -> Configuration:
+def _network(sources: Sources) -> Run:
     clusters = tuple(
         ClusterConfiguration(name, SERVER_IDS[name], (), replicates_from=given) for name, given in sources.items()
     )
-    return Configuration(clusters, Schema(), ())
+    return Run.of(Configuration(clusters, Schema(), ()))
 
 
 def _summaries(clusters: Sequence[Cluster]) -> dict[str, list[Summary]]:

@@ -8,6 +8,7 @@ import pytest
 from conflict.conformance.case import ConflictCase
 from conflict.history.effects import recorded_effects
 from conflict.history.reading import history_of, read_cluster, usable_epochs
+from conflict.history.run import Run
 from conflict.history.scheduling.steps import hints_of_steps
 from conflict.rules.decision import stored_precision
 from conflict.rules.functions import DEFAULT_GCI_BITS
@@ -21,12 +22,12 @@ CASES = sorted(path.parent for path in RECORDINGS.glob("epoch*/*/scenario.json")
 def check(folder: Path) -> int:
     """Compare one case; returns how many rows there are."""
     case = ConflictCase.load(folder)
-    configuration = case.configuration()
-    readings = {each.name: read_cluster(each, configuration) for each in configuration.clusters}
-    summaries = usable_epochs(configuration, readings)
-    history = history_of(configuration, readings, hints_of_steps(case.steps, summaries))
+    run = Run.of(case.configuration())
+    readings = {each.name: read_cluster(each, run) for each in run.clusters}
+    summaries = usable_epochs(run, readings)
+    history = history_of(run, readings, hints_of_steps(case.steps, summaries))
     recorded = {name: recorded_effects(readings[name].epochs[: len(own)]) for name, own in summaries.items()}
-    setups = configuration.setups()
+    setups = run.setups()
     placed = place_in_memory(history, setups, recorded)
     _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
     rows = 0

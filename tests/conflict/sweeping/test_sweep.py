@@ -13,7 +13,7 @@ from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.jobs.runner import Progress, Runner, in_process
-from conflict.sweeping.runs import Run
+from conflict.sweeping.runs import SweepRun
 from conflict.sweeping.sweep import BORDERS, RESULTS, run_sweep
 from conflict.sweeping.sweep_file import load_sweep
 from tests.conflict.cli.commands import invoke
@@ -43,7 +43,7 @@ def no_progress(stage: str, done: int, total: int) -> None:
 def stopping_after(count: int) -> Runner:
     """Return a runner that is interrupted after some tasks."""
 
-    def run(function: Callable[[Run], None], tasks: list[Run], progress: Progress) -> list[None]:
+    def run(function: Callable[[SweepRun], None], tasks: list[SweepRun], progress: Progress) -> list[None]:
         in_process(function, tasks[:count], progress)
         raise KeyboardInterrupt
 
