@@ -218,7 +218,8 @@ def _take_column(reader: _Reader, clause: Words, text: Text, new: NewColumn) -> 
     definition, after = _split_place(clause)
     found = reader.found
     item = take_column(definition, text, reader.session, found.charset if found.converted else None)
-    reader.found.keys += keys_of(item)
+    # IF NOT EXISTS is of the keys that the definition declares, too.
+    found.keys += [attrs.evolve(key, optional=new.optional and not new.old) for key in keys_of(item)]
     reader.found.columns.append(attrs.evolve(new, item=item, after=after))
 
 

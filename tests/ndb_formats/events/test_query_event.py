@@ -140,3 +140,19 @@ def test_a_statement_in_the_clients_character_set(collation: int, logged: str, s
     assert event.statement == logged
     assert event.logged_text == logged.encode(statement)
     assert encode_query(event) == body
+
+
+@pytest.mark.parametrize(
+    ("status", "logged", "statement"),
+    [
+        ("04080008000800", "CREATE TABLE `t` (\n  `größe` int(11) DEFAULT NULL\n)".encode(), "größe"),
+        ("04080008000800", "CREATE TABLE `t` (\n  `größe` int(11) DEFAULT NULL\n)".encode("cp1252"), "größe"),
+        ("0408000800080081075a030000000000", "CREATE TABLE `t` (\n  `größe` int\n)".encode(), "grÃ¶ÃŸe"),
+        ("04080008000800", "CREATE TABLE `t` (`größe` INT)".encode(), "grÃ¶ÃŸe"),
+    ],
+)
+def test_mariadb_makes_the_text_of_create_table_select(status: str, logged: bytes, statement: str):
+    """That is UTF-8, laid out as SHOW CREATE TABLE has it, and without a number; others are the client's."""
+    event = decode_query(query_body(b"d", logged, bytes.fromhex(status)), "10.11.19-MariaDB")
+    assert statement in event.statement
+    assert event.logged_text == logged
