@@ -109,6 +109,9 @@ _MADE = (
 )
 _SELECTED = re.compile(rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`\"][^\n]*[`\"] \(\n  [`\"]")
 
+# Such texts stand in expressions, in their own character set; each byte that is a backslash or quote is escaped.
+_WITH_INTRODUCER = re.compile(rb"_[a-z0-9]+'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+
 
 def _is_made_by_server(statement: bytes, status: bytes, server: str) -> bool:
     """
@@ -123,7 +126,7 @@ def _is_made_by_server(statement: bytes, status: bytes, server: str) -> bool:
     if not selected and not any(mark in statement for mark in _MADE):
         return False
     try:
-        statement.decode("utf-8")
+        _WITH_INTRODUCER.sub(b"", statement).decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True
