@@ -22,7 +22,7 @@ from ndb_formats.schema.foreign_keys import with_foreign_key, without_foreign_ke
 from ndb_formats.schema.serving_key import without_serving_key
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_body import with_row_versions
-from ndb_formats.schema.table_keys import IndexItem, complete, with_key, without_key
+from ndb_formats.schema.table_keys import complete, with_key, without_key
 from ndb_formats.schema.tables import Column, Period, Table
 from ndb_formats.types.charsets import decode_text, encode_text
 from ndb_formats.types.values import ABSENT
@@ -90,7 +90,7 @@ def _columns(table: Table, clauses: Clauses, session: Session) -> list[_Placed]:
             continue
         if name not in redefined:
             kept = _changed(column, clauses)
-            placed.append(_Placed(_converted(kept, clauses.charset) if clauses.converted else kept, ordinal))
+            placed.append(_Placed(_converted(kept, clauses.converted), ordinal))
         else:
             placed.append(_Placed(redefined[name].item.column, ordinal))
     first = 1 if _has_generated_key(table) and 0 not in dropped else 0
@@ -145,7 +145,7 @@ def _changed(column: Column, clauses: Clauses) -> Column:
 
 def _converted(column: Column, text: Text | None) -> Column:
     """
-    Return a column after CONVERT TO CHARACTER SET.
+    Return a column after CONVERT TO CHARACTER SET; None is a statement without it.
 
     The server keeps the bytes of the members of ENUM and SET: they are read in the new character set.
     """
@@ -226,7 +226,7 @@ def _with_keys(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> Tab
     found = without_key(found, "PRIMARY") if _drops_primary(clauses) else found
     for dropped in clauses.dropped_foreign:
         found = without_foreign_key(found, dropped)
-    for key in _carried_out(clauses, placed):
+    for key in clauses.keys:
         found = with_key(found, key) if key.foreign is None else with_foreign_key(found, key.foreign)
     return attrs.evolve(found, database=database, name=name)
 
@@ -249,13 +249,6 @@ def _period(table: Table, clauses: Clauses, names: dict[str, str]) -> Period:
     found = table.period if clauses.period is None else clauses.period
     start, end = (names.get(name.lower(), name) for name in (found.start, found.end))
     return Period(found.name, start, end)
-
-
-def _carried_out(clauses: Clauses, placed: Sequence[_Placed]) -> list[IndexItem]:
-    """Return the new keys without those of columns that IF [NOT] EXISTS leaves as they are."""
-    columns = {id(each.column) for each in placed}
-    optional = {new.item.column.name for new in clauses.columns if new.optional and id(new.item.column) not in columns}
-    return [key for key in clauses.keys if not key.inline or key.columns[0] not in optional]
 
 
 def _renamed(columns: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
@@ -285,7 +278,7 @@ def _rebuilds(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> bool
         or redefined
         or offline
         or placed_by_name
-        or clauses.converted
+        or clauses.converted is not None
         or clauses.engine is not None
         or another_key
     )

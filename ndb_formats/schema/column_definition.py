@@ -98,7 +98,7 @@ def take_column(words: Words, text: Text, session: Session, converted: Text | No
             words.group() if words.kind is WordKind.L_PAREN else words.step()
     column = Column(
         name=name,
-        nullable=draft.nullable is not False,
+        nullable=draft.nullable is not False and not draft.primary,
         default=draft.default,
         generated=draft.generated,
         depends_on=draft.depends_on,
