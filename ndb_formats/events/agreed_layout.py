@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.definition_check import differences
+from ndb_formats.events.hidden_hashes import with_hidden_hashes
 from ndb_formats.events.row_image import RowLayout, is_unknown, layout_of
 from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import TableMap
@@ -27,8 +28,8 @@ def agreed_definition(table_map: TableMap, table: Table | None) -> Table | None:
     None is a table that neither tells.
     """
     fits = table is not None and not any(each.matters and not each.of_key for each in differences(table_map, table))
-    if fits:
-        return table
+    if table is not None and fits:
+        return with_hidden_hashes(table, table_map)
     with suppress(FormatError):
         return definition_of(table_map)
     return None

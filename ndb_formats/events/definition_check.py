@@ -14,6 +14,7 @@ import attrs
 
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import SchemaError, WrongKeyError
+from ndb_formats.events.hidden_hashes import with_hidden_hashes
 from ndb_formats.events.row_image import CODES_OF_TYPE
 from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import NUMERIC_CODES, TableMap
@@ -71,6 +72,7 @@ def check_definition(table_map: TableMap, table: Table) -> tuple[Difference, ...
 
 def differences(table_map: TableMap, table: Table) -> Iterator[Difference]:
     """Yield where an event and a definition contradict each other; after different numbers of columns no more."""
+    table = with_hidden_hashes(table, table_map)
     name, wires = table.full_name, table_map.types
     if len(table.columns) != len(wires):
         yield Difference(name, None, f"{len(table.columns)} columns", f"{len(wires)} columns")

@@ -17,6 +17,7 @@ import attrs
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, UnsupportedError
+from ndb_formats.events.hidden_hashes import with_hidden_hashes
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.events.table_metadata import decode_table_metadata
 from ndb_formats.schema.tables import Table
@@ -177,7 +178,7 @@ def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
     """
     if table is None:
         return _layout_of_event(table_map)
-    return layout_of_types(table, table_map.types)
+    return layout_of_types(with_hidden_hashes(table, table_map), table_map.types)
 
 
 def layout_of_types(table: Table, types: tuple[WireType, ...]) -> RowLayout:

@@ -60,6 +60,7 @@ class TableMap:
         flags: Flags of the event.
         metadata: The optional metadata, as encoded in the event (see `ndb_formats.events.table_metadata`).
         spare_nullable: The unused bits of the bitmap of nullable columns.
+        mariadb: Whether MariaDB wrote it.
     """
 
     table_id: int
@@ -73,6 +74,7 @@ class TableMap:
     flags: int = 0
     metadata: bytes = attrs.field(default=b"", repr=False)
     spare_nullable: int = attrs.field(default=0, repr=False)
+    mariadb: bool = attrs.field(default=False, eq=False, repr=False)
 
     @property
     def full_name(self) -> str:
@@ -110,6 +112,7 @@ def decode_table_map(body: bytes, server: str = "") -> TableMap:
     types = read_wire_types(codes, Cursor(cursor.take(cursor.packed())))
     bitmap = cursor.take((count + 7) // 8)
     metadata = cursor.rest()
+    mariadb = ServerVersion.of(server).mariadb
     table_map = TableMap(
         table_id,
         database,
@@ -119,8 +122,8 @@ def decode_table_map(body: bytes, server: str = "") -> TableMap:
         flags=flags,
         metadata=metadata,
         spare_nullable=int.from_bytes(bitmap, "little") >> count,
+        mariadb=mariadb,
     )
-    mariadb = ServerVersion.of(server).mariadb
     return _with_metadata(table_map, Cursor(metadata), _CHARACTER_CODES_OF_MARIADB if mariadb else CHARACTER_CODES)
 
 

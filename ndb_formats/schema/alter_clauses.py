@@ -63,7 +63,7 @@ class Clauses:
         renamed_keys: New names of keys, by old name in lower case.
         engine: New storage engine.
         charset: New character set and collation of the table.
-        converted: Whether all its text is converted to them.
+        converted: Character set and collation that all its text is converted to; None if it is not.
         name: New database and name of the table.
         algorithm: What ALGORITHM says, in upper case.
         versioned: Whether row versions are added or dropped (MariaDB).
@@ -82,7 +82,7 @@ class Clauses:
     renamed_keys: dict[str, str] = attrs.field(factory=dict)
     engine: str | None = None
     charset: Text | None = None
-    converted: bool = False
+    converted: Text | None = None
     name: tuple[str, str] | None = None
     algorithm: str = ""
     versioned: bool | None = None
@@ -123,6 +123,8 @@ def take_clauses(words: Words, database: str, session: Session, *, table: Text, 
     options = Clauses()
     for clause in words.rest().items():
         _take_charset(_Reader(database, session, default, options), clause)
+    if options.converted and not session.server.mariadb:
+        options.converted = options.charset  # MariaDB alone keeps options of the table apart
     text = options.charset or table
     found = attrs.evolve(options)
     reader = _Reader(database, session, default, found)
@@ -137,12 +139,13 @@ def _take_charset(reader: _Reader, clause: Words) -> None:
     convert = clause.accept("CONVERT", "TO")
     if not convert and (clause.upper in _ACTIONS or clause.kind is WordKind.IDENTIFIER):
         return
+    found = reader.found
     while clause.word and clause.upper != "PARTITION":
-        charset = take_charset(clause, reader.found.charset, reader.session, reader.default)
+        charset = take_charset(clause, found.charset, reader.session, reader.default)
         if charset is None:
             clause.step()
         else:
-            reader.found.charset, reader.found.converted = charset, reader.found.converted or convert
+            found.charset, found.converted = charset, charset if convert else found.converted
 
 
 def _take_clause(reader: _Reader, rest: Words, text: Text) -> None:
@@ -217,8 +220,12 @@ def _add(reader: _Reader, clause: Words, text: Text) -> None:
 def _take_column(reader: _Reader, clause: Words, text: Text, new: NewColumn) -> None:
     definition, after = _split_place(clause)
     found = reader.found
-    item = take_column(definition, text, reader.session, found.charset if found.converted else None)
-    reader.found.keys += keys_of(item)
+    item = take_column(definition, text, reader.session, found.converted)
+    # IF [NOT] EXISTS is of the keys that the definition declares, too: they come unless there is one of the name.
+    found.keys += [
+        attrs.evolve(key, name=key.name or item.column.name, optional=True) if new.optional else key
+        for key in keys_of(item)
+    ]
     reader.found.columns.append(attrs.evolve(new, item=item, after=after))
 
 

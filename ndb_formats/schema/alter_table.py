@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from ndb_formats.errors import SchemaError
+from ndb_formats.errors import CorruptError, SchemaError
 from ndb_formats.schema.alter_clauses import Clauses, NewColumn
 from ndb_formats.schema.column_definition import ROW_END, ROW_START, with_implicit_timestamps
 from ndb_formats.schema.column_type import converted_type
@@ -22,8 +22,9 @@ from ndb_formats.schema.foreign_keys import with_foreign_key, without_foreign_ke
 from ndb_formats.schema.serving_key import without_serving_key
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_body import with_row_versions
-from ndb_formats.schema.table_keys import IndexItem, complete, with_key, without_key
+from ndb_formats.schema.table_keys import complete, with_key, without_key
 from ndb_formats.schema.tables import Column, Period, Table
+from ndb_formats.types.charsets import decode_text, encode_text
 from ndb_formats.types.values import ABSENT
 
 __all__ = ["Alteration", "alter_table"]
@@ -89,7 +90,7 @@ def _columns(table: Table, clauses: Clauses, session: Session) -> list[_Placed]:
             continue
         if name not in redefined:
             kept = _changed(column, clauses)
-            placed.append(_Placed(_converted(kept, clauses.charset) if clauses.converted else kept, ordinal))
+            placed.append(_Placed(_converted(kept, clauses.converted), ordinal))
         else:
             placed.append(_Placed(redefined[name].item.column, ordinal))
     first = 1 if _has_generated_key(table) and 0 not in dropped else 0
@@ -122,11 +123,11 @@ def _dropped(table: Table, clauses: Clauses) -> set[int]:
 
 def _added(table: Table, clauses: Clauses, dropped: set[int], session: Session) -> list[NewColumn]:
     """Return new columns and new definitions that are carried out: with IF [NOT] EXISTS, not all are."""
-    names = {column.name.lower() for ordinal, column in enumerate(table.columns) if ordinal not in dropped}
-    added = list[NewColumn]()
+    old = {column.name.lower() for ordinal, column in enumerate(table.columns) if ordinal not in dropped}
+    names, added = set(old), list[NewColumn]()
     for new in clauses.columns:
         name = new.item.column.name.lower()
-        if new.optional and (new.old.lower() not in names if new.old else name in names):
+        if new.optional and (new.old.lower() not in old if new.old else name in names):
             continue
         added.append(new)
         names |= set() if new.old else {name}  # of two of one name the first is added
@@ -143,17 +144,30 @@ def _changed(column: Column, clauses: Clauses) -> Column:
 
 
 def _converted(column: Column, text: Text | None) -> Column:
-    """Return a column after CONVERT TO CHARACTER SET."""
+    """
+    Return a column after CONVERT TO CHARACTER SET; None is a statement without it.
+
+    The server keeps the bytes of the members of ENUM and SET: they are read in the new character set.
+    """
     if column.charset is None or text is None:
         return column
     charset, collation = text
     if column.members:
         names = (None, None) if charset == "binary" else text
-        return attrs.evolve(column, charset=names[0], collation=names[1])
+        members = column.members if charset == "binary" else _read_in(charset, column)
+        return attrs.evolve(column, charset=names[0], collation=names[1], members=members)
     kind, length = converted_type(column.type, column.length, column.charset, charset)
     if charset == "binary":
         return attrs.evolve(column, type=kind, length=length, charset=None, collation=None)
     return attrs.evolve(column, type=kind, length=length, charset=charset, collation=collation)
+
+
+def _read_in(charset: str, column: Column) -> tuple[str, ...]:
+    """Return the bytes of members as text of another character set; as they are, where they are none."""
+    try:
+        return tuple(decode_text(encode_text(each, column.charset or charset), charset) for each in column.members)
+    except CorruptError:
+        return column.members
 
 
 def _place(columns: Sequence[Column], name: str | None, table: Table) -> int:
@@ -184,7 +198,7 @@ def _check_names(table: Table, placed: Sequence[_Placed]) -> None:
 
 def _with_keys(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> Table:
     """Return the table with its new columns, keys, options and name."""
-    names = {table.columns[each.source].name.lower(): each.column.name for each in placed if each.source is not None}
+    names = _names_in_keys(table, placed)
 
     def kept(columns: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(names[name.lower()] for name in columns if name.lower() in names)
@@ -212,9 +226,22 @@ def _with_keys(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> Tab
     found = without_key(found, "PRIMARY") if _drops_primary(clauses) else found
     for dropped in clauses.dropped_foreign:
         found = without_foreign_key(found, dropped)
-    for key in _carried_out(clauses, placed):
+    for key in clauses.keys:
         found = with_key(found, key) if key.foreign is None else with_foreign_key(found, key.foreign)
     return attrs.evolve(found, database=database, name=name)
+
+
+def _names_in_keys(table: Table, placed: Sequence[_Placed]) -> dict[str, str]:
+    """
+    Return the names afterwards of columns in keys, by old name in lower case.
+
+    A key whose column is dropped has the new column of that name, if there is one; of several the first counts.
+    """
+    names = dict[str, str]()
+    for each in placed:
+        old = each.column.name if each.source is None else table.columns[each.source].name
+        names.setdefault(old.lower(), each.column.name)
+    return names
 
 
 def _period(table: Table, clauses: Clauses, names: dict[str, str]) -> Period:
@@ -222,13 +249,6 @@ def _period(table: Table, clauses: Clauses, names: dict[str, str]) -> Period:
     found = table.period if clauses.period is None else clauses.period
     start, end = (names.get(name.lower(), name) for name in (found.start, found.end))
     return Period(found.name, start, end)
-
-
-def _carried_out(clauses: Clauses, placed: Sequence[_Placed]) -> list[IndexItem]:
-    """Return the new keys without those of columns that IF [NOT] EXISTS leaves as they are."""
-    columns = {id(each.column) for each in placed}
-    optional = {new.item.column.name for new in clauses.columns if new.optional and id(new.item.column) not in columns}
-    return [key for key in clauses.keys if not key.inline or key.columns[0] not in optional]
 
 
 def _renamed(columns: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
@@ -258,7 +278,7 @@ def _rebuilds(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> bool
         or redefined
         or offline
         or placed_by_name
-        or clauses.converted
+        or clauses.converted is not None
         or clauses.engine is not None
         or another_key
     )

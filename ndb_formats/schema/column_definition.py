@@ -98,7 +98,7 @@ def take_column(words: Words, text: Text, session: Session, converted: Text | No
             words.group() if words.kind is WordKind.L_PAREN else words.step()
     column = Column(
         name=name,
-        nullable=draft.nullable is not False,
+        nullable=draft.nullable is not False and not draft.primary,
         default=draft.default,
         generated=draft.generated,
         depends_on=draft.depends_on,
@@ -132,9 +132,10 @@ def with_implicit_timestamps(items: list[ColumnItem], session: Session) -> list[
     found, first = list[ColumnItem](), True
     for item in items:
         column = item.column
-        if column.type == "timestamp" and not item.null_declared:
+        implicit = column.type == "timestamp" and not item.null_declared
+        if implicit and not (column.generated and session.server.mariadb):
             column = attrs.evolve(column, nullable=False)
-        if column.type == "timestamp" and not item.null_declared and not column.generated:
+        if implicit and not column.generated:
             bare = column.default is ABSENT and not column.computed_default
             if bare and first and not column.on_update:
                 column = attrs.evolve(column, computed_default=True, on_update=True, expression="current_timestamp")

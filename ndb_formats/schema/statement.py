@@ -4,6 +4,7 @@ A statement that may change definitions, and what it does to each table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -17,7 +18,8 @@ __all__ = ["Statement", "TableStep", "defines_tables", "with_references"]
 
 Name = tuple[str, str]  # database and table
 _MOST_SHOWN = 200  # characters of a statement in a message
-_VERBS = ("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET STAT")
+# Their first words; before and between these may be comments.
+_DEFINES = re.compile(r"[\s(]*(?:[/#-]|CREATE|ALTER|DROP|RENAME|TRUNCATE|SET\s*(?:[/#-]|STATEMENT))", re.IGNORECASE)
 
 
 @attrs.frozen
@@ -79,8 +81,7 @@ class TableStep:
 
 def defines_tables(text: str) -> bool:
     """Whether a statement may change definitions, by its first word: quick, for statements that mostly do not."""
-    head = text.lstrip(" \t\r\n(")
-    return head.startswith(("/", "-", "#")) or head[:8].upper().startswith(_VERBS)
+    return _DEFINES.match(text) is not None
 
 
 def with_references(tables: dict[Name, Table], steps: Sequence[TableStep]) -> dict[Name, Table]:

@@ -73,13 +73,14 @@ def take_charset(words: Words, before: Text | None, session: Session, default: T
     """
     if words.accept("CHARSET") or words.accept("CHARACTER", "SET") or words.accept("CHAR", "SET"):
         words.accept("=")
-        if words.accept("DEFAULT"):
+        named = not words.accept("DEFAULT")
+        if not named and not session.server.mariadb:
             return default
-        charset = charset_name(words.step())
+        charset = charset_name(words.step()) if named else default[0]  # MariaDB: with the set's own collation
         return before if before is not None and before[0] == charset else session.text_of(charset, None, default)
     if words.accept("COLLATE"):
         words.accept("=")
         if words.accept("DEFAULT"):
-            return default
+            return session.text_of(default[0], None, default) if session.server.mariadb else default
         return session.text_of(None if before is None else before[0], collation_name(words.step()), default)
     return None

@@ -5,13 +5,14 @@ Usage: ``MYSQL_SOCKET=... python -m tests.mysql_server.record_characters FILE``.
 of one character, and its UTF-8, both in hexadecimal digits.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from ndb_formats.types.charsets import PYTHON_CODEC
 from ndb_formats.types.collation_names import max_bytes
-from tests.mysql_server.server import Server
+from tests.mysql_server.connection import Connection
 
 _AT_ONCE = 5_000
 # Python's codecs of these are right by definition, but for what `tests` of the values say.
@@ -29,25 +30,26 @@ def codes_of(charset: str) -> list[bytes]:
     return codes
 
 
-def characters_of(server: Server, charset: str) -> Iterator[tuple[bytes, str]]:
+def characters_of(server: Connection, charset: str) -> Iterator[tuple[bytes, str]]:
     """Yield each sequence of bytes that is one whole character in a character set, and that character."""
     codes = codes_of(charset)
+    row = "" if b"MariaDB" in (server.run("SELECT VERSION()")[0][0] or b"") else "ROW"
+    server.run("SET sql_mode = ''")
     for start in range(0, len(codes), _AT_ONCE):
         part = codes[start : start + _AT_ONCE]
-        rows = ",".join(f"ROW(x'{code.hex()}')" for code in part)
-        text = f"CONVERT(column_0 USING {charset})"
-        whole = f"LENGTH({text}) = LENGTH(column_0) AND CHAR_LENGTH({text}) = 1"
-        lines = server.run(f"SELECT {whole}, HEX(CONVERT({text} USING utf8mb4)) FROM (VALUES {rows}) AS codes")
-        for code, line in zip(part, lines.splitlines(), strict=True):
-            is_whole, letter = line.split("\t")
-            if is_whole == "1" and letter != "NULL":
-                yield code, bytes.fromhex(letter).decode()
+        rows = ",".join(f"{row}(x'{code.hex()}')" for code in part)
+        text = f"CONVERT(code USING {charset})"
+        whole = f"LENGTH({text}) = LENGTH(code) AND CHAR_LENGTH({text}) = 1"
+        query = f"SELECT {whole}, CONVERT({text} USING utf8mb4) FROM codes"
+        answer = server.run(f"WITH codes (code) AS (VALUES {rows}) {query}")
+        for code, (is_whole, letter) in zip(part, answer, strict=True):
+            if is_whole == b"1" and letter is not None:
+                yield code, letter.decode()
 
 
 def main() -> None:
     """Write the file that is named."""
-    server = Server.from_environment()
-    with Path(sys.argv[1]).open("w", encoding="ascii") as out:
+    with Connection(os.environ["MYSQL_SOCKET"]) as server, Path(sys.argv[1]).open("w", encoding="ascii") as out:
         for charset in CHARSETS:
             out.writelines(
                 f"{charset}\t{code.hex()}\t{letter.encode().hex()}\n" for code, letter in characters_of(server, charset)

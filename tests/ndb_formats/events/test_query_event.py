@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ndb_formats.errors import TruncatedError
 from ndb_formats.events.query_event import QueryEvent, decode_query, encode_query, session_of
+from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.session import Session, SqlMode
 from tests.ndb_formats.building import query_body
 
@@ -140,3 +141,31 @@ def test_a_statement_in_the_clients_character_set(collation: int, logged: str, s
     assert event.statement == logged
     assert event.logged_text == logged.encode(statement)
     assert encode_query(event) == body
+
+
+@pytest.mark.parametrize(
+    ("status", "logged", "statement"),
+    [
+        ("04080008000800", "CREATE TABLE `t` (\n  `größe` int(11) DEFAULT NULL\n)".encode(), "größe"),
+        ("04080008000800", "CREATE TABLE `t` (\n  `größe` int(11) DEFAULT NULL\n)".encode("cp1252"), "größe"),
+        ("0408000800080081075a030000000000", "CREATE TABLE `t` (\n  `größe` int\n)".encode(), "grÃ¶ÃŸe"),
+        ("04080008000800", "CREATE TABLE `t` (`größe` INT)".encode(), "grÃ¶ÃŸe"),
+    ],
+)
+def test_mariadb_makes_the_text_of_create_table_select(status: str, logged: bytes, statement: str):
+    """That is UTF-8, laid out as SHOW CREATE TABLE has it, and without a number; others are the client's."""
+    event = decode_query(query_body(b"d", logged, bytes.fromhex(status)), "10.11.19-MariaDB")
+    assert statement in event.statement
+    assert event.logged_text == logged
+
+
+def test_texts_in_expressions_of_a_made_statement():
+    """The server keeps these in the client's character set, after its name; all else is UTF-8 (MySQL 9.7)."""
+    logged = (
+        "CREATE TABLE `t` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n  `予` int,"
+        "\n  `b` varchar(9) GENERATED ALWAYS AS (concat(`予`,_cp932')',_cp932'"
+    ).encode() + b"\x97\\\\')) STORED,\n  PRIMARY KEY (`my_row_id`)\n)"
+    event = decode_query(query_body(b"d", logged, bytes.fromhex("045f005f00ff00")), "9.7.0")
+    table = parse_create_table(event.statement, database="d")
+    assert [column.name for column in table.columns] == ["my_row_id", "予", "b"]
+    assert event.logged_text == logged

@@ -115,6 +115,43 @@ def test_keys_follow_their_columns():
     assert dict(zip(after.unique_names, after.unique_keys, strict=True)) == {"bb": ("bb",), "both": ("c", "bb")}
 
 
+@pytest.mark.parametrize(
+    ("clauses", "key"),
+    [
+        ("DROP a, ADD a BIGINT FIRST", ("a",)),
+        ("ADD a BIGINT, DROP a", ("a",)),
+        ("CHANGE a x INT, ADD a INT", ("x",)),
+        ("CHANGE a x INT, ADD a INT FIRST", ("a",)),
+        ("RENAME COLUMN a TO x, ADD a INT FIRST", ("a",)),
+        ("RENAME COLUMN a TO x, RENAME COLUMN b TO a", ("x",)),
+        ("DROP a", ()),
+    ],
+)
+def test_a_key_has_the_first_column_of_its_name(clauses: str, key: tuple[str, ...]):
+    """Be it a new one: as MySQL 9.7 and MariaDB 10.11 make it."""
+    _, (one,) = known("CREATE TABLE t (a INT PRIMARY KEY, b INT)").after(Statement(f"ALTER TABLE t {clauses}", "d"))
+    assert one.after is not None
+    assert one.after.primary_key == key
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "members"),
+    [
+        ("utf8mb4", "latin1", ("Ã©", "b")),
+        ("latin1", "cp1251", ("й", "b")),
+        ("utf8mb3", "utf8mb4", ("é", "b")),
+        ("ucs2", "latin1", ("\0é", "\0b")),
+        ("latin1", "binary", ("é", "b")),
+    ],
+)
+def test_members_keep_their_bytes(before: str, after: str, members: tuple[str, str]):
+    """CONVERT TO reads the bytes of members in the new character set, as MySQL 9.7 and MariaDB 10.11 do."""
+    create = f"CREATE TABLE t (a ENUM('é', 'b') CHARACTER SET {before})"
+    converted = step(f"ALTER TABLE t CONVERT TO CHARACTER SET {after}", known(create)).after
+    assert converted is not None
+    assert converted.columns[0].members == members
+
+
 def test_character_sets():
     """A new column has the table's, CONVERT changes every column, a table without one has its database's."""
     added, converted = step("ALTER TABLE t ADD x TEXT").after, step("ALTER TABLE t CONVERT TO CHARSET utf8mb4").after
@@ -182,10 +219,18 @@ def test_a_table_may_be_in_the_schema_and_in_the_log():
 def test_first_words():
     """Tell which statements to look at."""
     assert all(
-        defines_tables(text) for text in ("create table t (a int)", "/* x */ DROP TABLE t", "RENAME TABLE t TO u")
+        defines_tables(text)
+        for text in (
+            "create table t (a int)",
+            "/* x */ DROP TABLE t",
+            "RENAME TABLE t TO u",
+            "SET  STATEMENT max_statement_time=1 FOR ALTER TABLE t ADD b INT",
+            "set -- x\n STATEMENT max_statement_time=1 FOR DROP TABLE t",
+        )
     )
     assert not any(
-        defines_tables(text) for text in ("INSERT INTO t VALUES (1)", "FLUSH TABLES", "GRANT ALL ON *.* TO x")
+        defines_tables(text)
+        for text in ("INSERT INTO t VALUES (1)", "FLUSH TABLES", "GRANT ALL ON *.* TO x", "SET PASSWORD = ''")
     )
 
 

@@ -94,3 +94,75 @@ def test_without_explicit_defaults_a_timestamp_of_an_expression_is_not_null():
     made = after("CREATE TABLE t (a INT, b TIMESTAMP AS (a), c TIMESTAMP NOT NULL ON UPDATE NOW())", session=session)
     assert [column.nullable for column in made.columns] == [True, False, False]
     assert made.columns[2].default == "0000-00-00 00:00:00"
+
+
+def test_a_generated_timestamp_stays_nullable():
+    """As in MariaDB 10.11 with explicit_defaults_for_timestamp=OFF; MySQL makes it NOT NULL."""
+    session = attrs.evolve(MARIADB, explicit_timestamps=False)
+    made = after("CREATE TABLE t (a INT, b TIMESTAMP AS ('2020-01-01') VIRTUAL, c TIMESTAMP)", session=session)
+    assert [column.nullable for column in made.columns] == [True, True, False]
+
+
+@pytest.mark.parametrize("option", ["DEFAULT CHARACTER SET = DEFAULT", "COLLATE DEFAULT"])
+def test_default_stands_for_the_character_set_without_its_collation(option: str):
+    """In a database with COLLATE utf8mb3_bin, MariaDB 10.11 takes utf8mb3_general_ci."""
+    table = after("CREATE DATABASE d COLLATE utf8mb3_bin", f"CREATE TABLE t (a TEXT) {option}")
+    assert table.columns[0].collation == "utf8mb3_general_ci"
+
+
+def test_default_keeps_a_collation_of_its_character_set():
+    """One that the same statement has given before."""
+    alter = "ALTER TABLE t CONVERT TO CHARSET latin1 COLLATE latin1_bin, CONVERT TO CHARACTER SET DEFAULT"
+    assert after("CREATE TABLE t (a TEXT)", alter).columns[0].collation == "latin1_bin"
+
+
+def test_if_not_exists_of_a_column_is_of_its_key():
+    """The column is added, and the table keeps its primary key."""
+    add = "ALTER TABLE t ADD COLUMN IF NOT EXISTS b INT NOT NULL KEY, ADD IF NOT EXISTS c INT UNIQUE"
+    table = after("CREATE TABLE t (a INT PRIMARY KEY)", add)
+    assert (table.primary_key, table.unique_keys) == (("a",), (("c",),))
+
+
+@pytest.mark.parametrize(
+    ("create", "alter", "primary_key", "unique_names"),
+    [
+        ("a INT NOT NULL", "ADD COLUMN IF NOT EXISTS a INT NOT NULL UNIQUE", (), ("a",)),
+        ("a INT NOT NULL", "ADD COLUMN IF NOT EXISTS a INT NOT NULL PRIMARY KEY", ("a",), ()),
+        ("a INT NOT NULL, b INT PRIMARY KEY", "ADD COLUMN IF NOT EXISTS a INT KEY", ("b",), ()),
+        ("a INT NOT NULL, b INT PRIMARY KEY", "MODIFY COLUMN IF EXISTS a INT NOT NULL KEY", ("b",), ()),
+        ("a INT NOT NULL, UNIQUE (a)", "MODIFY COLUMN IF EXISTS a INT NOT NULL UNIQUE", (), ("a",)),
+        ("d INT, UNIQUE q (d)", "ADD IF NOT EXISTS q INT UNIQUE", (), ("q",)),
+    ],
+)
+def test_keys_of_columns_that_are_left_out(
+    create: str, alter: str, primary_key: tuple[str, ...], unique_names: tuple[str, ...]
+):
+    """They are added, unless there is a primary key or a key of the column's name (MariaDB 10.11)."""
+    table = after(f"CREATE TABLE t ({create}) ENGINE=InnoDB", f"ALTER TABLE t {alter}")
+    assert (table.primary_key, table.unique_names) == (primary_key, unique_names)
+
+
+def test_a_column_whose_key_is_left_out_is_not_null():
+    """PRIMARY KEY in its definition says so."""
+    table = after("CREATE TABLE t (a INT PRIMARY KEY)", "ALTER TABLE t ADD IF NOT EXISTS b INT PRIMARY KEY")
+    assert [column.nullable for column in table.columns] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "CONVERT TO CHARACTER SET utf8mb3, DEFAULT CHARSET=latin1",
+        "DEFAULT CHARSET=latin1, CONVERT TO CHARACTER SET utf8mb3",
+        "CONVERT TO CHARACTER SET utf8mb3, COLLATE utf8mb3_bin",
+    ],
+)
+def test_options_of_the_table_are_not_those_of_its_conversion(clauses: str):
+    """Old and new columns have the character set of CONVERT TO, wherever the option stands (MariaDB 10.11)."""
+    table = after("CREATE TABLE t (a TEXT)", f"ALTER TABLE t {clauses}, ADD b TEXT")
+    assert [column.collation for column in table.columns] == ["utf8mb3_general_ci"] * 2
+
+
+def test_if_exists_is_of_the_old_columns():
+    """MODIFY IF EXISTS does nothing to a column that the same statement adds."""
+    table = after("CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT, MODIFY COLUMN IF EXISTS b TEXT")
+    assert [column.type for column in table.columns] == ["int", "int"]
