@@ -40,12 +40,12 @@ def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iter
         yield LogRemark(_of_incident(each))
     if len(incidents) > _MOST_INCIDENTS:
         yield LogRemark(f"{len(incidents) - _MOST_INCIDENTS:,} more incidents follow")
-    touching = [each for each in changes if each.table in resolved]
+    touching = [each for each in changes if each.tables.intersection(resolved)]
     if touching:
-        tables = ", ".join(sorted({each.table for each in touching if each.table is not None}))
+        tables = ", ".join(sorted(frozenset().union(*(each.tables for each in touching)).intersection(resolved)))
         said = f"{_count(touching)}, on {tables}, for which a conflict function is set; {_FIRST} {_shown(touching[0])}"
         yield LogRemark(said, contradicts=True)
-    others = [each for each in changes if each.table not in resolved]
+    others = [each for each in changes if not each.tables.intersection(resolved)]
     if others:
         yield LogRemark(f"{_count(others)}; {_FIRST} {_shown(others[0])}")
 

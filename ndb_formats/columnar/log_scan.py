@@ -12,17 +12,17 @@ from pathlib import Path
 
 import attrs
 
-from ndb_formats.binlog_reader import event_at, first_event
+from ndb_formats.binlog_reader import Event, event_at, first_event
 from ndb_formats.columnar.event_index import EventIndex, map_bytes, recent_index
 from ndb_formats.columnar.kernels.definition_events import definition_events
 from ndb_formats.constants import APPLY_STATUS, EVENT_HEADER_SIZE, EventType
 from ndb_formats.errors import FormatError
-from ndb_formats.events.changing_statement import changed_table, changes_rows
+from ndb_formats.events.changing_statement import changed_tables, changes_rows
 from ndb_formats.events.header import FormatDescription, decode_format_description
 from ndb_formats.events.incident_event import IncidentEvent, decode_incident
 from ndb_formats.events.logged_statement import statement_of
 from ndb_formats.events.mariadb import uncompressed_query
-from ndb_formats.events.query_event import decode_query
+from ndb_formats.events.query_event import decode_query, session_of
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.definitions import Statement
 
@@ -77,18 +77,13 @@ class LoggedChange:
         file: Path of its file.
         position: Position of its event.
         text: The statement, or its start.
-        database: The database that it ran in.
+        tables: ``database.table`` of each table that it changes, or may change; empty if it does not say.
     """
 
     file: str
     position: int
     text: str
-    database: str
-
-    @property
-    def table(self) -> str | None:
-        """``database.table`` of the table that it changes first; None if it does not say."""
-        return changed_table(self.text, self.database)
+    tables: frozenset[str]
 
 
 @attrs.frozen
@@ -163,13 +158,24 @@ def _read(index: EventIndex, number: int, description: FormatDescription, *, ver
         )
     if event.type is EventType.INCIDENT_EVENT:
         return LoggedIncident(index.file, event.position, decode_incident(event.body))
-    if event.type is EventType.EXECUTE_LOAD_QUERY_EVENT:
-        return LoggedChange(index.file, event.position, "LOAD DATA", "")
-    packed = event.type is EventType.MARIADB_QUERY_COMPRESSED_EVENT
-    query = decode_query(uncompressed_query(event.body) if packed else event.body, event.server)
+    query = decode_query(_query_body(event), event.server)
     if changes_rows(query.statement):
-        return LoggedChange(index.file, event.position, query.statement[:_MOST_KEPT], query.database)
+        tables = changed_tables(query.statement, query.database, session_of(query))
+        return LoggedChange(index.file, event.position, query.statement[:_MOST_KEPT], tables)
     statement = statement_of(query)
     if statement is None:
         return None
     return LoggedStatement(index.file, event.position, event.header.server_id, statement)
+
+
+# Of an Execute_load_query event, between the head of a Query event and its status: file id, and where the name is.
+_QUERY_HEAD, _LOAD_HEAD = 13, 13
+
+
+def _query_body(event: Event) -> bytes:
+    """Return the body of an event as that of a Query event."""
+    if event.type is EventType.MARIADB_QUERY_COMPRESSED_EVENT:
+        return uncompressed_query(event.body)
+    if event.type is EventType.EXECUTE_LOAD_QUERY_EVENT:
+        return event.body[:_QUERY_HEAD] + event.body[_QUERY_HEAD + _LOAD_HEAD :]
+    return event.body

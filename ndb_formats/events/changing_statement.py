@@ -4,19 +4,33 @@ Statements in a log that change rows themselves: whoever reads the log as rows d
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.full_names import full_name
-from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.lexer import WordKind, lex
 from ndb_formats.schema.session import Session
 from ndb_formats.schema.sql_words import Words, words_of
 from ndb_formats.schema.table_body import take_name
 
-__all__ = ["changed_table", "changes_rows"]
+__all__ = ["changed_tables", "changes_rows"]
 
 # Functions may change rows, too, and then a SELECT or DO of them is logged.
 _VERBS = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH", "SELECT", "DO ", "EXECUTE", "BEGIN NOT")
 _LONGEST = max(map(len, _VERBS))
-_MODIFIERS = frozenset({"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "INTO", "FROM"})
+_CHANGING = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
+_MODIFIERS = frozenset({"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "HISTORY"})
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+_NAMES = (WordKind.WORD, WordKind.IDENTIFIER)
+_JOINING = frozenset(
+    {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL", "STRAIGHT_JOIN", "ON", "USING", "PARTITION", "FOR"}
+    | {"USE", "FORCE", "IGNORE", "LATERAL"}
+)
+_BEFORE_TABLE = frozenset({"JOIN", "STRAIGHT_JOIN", "LATERAL"})
+_AFTER_TABLES = frozenset({"WHERE", "ORDER", "LIMIT", "RETURNING"})
+_AFTER_DELETED = _AFTER_TABLES | {"USING", "PARTITION", "FOR"}
+
+Name = tuple[str, str]  # database and table
 
 
 def changes_rows(text: str) -> bool:
@@ -59,29 +73,129 @@ def _creates_from_query(text: str) -> bool:
     return False
 
 
-def changed_table(text: str, database: str) -> str | None:
-    """Return ``database.table`` of the table that a statement changes first; None if it does not say."""
+def changed_tables(text: str, database: str, session: Session) -> frozenset[str]:
+    """
+    Return ``database.table`` of every table that a statement changes itself, or may change.
+
+    Args:
+        text: The whole statement.
+        database: Database that it ran in.
+        session: Its session, which says how names are quoted.
+
+    Returns:
+        Where several tables are joined and the columns to set name none, all of them. Empty where the statement does
+        not say: a CALL, or a SELECT of a function.
+    """
     try:
-        words = words_of(text, Session())
-        name = _target(words)
-        return None if name is None else full_name(*take_name(name, database))
+        words = Words([(token.text, token.kind) for token in islice(lex(text, session), _MOST_WORDS)])
+        return frozenset(full_name(*each) for each in _targets(words, database))
     except SchemaError:
-        return None
+        return frozenset()
 
 
-def _target(words: Words) -> Words | None:
-    """Return the words from the name of the changed table on."""
+_MOST_WORDS = 10_000  # that are looked at: an INSERT can have any number of values
+
+
+def _targets(words: Words, database: str) -> list[Name]:
+    """Return the tables that a statement changes."""
+    if words.accept("WITH"):
+        _step_to(words, _CHANGING)
     if words.accept("LOAD"):
         while words.word and not words.accept("INTO", "TABLE"):
             words.step()
-        return words
+        return [take_name(words, database)]
     if words.accept("CREATE"):
-        while words.word and not words.accept("TABLE"):
-            words.step()
+        _step_to(words, frozenset({"TABLE"}))
+        words.accept("TABLE")
         words.accept("IF", "NOT", "EXISTS")
-        return words
-    if not words.accept_any(frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})):
-        return None
+        return [take_name(words, database)]
+    verb = words.accept_any(_CHANGING)
     while words.accept_any(_MODIFIERS):
         pass
-    return words
+    if verb == "UPDATE":
+        return _updated(words, database)
+    if verb == "DELETE":
+        return _deleted(words, database)
+    words.accept("INTO")
+    return [take_name(words, database)] if verb else []
+
+
+def _updated(words: Words, database: str) -> list[Name]:
+    """Return the tables of an UPDATE whose columns it sets."""
+    joined = _joined(words, database, frozenset({"SET"}))
+    words.accept("SET")
+    found: list[Name] = []
+    for item in _up_to(words, _AFTER_TABLES).items():
+        path = _path(item)[:-1]  # without the column
+        if not path:
+            return list(dict.fromkeys(joined.values()))
+        found.append(_named(path, joined, database))
+    return found
+
+
+def _deleted(words: Words, database: str) -> list[Name]:
+    """Return the tables of a DELETE: ``FROM t``, ``FROM t, u USING ...`` or ``t, u FROM ...``."""
+    alone = words.accept("FROM")
+    named = [
+        _path(item) for item in _up_to(words, frozenset({"FROM", "USING"}) if not alone else _AFTER_DELETED).items()
+    ]
+    if alone and not words.accept("USING"):
+        return [_named(named[0], {}, database)]
+    words.accept("FROM")
+    joined = _joined(words, database, _AFTER_TABLES)
+    return [_named(path, joined, database) for path in named if path]
+
+
+def _joined(words: Words, database: str, end: frozenset[str]) -> dict[str, Name]:
+    """Step over joined tables up to a word, and return these by alias or name in lower case; queries are left out."""
+    found: dict[str, Name] = {}
+    expected = True  # whether a table comes next
+    while words.word and words.upper not in end:
+        if words.kind is WordKind.L_PAREN:
+            inner = words.group()
+            if inner.upper not in _QUERIES and expected:
+                found |= _joined(inner, database, frozenset())
+            expected = False
+        elif expected and words.upper not in _BEFORE_TABLE:
+            name = take_name(words, database)
+            words.accept("AS")
+            named = words.kind in _NAMES and words.upper not in _JOINING and words.upper not in end
+            found[(words.step() if named else name[1]).lower()] = name
+            expected = False
+        else:
+            expected = words.kind is WordKind.COMMA or words.upper in _BEFORE_TABLE
+            words.step()
+    return found
+
+
+def _named(path: list[str], joined: dict[str, Name], database: str) -> Name:
+    """Return the table that a name in a list of targets stands for: an alias, or a table."""
+    if len(path) == 1 and path[0].lower() in joined:
+        return joined[path[0].lower()]
+    return (path[0], path[1]) if len(path) > 1 else (database, path[0])
+
+
+def _path(words: Words) -> list[str]:
+    """Return the parts of a name with dots, without a star at its end."""
+    path = []
+    while words.kind in _NAMES:
+        path.append(words.step())
+        if words.kind is not WordKind.DOT:
+            break
+        words.step()
+    return path
+
+
+def _up_to(words: Words, end: frozenset[str]) -> Words:
+    """Step to one of some words outside parentheses, and return what comes before it."""
+    start = words.position
+    _step_to(words, end)
+    return Words(words.words[start : words.position])
+
+
+def _step_to(words: Words, end: frozenset[str]) -> None:
+    while words.word and words.upper not in end:
+        if words.kind is WordKind.L_PAREN:
+            words.group()
+        else:
+            words.step()

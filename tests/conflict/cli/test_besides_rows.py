@@ -3,11 +3,13 @@
 import struct
 from pathlib import Path
 
+import attrs
 import pytest
 
 from ndb_formats.errors import TruncatedError
-from ndb_formats.events.changing_statement import changed_table, changes_rows
+from ndb_formats.events.changing_statement import changed_tables, changes_rows
 from ndb_formats.events.incident_event import IncidentEvent, decode_incident, encode_incident
+from ndb_formats.schema.session import Session, SqlMode
 from tests.conflict.cli.commands import invoke
 from tests.conflict.raw_events import LONG, QUERY, TABLE_MAP, WRITE, XID, Raw
 from tests.conflict.spliced_logs import run_with
@@ -68,7 +70,18 @@ def test_a_table_that_declares_ndb_needs_an_epoch(tmp_path: Path):
 
 LOST = (26, 1, encode_incident(IncidentEvent(1, "cluster disconnect")))
 STATEMENT = [BEGIN, (QUERY, 1, query_body(b"cft", b"INSERT INTO t1 VALUES (1,1,1,'x')")), COMMIT]
+JOINED = [BEGIN, (QUERY, 1, query_body(b"cft", b"UPDATE plain AS p JOIN t1 AS q SET p.v = 1, q.v = 2")), COMMIT]
+LONG_TEXT = [BEGIN, (QUERY, 1, query_body(b"cft", b"INSERT INTO t1 VALUES (1,1,1,'%s')" % (b"x" * 500))), COMMIT]
 PLAIN = [BEGIN, (QUERY, 1, query_body(b"cft", b"/* app */ UPDATE cft.plain SET v = 1")), COMMIT]
+
+
+def execute_load_query(database: bytes, text: bytes) -> bytes:
+    """Return the body of an Execute_load_query event: a Query event with four more fields before its status."""
+    query = query_body(database, text)
+    return query[:13] + struct.pack("<IIIB", 1, 10, 20, 0) + query[13:]
+
+
+LOADED = [BEGIN, (18, 1, execute_load_query(b"cft", b"LOAD DATA INFILE 'x' INTO TABLE `t1` (k)")), COMMIT]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +90,9 @@ PLAIN = [BEGIN, (QUERY, 1, query_body(b"cft", b"/* app */ UPDATE cft.plain SET v
         ([LOST], 4, "incident 1, LOST_EVENTS (cluster disconnect)"),
         (PLAIN, 4, "1 change is logged as a statement and is not among the rows"),
         (STATEMENT, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
+        (JOINED, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
+        (LONG_TEXT, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
+        (LOADED, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
     ],
 )
 def test_what_is_not_among_the_rows_is_said(raws: list[Raw], code: int, said: str, tmp_path: Path):
@@ -116,23 +132,41 @@ def test_incident_events():
 
 
 @pytest.mark.parametrize(
-    ("text", "table"),
+    ("text", "tables"),
     [
         ("INSERT INTO t VALUES (1)", "d.t"),
+        ("INSERT INTO t SELECT * FROM u", "d.t"),
+        ("UPDATE t AS a JOIN e.u b ON a.i = b.i SET b.x = 1, a.y = 2 WHERE a.i = 1", "d.t e.u"),
+        ("UPDATE t a, u SET a.x = (SELECT MAX(v.x) FROM v), a.y = u.y", "d.t"),
+        ("UPDATE t LEFT JOIN (u, v) ON t.i = u.i SET x = 1", "d.t d.u d.v"),
+        ("UPDATE t JOIN (SELECT 1 AS i FROM w) AS q ON t.i = q.i SET x = 1", "d.t"),
+        ("UPDATE `a.b`.t SET e.u.x = 1", "e.u"),
+        ("UPDATE t SET x = 1", "d.t"),
+        ("DELETE a, e.u.* FROM t AS a JOIN e.u WHERE a.i = u.i", "d.t e.u"),
+        ("DELETE FROM a, b USING t AS a JOIN u AS b JOIN v ON a.i = v.i", "d.t d.u"),
+        ("DELETE FROM t AS a WHERE a.i = 1", "d.t"),
+        ("WITH q AS (SELECT i FROM w) DELETE t FROM t JOIN q ON t.i = q.i", "d.t"),
+        ("WITH q AS (SELECT i FROM w) UPDATE t JOIN q ON t.i = q.i SET t.x = 1", "d.t"),
         ("insert low_priority ignore t set a = 1", "d.t"),
         ("REPLACE e.t VALUES (1)", "e.t"),
         ("/* x */ DELETE QUICK FROM `t` WHERE a = 1", "d.t"),
         ("-- x\nUPDATE t SET a = 1", "d.t"),
         ("LOAD DATA INFILE 'x' INTO TABLE t", "d.t"),
         ("CREATE TABLE t (a INT) SELECT 1 AS a", "d.t"),
-        ("CALL p()", None),
-        ("SELECT f()", None),
+        ("CALL p()", ""),
+        ("SELECT f()", ""),
     ],
 )
-def test_statements_that_change_rows(text: str, table: str | None):
-    """And the table that they change first."""
+def test_statements_that_change_rows(text: str, tables: str):
+    """And the tables that they change, or may change."""
     assert changes_rows(text)
-    assert changed_table(text, "d") == table
+    assert changed_tables(text, "d", Session()) == set(tables.split())
+
+
+def test_names_are_quoted_as_the_session_says():
+    """Double quotes are names under ANSI_QUOTES."""
+    ansi = attrs.evolve(Session(), sql_mode=SqlMode.ANSI_QUOTES)
+    assert changed_tables('UPDATE "t" SET "x" = 1', "d", ansi) == {"d.t"}
 
 
 NO_CHANGES = """
