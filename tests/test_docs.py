@@ -260,7 +260,7 @@ def test_conflict_functions() -> None:
             spec.name,
             *(spec.cell(operation).words for operation in Operation),
             spec.argument.value,
-            *("yes" if flag else "no" for flag in (spec.transactional, spec.roles)),
+            *("yes" if flag else "no" for flag in (spec.transactional, spec.uses_role)),
         ]
         for spec in FUNCTIONS
     ]

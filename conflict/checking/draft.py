@@ -68,7 +68,7 @@ def _rows(additions: Additions, names: Sequence[str], server_ids: Mapping[str, s
     """Yield a row of mysql.ndb_replication for each function; its binlog type is left to the server options."""
     for pattern, text in additions.functions.items():
         spec = parse_conflict_function(text).spec
-        on_primary = spec.refreshes and not spec.roles
+        on_primary = spec.refreshes and not spec.uses_role
         if on_primary and additions.primary is None:
             message = f"{text} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
             raise ConfigurationError(message)

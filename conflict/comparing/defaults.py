@@ -52,7 +52,11 @@ def _is_configured(run: Run, policy: Policy, given: Mapping[str, Mapping[str, Co
         return all(given[cluster.name] == dict(policy.by_table) for cluster in run.clusters)
     return all(
         set(given[cluster.name].values()) == {function_on(cluster.name, policy, "")} - {None}
-        and (policy.function is None or not policy.function.spec.roles or cluster.role is role_on(cluster.name, policy))
+        and (
+            policy.function is None
+            or not policy.function.spec.uses_role
+            or cluster.role is role_on(cluster.name, policy)
+        )
         for cluster in run.clusters
     )
 

@@ -225,13 +225,13 @@ def _words(text: str) -> Iterable[str]:
 def function_on(cluster: str, policy: Policy, table: str) -> ConflictFunction | None:
     """Return the function that a policy gives to a table, by its full name, of a cluster."""
     function = policy.function_of(table)
-    if function is None or policy.primary is None or function.spec.roles:
+    if function is None or policy.primary is None or function.spec.uses_role:
         return function
     return function if cluster == policy.primary else None
 
 
 def role_on(cluster: str, policy: Policy) -> Role:
     """Return the role that a policy gives to a cluster."""
-    if policy.function is None or not policy.function.spec.roles:
+    if policy.function is None or not policy.function.spec.uses_role:
         return Role.NONE
     return Role.PRIMARY if cluster == policy.primary else Role.SECONDARY

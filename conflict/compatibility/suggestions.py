@@ -203,9 +203,8 @@ def _behaviour_distance(one: FunctionSpec, other: FunctionSpec) -> int:
 
 def _behaviour(spec: FunctionSpec) -> tuple[object, ...]:
     """Return the traits that distinguish a function from the others of its family."""
-    delete_delete_conflicts = spec.transactional and spec.uses_role
-    flags = (spec.conditional_write, spec.refreshes, spec.transactional, spec.reflects, spec.uses_role)
-    return (dict(spec.needs), *flags, delete_delete_conflicts)
+    flags = (spec.conditional_write, spec.refreshes, spec.transactional, spec.uses_role, spec.delete_delete_conflicts)
+    return (dict(spec.needs), *flags)
 
 
 def _roles(deployment: Deployment) -> list[_Step]:

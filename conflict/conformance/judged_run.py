@@ -26,9 +26,8 @@ from conflict.results.layout import exceptions_path, rows_folder
 from conflict.results.model import ClusterResult
 from conflict.results.readings import reading_path
 from conflict.results.run_document import ResolvedRun
-from conflict.results.undecided import decision_of, moved_counters
-from conflict.rules.counters import COUNTED_AGAIN
-from conflict.rules.decision import Decision, Verdict
+from conflict.rules.counters import COUNTED_AGAIN, moved_counters
+from conflict.rules.decision import Decision, Verdict, decision_of
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 

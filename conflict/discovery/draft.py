@@ -99,7 +99,7 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         epoch = next(str(function) for function in functions.values() if function.spec.refreshes)
         message = f"{epoch} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
         raise ConfigurationError(message)
-    roles = additions.ndb_replication is not None or any(function.spec.roles for function in functions.values())
+    roles = additions.ndb_replication is not None or any(function.spec.uses_role for function in functions.values())
 
     def head(folder: Path | None, options: Options) -> str:
         clusters = _clusters(logs, folder, additions.primary if roles else None, options)
@@ -157,7 +157,7 @@ def _of_primary(text: str | None) -> bool:
         spec = None if not text else parse_conflict_function(text).spec
     except ConfigurationError:
         return False
-    return spec is not None and spec.refreshes and not spec.roles
+    return spec is not None and spec.refreshes and not spec.uses_role
 
 
 def _head(additions: Additions, folder: Path | None) -> Iterator[str]:
@@ -236,7 +236,7 @@ def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: s
 
 def _text(function: ConflictFunction | None, cluster: ClusterConfiguration, primary: str | None) -> str | None:
     """Return the function of a table on one cluster: NDB$EPOCH and NDB$EPOCH_TRANS are set on the primary alone."""
-    if function is None or (function.spec.refreshes and not function.spec.roles and cluster.name != primary):
+    if function is None or (function.spec.refreshes and not function.spec.uses_role and cluster.name != primary):
         return None
     return str(function)
 

@@ -10,8 +10,7 @@ from conflict.diverging.scope import Scope
 from conflict.diverging.state import NAME, State, cells
 from conflict.diverging.steps import Event
 from conflict.results.model import Outcome
-from conflict.rules.decision import Cause, Verdict
-from ndb_formats.events.rows_event import Operation
+from conflict.rules.decision import Verdict, is_delete_delete
 
 __all__ = ["loses"]
 
@@ -32,7 +31,7 @@ def loses(before: State, event: Event, after: State, scope: Scope) -> bool:
 
 def _is_rejected(outcome: Outcome, before: State, side: int) -> bool:
     """Whether an operation was rejected when it came for the first time."""
-    gone = outcome.operation is Operation.DELETE_ROW and outcome.cause is Cause.ROW_DOES_NOT_EXIST
+    gone = is_delete_delete(outcome.operation, outcome.cause)
     again = outcome.source_epoch <= before.sides[side].reached
     return outcome.verdict is Verdict.REJECTED and not gone and not again
 

@@ -59,7 +59,7 @@ class FittingMarks:
     def marks(self, setups: Setups, table: str, role: Role) -> frozenset[Mark]:
         """Return the marks that a row may have that a cluster's applier changed, by its setups at that time."""
         setup = setups.get(table)
-        if setup is None or setup.function is None or not setup.function.spec.reflects or role is not Role.PRIMARY:
+        if setup is None or setup.function is None or not setup.function.spec.uses_role or role is not Role.PRIMARY:
             return frozenset({Mark.NONE})
         keyless = not setup.table.primary_key
         acted_on = any(link.child == table and link.acts for link in links_on(setups))

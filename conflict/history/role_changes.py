@@ -115,7 +115,7 @@ def _tells(setup: TableSetup | None) -> bool:
         setup is not None
         and setup.function is not None
         and setup.function.spec.uses_role
-        and setup.function.spec.reflects
+        and setup.function.spec.uses_role
         and bool(setup.table.primary_key)
     )
 

@@ -236,7 +236,7 @@ class Model:
         self._refuse_compared_reflections(found)
         for site in self.sites:
             functions = [setup.function for setup in found[site.name].values()]
-            if site.role is Role.NONE and any(each is not None and each.spec.roles for each in functions):
+            if site.role is Role.NONE and any(each is not None and each.spec.uses_role for each in functions):
                 message = f"cluster {site.name} has the role NONE, and a table has a function with roles; set its role"
                 raise ConfigurationError(message)
         return found
@@ -245,7 +245,7 @@ class Model:
         """Refuse a table of which one cluster reflects changes and the other compares values of them."""
         for name in next(iter(setups.values())):
             specs = [setup.function.spec for each in setups.values() if (setup := each[name]).function is not None]
-            if any(spec.reflects for spec in specs) and any(spec.needs for spec in specs):
+            if any(spec.uses_role for spec in specs) and any(spec.needs for spec in specs):
                 message = (
                     f"table {name}: a function with roles on one cluster and one by column on the other is not built"
                 )

@@ -182,7 +182,7 @@ def _functions(words: Words, names: Sequence[str]) -> dict[str, str]:
     if not isinstance(given, str):
         words.refuse("function", "a conflict function, as in NDB$EPOCH()")
     spec = parse_conflict_function(given).spec
-    alone = spec.argument is Argument.GCI_BITS and not spec.roles
+    alone = spec.argument is Argument.GCI_BITS and not spec.uses_role
     return dict.fromkeys([primary] if alone else names, given)
 
 

@@ -115,7 +115,7 @@ def _share(
     if (
         update is not Cell.BY_EPOCH
         or function.spec.transactional
-        or (function.spec.roles and site.role is not Role.PRIMARY)
+        or (function.spec.uses_role and site.role is not Role.PRIMARY)
     ):
         return None
     if not here or not back:

@@ -16,8 +16,7 @@ from conflict.reference.epoch_pass import DecidedOperation, EpochPass
 from conflict.reference.open_decisions import decisions_not_told, is_open
 from conflict.reference.row_store import RowKey
 from conflict.results.model import ExceptionsPlace, LastWrite, Outcome
-from conflict.results.undecided import moved_counters
-from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
+from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage

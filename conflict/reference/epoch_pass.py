@@ -27,7 +27,6 @@ from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
 from conflict.reference.rows_without_key import CopyChanges, as_own_row, change_copies, copies_of
 from conflict.results.model import LastWrite, Stop, Undecided
-from conflict.results.undecided import moved_counters
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -35,6 +34,7 @@ from conflict.rules.counters import (
     REFRESH_RECEIVED,
     TRANSACTION_ROW_CONFLICTS,
     TRANSACTION_ROW_REJECTS,
+    moved_counters,
 )
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict
 from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
@@ -210,7 +210,7 @@ class EpochPass:
         if function is not None and function.spec.transactional and entry.change.transaction_id is None:
             raise self.stopped(StopError.FROM_NDB, entry.change, no_transaction_ids(function))
         self._change_copies(entry)
-        if function is not None and function.spec.reflects and self.cluster.role is Role.PRIMARY:
+        if function is not None and function.spec.uses_role and self.cluster.role is Role.PRIMARY:
             self.copies.reflected.append(entry.change)
 
     def _fitted(self, entry: LoggedChange, source: TableSetup, setup: TableSetup) -> LoggedChange:
@@ -279,7 +279,7 @@ class EpochPass:
         """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
         change, cluster = entry.change, self.cluster
         row = self.changed.setdefault(entry.row, ChangedRow(cluster.store.get(entry.row), change, entry.server_id))
-        reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
+        reflects = function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY
         row.change = change
         row.server_id = cluster.server_id if reflects else entry.server_id
         row.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS

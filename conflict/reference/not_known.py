@@ -32,8 +32,7 @@ from conflict.reference.taken_effects import (
     take_effects,
     untold_rows,
 )
-from conflict.results.undecided import moved_counters
-from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
+from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from conflict.rules.roles import Role

@@ -57,7 +57,7 @@ def take_effects(cluster: ReplayedCluster, apply: EpochApply, effects: Mapping[R
         cluster.store.put(key, row)
         setup = cluster.setups.get(key[0])
         function = None if setup is None else setup.function
-        reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
+        reflects = function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY
         if effect in REFRESHES or reflects:
             cluster.leave_untold(apply.epoch, key)
     cluster.store.commit()

@@ -34,8 +34,8 @@ from conflict.results.model import LastWrite, Outcome, OutcomePlace, Resolution,
 from conflict.results.open_places import OpenPlace, PossibleRestart, undecided_at
 from conflict.results.open_rows import OpenEpoch, undecided_rows
 from conflict.results.summary import RunSummary, with_copied_rows
-from conflict.results.undecided import counter_ranges, decision_text
-from conflict.rules.decision import Cause, Verdict
+from conflict.results.undecided import counter_ranges
+from conflict.rules.decision import Cause, Verdict, decision_text
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.row_keys import key_text

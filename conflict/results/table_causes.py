@@ -125,7 +125,7 @@ def causes_of_tables(
 def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
     """Return what it points to that a cluster marks rows otherwise than its role and function do."""
     tables = (setup.table.full_name,)
-    if setup.function is None or not setup.function.spec.reflects:
+    if setup.function is None or not setup.function.spec.uses_role:
         sentence = (
             f"{name} marked rows as reflected, which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does: another "
             "function was in force."
@@ -229,7 +229,7 @@ def _refused(setup: TableSetup) -> bool:
 
 
 def _reflects(setup: TableSetup) -> bool:
-    return setup.function is not None and setup.function.spec.reflects
+    return setup.function is not None and setup.function.spec.uses_role
 
 
 def _by_epoch(setup: TableSetup | None) -> bool:

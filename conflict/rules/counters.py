@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from conflict.rules.decision import Decision, Verdict, is_delete_delete
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
+from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "COUNTED_AGAIN",
@@ -24,6 +26,7 @@ __all__ = [
     "TRANSACTION_ROW_CONFLICTS",
     "TRANSACTION_ROW_REJECTS",
     "add_counters",
+    "moved_counters",
     "zero_counters",
 ]
 
@@ -61,6 +64,20 @@ def zero_counters(functions: Sequence[FunctionSpec] = FUNCTIONS) -> dict[str, in
         functions: The known conflict functions; counters of a user's functions come last.
     """
     return Counter(dict.fromkeys((*COUNTERS, *(spec.counter for spec in functions)), 0))
+
+
+def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision | None) -> Counter[str]:
+    """Return the counters that a decision on a row moves, and by how much; None moves none."""
+    moved: Counter[str] = Counter()
+    if decision is None or decision.verdict is not Verdict.REJECTED:
+        return moved
+    moved[spec.counter] = 1
+    delete_delete = is_delete_delete(operation, decision.cause)
+    if spec.transactional and (not delete_delete or spec.delete_delete_conflicts):
+        moved[TRANSACTION_ROW_CONFLICTS] = 1
+    if spec.refreshes and delete_delete:
+        moved[DELETE_DELETE] = 1
+    return moved
 
 
 def add_counters(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

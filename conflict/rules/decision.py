@@ -20,7 +20,10 @@ __all__ = [
     "IncomingOperation",
     "RowState",
     "Verdict",
+    "decision_of",
+    "decision_text",
     "explain",
+    "is_delete_delete",
     "stored_precision",
     "unwritten_value",
 ]
@@ -124,6 +127,23 @@ class Decision:
     cause: Cause = Cause.NONE
     incoming: int | None = None
     stored: int | None = None
+
+
+def is_delete_delete(operation: Operation, cause: Cause) -> bool:
+    """Whether both clusters deleted a row: a delete is rejected because its row is gone."""
+    return operation is Operation.DELETE_ROW and cause is Cause.ROW_DOES_NOT_EXIST
+
+
+def decision_text(decision: Decision) -> str:
+    """Return the name of a decision in results: its cause if it has one, else its verdict."""
+    return decision.cause.name if decision.cause else decision.verdict.name
+
+
+def decision_of(text: str) -> Decision:
+    """Return the decision of a name in results; the inverse of `decision_text`."""
+    if text in Cause.__members__:
+        return Decision(Verdict.REJECTED, Cause[text])
+    return Decision(Verdict[text])
 
 
 APPLIED = Decision(Verdict.APPLIED)

@@ -105,7 +105,7 @@ class FunctionSpec:
         update: How an update is judged.
         delete: How a delete is judged.
         transactional: A conflict rejects the whole transaction, and the transactions that depend on it.
-        roles: It depends on ``ndb_applier_conflict_role``: the primary's applier logs what it applies for the
+        uses_role: It depends on ``ndb_applier_conflict_role``: the primary's applier logs what it applies for the
             secondary, and a delete of a missing row is a conflict of its transaction.
         python: A user's rule in Python, which decides in place of the cells; only the reference engine calls it.
     """
@@ -116,7 +116,7 @@ class FunctionSpec:
     update: Cell
     delete: Cell
     transactional: bool = False
-    roles: bool = False
+    uses_role: bool = False
     python: PythonRule | None = None
 
     def cell(self, operation: Operation) -> Cell:
@@ -144,19 +144,9 @@ class FunctionSpec:
         return self.write is not Cell.REJECT_IF_PRESENT
 
     @property
-    def uses_role(self) -> bool:
-        """Whether it depends on ``ndb_applier_conflict_role``."""
-        return self.roles
-
-    @property
-    def reflects(self) -> bool:
-        """Whether the primary logs what it applies, marked as reflected."""
-        return self.roles
-
-    @property
     def delete_delete_conflicts(self) -> bool:
         """Whether a delete of a missing row puts its transaction in conflict."""
-        return self.transactional and self.roles
+        return self.transactional and self.uses_role
 
     def decide(self, row: RowState, incoming: IncomingOperation) -> Decision:
         """Decide on one operation; the applier handles roles, reflected operations and transactions."""
@@ -175,11 +165,11 @@ def _needs(spec: FunctionSpec) -> Mapping[Operation, Image]:
 
 
 def _row(
-    name: str, counter: str, cells: tuple[Cell, Cell, Cell], *, transactional: bool = False, roles: bool = False
+    name: str, counter: str, cells: tuple[Cell, Cell, Cell], *, transactional: bool = False, uses_role: bool = False
 ) -> FunctionSpec:
     """Return a row; the cells are those for write, update and delete."""
     write, update, delete = cells
-    return FunctionSpec(f"NDB${name}", f"Ndb_conflict_fn_{counter}", write, update, delete, transactional, roles)
+    return FunctionSpec(f"NDB${name}", f"Ndb_conflict_fn_{counter}", write, update, delete, transactional, uses_role)
 
 
 _PRESENT, _MISSING, _EQUAL, _GREATER = Cell.REJECT_IF_PRESENT, Cell.REJECT_IF_MISSING, Cell.EQUAL, Cell.GREATER
@@ -193,8 +183,8 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     _row("MAX_DEL_WIN_INS", "max_del_win_ins", (_GREATER, _GREATER, _MISSING)),
     _row("EPOCH", "epoch", (_PRESENT, _EPOCH, _EPOCH)),
     _row("EPOCH_TRANS", "epoch_trans", (_PRESENT, _EPOCH, _EPOCH), transactional=True),
-    _row("EPOCH2", "epoch2", (_PRESENT, _EPOCH, _EPOCH), roles=True),
-    _row("EPOCH2_TRANS", "epoch2_trans", (_PRESENT, _EPOCH, _EPOCH), transactional=True, roles=True),
+    _row("EPOCH2", "epoch2", (_PRESENT, _EPOCH, _EPOCH), uses_role=True),
+    _row("EPOCH2_TRANS", "epoch2_trans", (_PRESENT, _EPOCH, _EPOCH), transactional=True, uses_role=True),
 )
 
 

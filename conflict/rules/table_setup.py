@@ -162,7 +162,7 @@ def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFo
     """Return why a server does not create a table with a function; None if it does."""
     if function.spec.argument is Argument.COLUMN:
         return _column_refusal(table, function.column or "")
-    if function.spec.reflects and update_format.as_write:
+    if function.spec.uses_role and update_format.as_write:
         message = (
             f"Table {table.full_name} configured to log updates as writes.  Not suitable for {function.spec.name}."
         )

@@ -217,6 +217,6 @@ def reflects(run: Run) -> set[str]:
     found = set()
     for cluster in run.clusters:
         function = run.setups()[cluster.name][LOOSE].function
-        if function is not None and function.spec.reflects and cluster.role is Role.PRIMARY:
+        if function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY:
             found.add(cluster.name)
     return found

@@ -198,14 +198,14 @@ def with_function(
         text = None
         if spec is not None:
             text = f"{spec.name}()" if spec.argument is Argument.GCI_BITS else f"{spec.name}({_column(known[place])})"
-        if text is None or spec is None or spec.roles or not spec.refreshes:
+        if text is None or spec is None or spec.uses_role or not spec.refreshes:
             rows.append(attrs.evolve(row, conflict_fn=text))
         else:
             known_servers = [cluster.server_id for cluster in configuration.clusters]
             servers = known_servers if row.server_id == 0 else [row.server_id]
             rows += [attrs.evolve(row, server_id=each, conflict_fn=text if each == first else None) for each in servers]
     changed = attrs.evolve(configuration, replication=tuple(rows))
-    if spec is not None and spec.roles and all(cluster.role is Role.NONE for cluster in configuration.clusters):
+    if spec is not None and spec.uses_role and all(cluster.role is Role.NONE for cluster in configuration.clusters):
         return faults.with_roles(changed, Role.PRIMARY, Role.SECONDARY)
     return changed
 
@@ -233,14 +233,14 @@ def _other_function(configuration: Configuration, _: Path) -> Iterator[Wrong]:
 
 def _of_roles(configuration: Configuration, *roles: Role) -> Iterator[Wrong]:
     old = tuple(cluster.role for cluster in configuration.clusters)
-    if any(function.spec.roles for function in _functions(configuration).values()) and old != roles:
+    if any(function.spec.uses_role for function in _functions(configuration).values()) and old != roles:
         yield f"{old} {roles}", faults.with_roles(configuration, *roles)
 
 
 def _other_primary(configuration: Configuration, _: Path) -> Iterator[Wrong]:
     known = _functions(configuration)
     roles = tuple(cluster.role for cluster in configuration.clusters)
-    if any(function.spec.roles for function in known.values()):
+    if any(function.spec.uses_role for function in known.values()):
         if roles in ((Role.PRIMARY, Role.SECONDARY), (Role.SECONDARY, Role.PRIMARY)):
             yield from _of_roles(configuration, *reversed(roles))
     elif any(function.spec.refreshes for function in known.values()):

@@ -89,7 +89,7 @@ def missing_tables(subject: Subject) -> Iterator[Finding]:
             continue
         if not placed.table.primary_key:
             continue  # nothing is a conflict there
-        if function.spec.roles and placed.cluster.role in (Role.SECONDARY, Role.PASS):
+        if function.spec.uses_role and placed.cluster.role in (Role.SECONDARY, Role.PASS):
             continue
         if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings):
             sentence = "Without an exceptions table, rejected changes are counted and not written down."

@@ -72,7 +72,7 @@ def one_sided_roles(subject: Subject) -> Iterator[Finding]:
     """Yield functions with roles that the other cluster does not have."""
     for arrival in _by_epoch(subject):
         theirs = arrival.source.function
-        if arrival.function.spec.roles and (theirs is None or not theirs.spec.roles):
+        if arrival.function.spec.uses_role and (theirs is None or not theirs.spec.uses_role):
             sentence = (
                 f"{arrival.function.spec.name} is set on one cluster alone: the other one applies reflected changes "
                 "like its own, and rows that both deleted can end different."
@@ -106,7 +106,7 @@ def epoch_facts(subject: Subject) -> Iterator[Finding]:
         )
         fix = Fix("after a change of mysql.ndb_replication, create the table anew and load its rows.")
         yield Finding(code(37), (arrival.here.place,), sentence, fix)
-        if not arrival.function.spec.roles and arrival.here.table.primary_key:
+        if not arrival.function.spec.uses_role and arrival.here.table.primary_key:
             sentence = (
                 f"{arrival.function.spec.name} does not refresh a row that both clusters delete at a time, so the row "
                 "can end different if it is inserted again."

@@ -161,7 +161,7 @@ def _judging(subject: Subject) -> list[Arrival]:
         arrival
         for arrival in subject.arrivals
         if arrival.here.setup.refusal is None
-        and not (arrival.function.spec.roles and arrival.here.cluster.role in (Role.SECONDARY, Role.PASS))
+        and not (arrival.function.spec.uses_role and arrival.here.cluster.role in (Role.SECONDARY, Role.PASS))
     ]
 
 

@@ -57,7 +57,7 @@ class EventMasks(NamedTuple):
 
 def reflects(setup: TableSetup, role: Role) -> bool:
     """Whether a cluster's applier logs what it applies to a table for the secondary."""
-    return setup.function is not None and setup.function.spec.reflects and role is Role.PRIMARY and setup.format.logged
+    return setup.function is not None and setup.function.spec.uses_role and role is Role.PRIMARY and setup.format.logged
 
 
 def event_masks(clusters: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMasks:

@@ -19,8 +19,9 @@ from conflict.columnar.kernels.open_decisions import outcome_bit
 from conflict.columnar.kernels.passes import are_rejected
 from conflict.grid.folder import Folder
 from conflict.results.layout import UNDECIDED, undecided_path
-from conflict.results.undecided import counts_differ, decision_text, moved_counters
-from conflict.rules.decision import Cause, Decision, Verdict
+from conflict.results.undecided import counts_differ
+from conflict.rules.counters import moved_counters
+from conflict.rules.decision import Cause, Decision, Verdict, decision_text
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Slack", "write_undecided"]

@@ -16,9 +16,7 @@ from conflict.model.kernels.world import NEVER
 from conflict.model.network.run import Network
 from conflict.model.network.station import Epoch, Made, Station
 from conflict.model.report import MILLISECOND, SECOND, Figures, quantiles
-from conflict.results.model import Outcome
-from conflict.rules.decision import Cause, Verdict
-from ndb_formats.events.rows_event import Operation
+from conflict.rules.decision import Cause, Verdict, is_delete_delete
 
 __all__ = ["network_figures"]
 
@@ -87,17 +85,13 @@ def _applier(run: Network, station: Station) -> Figures:
             table.name: conflicts.count(name) for table, name in zip(run.model.tables, names, strict=True)
         },
         **{cause.name.lower(): sum(each.cause is cause for each in rejected) for cause in Cause if cause},
-        "delete_delete": sum(map(_is_delete_delete, rejected)),
+        "delete_delete": sum(is_delete_delete(each.operation, each.cause) for each in rejected),
         "conflicts_per_second": len(rejected) / (run.model.duration / SECOND),
         "share_in_conflict": len(rejected) / len(outcomes) if outcomes else 0.0,
         "refreshes": 0,
         "reflected": 0,
         "stopped_at_ms": None if station.stopped_at is None else (station.stopped_at - run.start) / MILLISECOND,
     }
-
-
-def _is_delete_delete(outcome: Outcome) -> bool:
-    return outcome.operation is Operation.DELETE_ROW and outcome.cause is Cause.ROW_DOES_NOT_EXIST
 
 
 def _user_epochs(run: Network, station: Station) -> list[Epoch]:

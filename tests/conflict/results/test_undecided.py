@@ -6,8 +6,9 @@ import pytest
 from conflict.history.model import EpochApply, History
 from conflict.reference.replay import resolve
 from conflict.results.model import ClusterResult
-from conflict.results.undecided import counter_ranges, moved_counters
+from conflict.results.undecided import counter_ranges
 from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.counters import moved_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.histories import history, key, setups
