@@ -50,6 +50,7 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         ConfigurationError: No table of the binlogs is known.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
+    assert not isinstance(configuration, Run)  # whose tables are not those at the start of the binlogs any more
     scans = {cluster.name: list(scan_log(cluster.files, verify=True)) for cluster in configuration.clusters}
     logged = _logged_tables(item for scan in scans.values() for item in scan)
     configuration = configuration.in_databases(logged).named_as(logged)

@@ -14,7 +14,6 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
-from conflict.history.definitions.following import make_run
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
 from conflict.history.run import Run
@@ -77,9 +76,8 @@ def by_reference(history: History, run: Run, shown: Mapping[str, Effects] | None
         return _contents(Folder(folder), run, summarize_resolution(resolution, setups, compared))
 
 
-def binlogs_by_reference(configuration: Configuration) -> dict[str, Any]:
+def binlogs_by_reference(run: Run) -> dict[str, Any]:
     """Resolve binlogs with the reference engine; what they show of the appliers' work is left out."""
-    run = make_run(configuration)
     readings = {cluster.name: read_cluster(cluster, run) for cluster in run.clusters}
     history, none = history_of(run, readings), {name: {} for name in readings}
     placed = place_in_memory(history, run.setups_at_start(), none, skip_missing=run.skip_missing)
@@ -97,9 +95,8 @@ def binlogs_by_reference(configuration: Configuration) -> dict[str, Any]:
         return _contents(Folder(folder), run, summary)
 
 
-def binlogs_by_kernels(configuration: Configuration, *, buckets: int, segment_bytes: int) -> dict[str, Any]:
+def binlogs_by_kernels(run: Run, *, buckets: int, segment_bytes: int) -> dict[str, Any]:
     """Ingest binlogs and resolve them with the kernels; what they show of the appliers' work is left out."""
-    run = make_run(configuration)
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         ingest(in_process, run, grid, buckets=buckets, segment_bytes=segment_bytes)

@@ -97,8 +97,7 @@ def test_they_agree_where_definitions_change(
 ) -> None:
     """Also where tables are altered, renamed, emptied, dropped and created again in the log."""
     with tempfile.TemporaryDirectory() as folder:
-        run = write_logs(Path(folder), seed, steps, setting, statements=statements, roles=roles)
-        run = make_run(run)
+        run = make_run(write_logs(Path(folder), seed, steps, setting, statements=statements, roles=roles))
         assume(not (changes_functions(run) or compares_reflected(run)))
         expected = binlogs_by_reference(run)
         assert expected == binlogs_by_kernels(run, buckets=buckets, segment_bytes=segment_bytes)
