@@ -72,15 +72,13 @@ def _contradiction(run: Document) -> Iterator[Doubt]:
 
 def unchecked(run: Document) -> Iterator[Doubt]:
     """Yield that nothing confirms a result, and whether that is because the binlogs do not fit each other."""
-    if run["compared_with_binlogs"]:
-        return
     if run.get("unrelated_binlogs"):
         text = (
             "no change by an applier is of an epoch that the other cluster's binlogs hold. They are of different "
             "clusters or times, or their last files are missing."
         )
         yield Doubt("The binlogs do not belong together", text, serious=True)
-    else:
+    elif not run["compared_with_binlogs"]:
         yield Doubt("Nothing is checked", "the binlogs show no row change by an applier.")
 
 

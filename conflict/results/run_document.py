@@ -83,10 +83,13 @@ class ResolvedRun:
     @property
     def unrelated(self) -> bool:
         """Whether the binlogs show changes by appliers, but none of an epoch that the other cluster's binlogs hold."""
+        summary = self.summary
+        # Of a log that starts in the middle, changes of epochs before the other one are compared and left open.
+        open_ones = bool(summary.compared) and not summary.judged and not summary.contradicted
+        left_out = not summary.compared and any(self.epochs_left_out.values())
         return (
-            not self.summary.compared
-            and any(self.epochs_left_out.values())
-            and not self.summary.stops
+            (open_ones or left_out)
+            and not summary.stops
             and not self.errors
             and not any(cause.kind in _HIDING for cause in self.likely_causes)
         )

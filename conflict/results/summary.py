@@ -15,6 +15,7 @@ from conflict.results.model import Stop
 from conflict.results.open_places import OpenSchedule, PossibleRestart, open_operations, ranges_with_places
 from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows
 from conflict.rules.counters import COUNTED_AGAIN, add_counters
+from conflict.rules.decision import Verdict
 
 __all__ = [
     "BucketSummary",
@@ -133,6 +134,12 @@ class RunSummary:
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
     not_examined: int = 0
+
+    @property
+    def judged(self) -> bool:
+        """Whether an applier judged any operation of another cluster."""
+        tallies = [tally for tables in self.tables.values() for tally in tables.values()]
+        return any(tally.get(verdict.name.lower()) for tally in tallies for verdict in Verdict)
 
     @property
     def converged(self) -> bool | None:

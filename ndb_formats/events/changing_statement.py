@@ -87,13 +87,21 @@ def changed_tables(text: str, database: str, session: Session) -> frozenset[str]
         not say: a CALL, or a SELECT of a function.
     """
     try:
-        words = Words([(token.text, token.kind) for token in islice(lex(text, session), _MOST_WORDS)])
+        words = _words(text, session, _HEAD)
+        if words.upper in _NAMING_LATER:
+            words = _words(text, session, None)
         return frozenset(full_name(*each) for each in _targets(words, database))
     except SchemaError:
         return frozenset()
 
 
-_MOST_WORDS = 10_000  # that are looked at: an INSERT can have any number of values
+_HEAD = 64  # words that name the table of an INSERT or LOAD DATA; any number of values can follow
+_NAMING_LATER = frozenset({"UPDATE", "DELETE", "WITH"})
+
+
+def _words(text: str, session: Session, most: int | None) -> Words:
+    """Return the first words of a statement, or all of them."""
+    return Words([(token.text, token.kind) for token in islice(lex(text, session), most)])
 
 
 def _targets(words: Words, database: str) -> list[Name]:

@@ -186,6 +186,8 @@ def _print_convergence(console: Console, run: Run, resolved: ResolvedRun) -> Non
         None: "[yellow]may or may not have converged[/yellow]",
     }
     which = ", on the rows that the logs touch" if resolved.starts else ""
+    if resolved.unrelated:
+        return  # what each of them holds at the end says nothing of the other
     if not resolved.changes and not any(resolved.summary.differing_rows.values()):
         console.print("[yellow]The binlogs hold no row change of the clusters' own[/yellow], of tables that are known.")
         return
@@ -319,7 +321,7 @@ def _print_agreement(console: Console, resolved: ResolvedRun) -> None:
         if summary.contradicted
         else "[green]agrees with all of them[/green]"
     )
-    if summary.compared:
+    if summary.compared and not resolved.unrelated:
         console.print(
             f"The binlogs show {counted(summary.compared, 'row change')} by appliers; the result {agreement}."
         )

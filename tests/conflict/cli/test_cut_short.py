@@ -127,10 +127,21 @@ def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkS
     )
 
 
+LIVES = RECORDINGS / "lives"
+
+
 @pytest.mark.parametrize("engine", ["local", "reference"])
-def test_binlogs_of_different_clusters_do_not_belong_together(engine: str, tmp_path: Path) -> None:
-    """Every epoch with changes by an applier is left out: nothing is resolved, and that is said."""
-    first, second = (RECORDINGS / "lives" / name for name in ("live_2_epoch_type8", "live_3_epoch2_trans_type7"))
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (LIVES / "live_2_epoch_type8", LIVES / "live_3_epoch2_trans_type7"),
+        (LIVES / "live_3_epoch2_trans_type7", LIVES / "live_2_epoch_type8"),
+    ],
+)
+def test_binlogs_of_different_clusters_do_not_belong_together(
+    first: Path, second: Path, engine: str, tmp_path: Path
+) -> None:
+    """Either may be the later one: no operation is judged, and that is said instead of what the tables hold."""
     schema = RECORDINGS.parents[1] / "docs" / "examples" / "case_study" / "schema.sql"
     logs = [str(first / "A.binlog.000001"), str(second / "B.binlog.000001")]
     out = tmp_path / "out"
@@ -138,5 +149,7 @@ def test_binlogs_of_different_clusters_do_not_belong_together(engine: str, tmp_p
     done = CliRunner().invoke(app, command)
     assert done.exit_code == ExitCode.CUT_SHORT
     assert "The binlogs do not belong together: no change by an applier is of an epoch" in done.output
+    assert "agrees" not in done.output
+    assert "converge" not in done.output
     run = json.loads((out / "run.json").read_text())
-    assert (run["unrelated_binlogs"], run["compared_with_binlogs"]) == (True, 0)
+    assert run["unrelated_binlogs"] is True
