@@ -18,8 +18,9 @@ from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.comparing.assumptions import assumptions
 from conflict.comparing.caveats import caveat_of
 from conflict.comparing.defaults import all_policies, default_policies, kept_columns, own_columns, primary_of
-from conflict.comparing.figures import COMPARISON, CRITERIA, Row, ranked
+from conflict.comparing.figures import COMPARISON, CRITERIA, NOT_OFFERED, Row, ranked
 from conflict.comparing.pairs import Pair, parse_policies
+from conflict.comparing.policies import MEANINGS, OVERWRITE
 from conflict.comparing.trials import binlog_types_of, judged_tables
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
@@ -45,7 +46,7 @@ from conflict.results.small_tables import html_table, text_lines
 from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.runs.columnar_run import NO_PAIR, finished_history, needs_reference, refuse_python_rules, settle_run
 from conflict.runs.options import no_progress
-from conflict.shown_text import printable
+from conflict.shown_text import listed, printable
 from ndb_formats.columnar.log_sizes import LogSizer
 from ndb_formats.columnar.size_report import SizeReport, size_report
 from ndb_formats.errors import FormatError
@@ -117,6 +118,27 @@ class Comparison:
         return tuple(f"{mark} {caveat}." for mark, caveat in sorted(said))
 
     @property
+    def meanings(self) -> tuple[str, ...]:
+        """What the policies do that are no conflict functions."""
+        policies = [row.function for row in self.rows if row.caveat == NOT_OFFERED or row.function == OVERWRITE]
+        return tuple(f"{name}: {text}." for name, text in MEANINGS.items() if any(name in each for each in policies))
+
+    @property
+    def best(self) -> str | None:
+        """Which of the functions that a server can be set to loses fewest changes; None if there is no choice."""
+        tried = [(row, row.figures) for row in self.rows if row.figures and not row.figures.stops and not row.caveat]
+        if len(tried) == 1 or not tried or self.run.contradicted or self.run.unrelated:
+            return None
+        least = min(figures.lost_updates for _, figures in tried)
+        fewest = [row for row, figures in tried if figures.lost_updates == least]
+        if len(fewest) == len(tried):
+            return f"Of what NDB offers, all lose the same number of changes: {least:,} of {self.changes:,}."
+        of_types = len({row.binlog_type for row, _ in tried}) > 1
+        names = listed([f"{row.function} under type {row.binlog_type}" if of_types else row.function for row in fewest])
+        verb = "loses" if len(fewest) == 1 else "lose"
+        return f"Of what NDB offers, {names} {verb} fewest changes: {least:,} of {self.changes:,}."
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was taken for granted."""
         return (*assumptions(self.run), TAKEN_AS_RECORDED)
@@ -145,11 +167,17 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        return "\n".join([*map(str, self.doubts), *text_lines(_SHOWN, self._cells(), 2), *self.caveats, *self.notes])
+        return "\n".join([*map(str, self.doubts), *text_lines(_SHOWN, self._cells(), 2), *self._below()])
 
     def _repr_html_(self) -> str:
-        doubts = "".join(f"<p>{escape(printable(str(each)))}</p>" for each in self.doubts)
-        return doubts + html_table(_SHOWN, self._cells())
+        doubts, below = (
+            "".join(f"<p>{escape(printable(each))}</p>" for each in lines)
+            for lines in (map(str, self.doubts), self._below())
+        )
+        return doubts + html_table(_SHOWN, self._cells()) + below
+
+    def _below(self) -> list[str]:
+        return [*self.caveats, *self.meanings, *self.notes, *([self.best] if self.best else [])]
 
     def _cells(self) -> list[list[object]]:
         rows = [{**row.cells(), "function": f"{row.function}{row.mark}"} for row in self.rows]

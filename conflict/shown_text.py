@@ -7,9 +7,9 @@ Control characters are escaped, so that no name moves the cursor, changes colour
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["counted", "one_line", "printable", "short_names"]
+__all__ = ["counted", "listed", "one_line", "printable", "short_names"]
 
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
@@ -29,6 +29,11 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number and what it counts: ``1 row``, ``2,000 rows``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(parts: Sequence[str], word: str = "and") -> str:
+    """Return texts with commas between, and a word before the last one."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:

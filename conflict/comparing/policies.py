@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from conflict.rules.functions import Cell, FunctionSpec
 
-__all__ = ["BY_COMMIT_TIME", "FIRST_COMMIT", "LAST_COMMIT", "LOWEST", "OVERWRITE"]
+__all__ = ["BY_COMMIT_TIME", "FIRST_COMMIT", "LAST_COMMIT", "LOWEST", "MEANINGS", "OVERWRITE"]
 
-# Every change is applied, and nothing is a conflict: what a table without a function does.
 OVERWRITE = "OVERWRITE"
-# The change whose transaction committed last stays; the value compared is the moment of its commit.
+# The value compared is the moment of the commit.
 LAST_COMMIT = FunctionSpec("LAST_COMMIT", "last_commit", Cell.AT_LEAST, Cell.AT_LEAST, Cell.AT_LEAST)
-# Of two changes that have not seen each other, the one whose transaction committed first stays.
 FIRST_COMMIT = FunctionSpec(
     "FIRST_COMMIT", "first_commit", Cell.LESS_IF_UNSEEN, Cell.LESS_IF_UNSEEN, Cell.LESS_IF_UNSEEN
 )
 # The policies that compare moments of commits.
 BY_COMMIT_TIME = {spec.name: spec for spec in (LAST_COMMIT, FIRST_COMMIT)}
-# The lowest value of a column stays.
 LOWEST = FunctionSpec("LOWEST", "lowest", Cell.LESS, Cell.LESS, Cell.EQUAL)
+# What each does, in a line.
+MEANINGS = {
+    OVERWRITE: "every change is applied, as to a table without a conflict function",
+    FIRST_COMMIT.name: "of two changes that have not seen each other, the one that committed first stays",
+    LAST_COMMIT.name: "the change that committed last stays",
+    LOWEST.name: "the change with the lowest value of the column stays",
+}

@@ -17,7 +17,8 @@ from conflict.rules.decision import Cause
 
 __all__ = ["print_comparison"]
 
-_LOSSES = ("lost\nupdates", "of these\nrejected", "over-\nwritten", "rows\ndiffer", "rows\nsent")
+_LOSSES = ("lost\nupdates", "\n= rejected", "+ over-\nwritten", "rows\ndiffer", "rows\nsent")
+_LOST = "Lost updates were rejected, or else overwritten by a change that had not seen them."
 _CAUSES = {
     Cause.ROW_DOES_NOT_EXIST: "no\nrow",
     Cause.ROW_ALREADY_EXISTS: "row\nexists",
@@ -43,6 +44,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
         headings = (*_LOSSES, "log,\nMB")
         losses = [[*cells, _megabytes(row)] for cells, (row, _) in zip(losses, tried, strict=True)]
     console.print(table_of(title, names, headings, losses))
+    console.print(_LOST)
     causes = ([*_named(row, names), *_causes(figures)] for row, figures in tried)
     console.print(table_of("Conflicts by cause", names, (*_CAUSES.values(), _TRANSACTIONS), causes))
     for line in _notes(found):
@@ -50,9 +52,9 @@ def print_comparison(console: Console, found: Comparison) -> None:
 
 
 def _losses(row: Row, figures: Figures) -> list[object]:
-    cells = row.cells()
-    names = ("lost_updates", "lost_rejected", "lost_overwritten", "differing_rows")
-    return [*(cells[name] for name in names), figures.traffic]
+    """Return the cells of a pair; a change that was rejected and overwritten counts as rejected here."""
+    lost, rejected = figures.lost_updates, row.cells()["lost_rejected"]
+    return [lost, rejected, lost - rejected, figures.differing_rows, figures.traffic]
 
 
 def _megabytes(row: Row) -> str:
@@ -77,7 +79,7 @@ def _notes(found: Comparison) -> Iterator[str]:
     if any(row.used for row in found.rows):
         contradicted = ", which the binlogs contradict" if found.run.contradicted else ""
         yield f"* the functions and the format of the run{contradicted}."
-    yield from found.caveats
+    yield from (*found.caveats, *found.meanings)
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:
         for reason in _reasons(row):
@@ -86,6 +88,8 @@ def _notes(found: Comparison) -> Iterator[str]:
         everything = all(row.function in functions for row in found.rows if row.binlog_type == binlog_type)
         yield f"Type {binlog_type}, {'all functions' if everything else ', '.join(functions)}: {reason}."
     yield from found.notes
+    if found.best is not None:
+        yield found.best
 
 
 def _reasons(row: Row) -> list[str]:

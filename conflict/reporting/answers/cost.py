@@ -14,9 +14,9 @@ from conflict.reporting.wording.bytes_by_type import (
     bytes_between,
     change_of_bytes,
     format_name,
-    listed,
 )
 from conflict.reporting.wording.usable_types import NO_FUNCTION, types_usable_with, usable_with
+from conflict.shown_text import listed
 
 __all__ = ["cost_column", "cost_findings", "cost_headline"]
 

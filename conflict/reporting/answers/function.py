@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.reporting.parts import Column, Headline, Topic
-from conflict.reporting.wording.bytes_by_type import listed
-from conflict.shown_text import counted
+from conflict.shown_text import counted, listed
 
 __all__ = ["best_functions", "compare_columns", "compare_findings", "compare_headline"]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from conflict.reporting.answers.simulated import point_label, rounded, share_words, value_words
 from conflict.reporting.parts import Column, Topic
-from conflict.reporting.wording.bytes_by_type import listed
+from conflict.shown_text import listed
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [

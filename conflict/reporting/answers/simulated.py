@@ -12,7 +12,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.reporting.parts import shown
-from conflict.reporting.wording.bytes_by_type import listed
+from conflict.shown_text import listed
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [

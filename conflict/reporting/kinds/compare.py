@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from conflict.reporting.answers.function import best_functions, compare_columns, compare_findings, compare_headline
 from conflict.reporting.parts import Bytes, Chart, Form, LoggedRows, Measured, Part, Table, shown
-from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.usable_types import usable_types_table
 from conflict.rules.functions import FUNCTIONS
+from conflict.shown_text import listed
 
 __all__ = ["compare_part"]
 

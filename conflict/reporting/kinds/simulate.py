@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table, shown
-from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     against_recording,
@@ -20,7 +20,7 @@ from conflict.reporting.wording.model_words import (
     model_types,
     model_words,
 )
-from conflict.shown_text import counted
+from conflict.shown_text import counted, listed
 
 __all__ = ["simulate_part"]
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from conflict.reporting.parts import Bytes, Measured, Part, Table
-from conflict.reporting.wording.bytes_by_type import LACKING, bytes_chart, change_of_bytes, format_name, listed
+from conflict.reporting.wording.bytes_by_type import LACKING, bytes_chart, change_of_bytes, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.usable_types import usable_with
-from conflict.shown_text import counted
+from conflict.shown_text import counted, listed
 
 __all__ = ["sizes_part"]
 

@@ -24,7 +24,7 @@ from conflict.reporting.answers.simulated import (
 from conflict.reporting.kinds.sweep_answers import sweep_basis, sweep_findings, sweep_headlines
 from conflict.reporting.kinds.sweep_result import SweepResult, read_sweep
 from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table
-from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name, listed
+from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     is_learnt,
@@ -32,6 +32,7 @@ from conflict.reporting.wording.model_words import (
     model_words,
     without_function,
 )
+from conflict.shown_text import listed
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = ["sweep_part"]

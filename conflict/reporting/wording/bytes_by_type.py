@@ -4,7 +4,7 @@ Bytes by format in words and as a chart, which several kinds of results have.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ __all__ = [
     "bytes_chart",
     "change_of_bytes",
     "format_name",
-    "listed",
 ]
 
 BYTES_CHART = "bytes-by-format"  # the name of the chart among the figures
@@ -59,11 +58,6 @@ def change_of_bytes(bounds: tuple[int, int], base: tuple[int, int]) -> str:
     least, most = bounds[0] / base[1] - 1, bounds[1] / base[0] - 1
     words = dict.fromkeys(f"{_PERCENT * each:+.1f}" for each in (least, most))
     return f"{' to '.join(words)} %".replace("+0.0", "0.0").replace("-0.0", "0.0")
-
-
-def listed(parts: Sequence[str], word: str = "and") -> str:
-    """Return texts with commas between, and a word before the last one."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 def bytes_chart(

@@ -10,8 +10,7 @@ from statistics import median
 from typing import Any
 
 from conflict.model.model_file import with_preset
-from conflict.reporting.wording.bytes_by_type import listed
-from conflict.shown_text import counted
+from conflict.shown_text import counted, listed
 
 __all__ = [
     "against_recording",

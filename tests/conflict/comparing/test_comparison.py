@@ -1,11 +1,15 @@
 """`compare`: the functions that were in force have the recorded figures, and others those worked out by hand."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 import conflict
+from conflict.cli.terminal import PlainConsole
+from conflict.cli.views.comparison import print_comparison
 from conflict.comparing.figures import COMPARISON, NOT_OFFERED, Figures, Row, ranked
+from conflict.comparing.policies import MEANINGS
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import find_recordings
 from conflict.errors import ConfigurationError
@@ -205,6 +209,27 @@ def test_what_no_server_has_comes_below() -> None:
     assert "do not work correctly with types 8 and 9" in cells["NDB$MAX(x)"]
     assert "NDB$MAX(x) ‡" in repr(found)
     assert "† no NDB server has it" in repr(found)
+
+
+def test_the_best_of_what_a_server_has() -> None:
+    """By the recording 34 of 90 changes are lost; OVERWRITE loses fewer, but is no conflict function. Both are said."""
+    found = conflict.compare(DEMO / "run.toml", functions=["OVERWRITE", "NDB$EPOCH()", "NDB$EPOCH2_TRANS()"])
+    assert found.best == "Of what NDB offers, NDB$EPOCH() @A loses fewest changes: 34 of 90."
+    assert [line.partition(":")[0] for line in found.meanings] == ["OVERWRITE"]
+    others = [f"{name}(x)" if name == "LOWEST" else name for name in MEANINGS]
+    every = conflict.compare(DEMO / "run.toml", functions=["NDB$EPOCH()", *others])
+    assert [line.partition(":")[0] for line in every.meanings] == [*MEANINGS]
+    assert every.best is None  # no choice
+    assert {*every.meanings} < {*repr(every).splitlines()}
+
+
+def test_columns_of_losses_add_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a printed row, the lost changes are those that were rejected and those that were overwritten."""
+    print_comparison(PlainConsole(), conflict.compare(DEMO / "run.toml"))
+    shown = capsys.readouterr().out.partition("Conflicts by cause")[0]
+    rows = re.findall(r"^ \S.*? +(\d+) +(\d+) +(\d+) +\d+ +\d+ *$", shown, re.MULTILINE)
+    assert len(rows) > 10
+    assert all(int(lost) == int(rejected) + int(overwritten) for lost, rejected, overwritten in rows)
 
 
 @pytest.fixture(scope="module")
