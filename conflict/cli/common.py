@@ -5,8 +5,10 @@ What the commands have in common: options, progress bars, and how refused input 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,10 +34,14 @@ from conflict.cli.terminal import PlainConsole
 from conflict.compatibility.deployment import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conflict.config.run_file import RunFile
     from conflict.jobs.runner import StageProgress
     from ndb_formats.findings import LogRemark
     from ndb_formats.schema.tables import Schema
+
+    _Show = Callable[[str, int, int | None], None]
 
 __all__ = [
     "Engine",
@@ -55,6 +61,7 @@ __all__ = [
 ]
 
 console = PlainConsole()
+FIRST_LINE, NEXT_LINE = 2.0, 10.0  # seconds before lines about progress
 
 
 class Engine(StrEnum):
@@ -134,7 +141,19 @@ def load_run(run_file: Path | RunFile, functions: list[str] | None, *, inexact_k
 
 @contextmanager
 def progress_bars(*, time_left: bool = False) -> Iterator[StageProgress]:
-    """Show one progress bar per stage; with the time that is left, if the steps of a stage take about the same time."""
+    """
+    Show how far the work is: on a terminal one bar per stage, elsewhere a line now and then, both on standard error.
+
+    Args:
+        time_left: Whether the steps of a stage take about the same time, so that bars can tell the time that is left.
+    """
+    shown = _bars(time_left=time_left) if messages.is_interactive else _lines()
+    with shown as show, compilation_is_shown(lambda done: show("compiling kernels", done, None)):
+        yield show
+
+
+@contextmanager
+def _bars(*, time_left: bool) -> Iterator[_Show]:
     columns: tuple[ProgressColumn, ...] = (
         TextColumn("{task.description:>16}"),
         BarColumn(),
@@ -151,5 +170,31 @@ def progress_bars(*, time_left: bool = False) -> Iterator[StageProgress]:
                 stages[stage] = progress.add_task(stage, total=total)
             progress.update(stages[stage], completed=done, total=total)
 
-        with compilation_is_shown(lambda done: show("compiling kernels", done, None)):
-            yield show
+        yield show
+
+
+@contextmanager
+def _lines() -> Iterator[_Show]:
+    """Print what is being done, if it takes longer than `FIRST_LINE`; by a thread, because a step may take long."""
+    began, ended = time.monotonic(), threading.Event()
+    now = ""
+
+    def show(stage: str, done: int, total: int | None) -> None:
+        nonlocal now
+        now = f": {stage}" if total is None else f": {stage}, {done:,} of {total:,}"
+
+    def tell() -> None:
+        wait = FIRST_LINE
+        while not ended.wait(wait):
+            text = f"At work for {time.monotonic() - began:.0f} s{now}."
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                messages.print(text, highlight=False, markup=False, soft_wrap=True)
+            wait = NEXT_LINE
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield show
+    finally:
+        ended.set()
+        teller.join()
