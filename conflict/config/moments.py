@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, tzinfo
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["Moment", "moment_of", "seconds_of"]
+__all__ = ["Moment", "moment_of", "seconds_of", "shown_range"]
 
 Moment = str | date  # of which `datetime` is a kind
 
@@ -51,3 +51,9 @@ def seconds_of(given: Moment | None, name: str, zone: tzinfo = UTC) -> int | Non
         ConfigurationError: As `moment_of`.
     """
     return None if given is None else math.ceil(moment_of(given, name, zone).timestamp())
+
+
+def shown_range(first: int, last: int) -> str:
+    """Return two seconds since 1970 as people read them, and as options take them."""
+    shown = (datetime.fromtimestamp(each, UTC).strftime("%Y-%m-%d %H:%M:%S") for each in (first, last))
+    return f"{' to '.join(shown)} UTC"

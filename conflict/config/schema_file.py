@@ -4,12 +4,13 @@ Files of CREATE TABLE statements, as SQL or as the mysql client prints them.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
 from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, ConflictError
 from ndb_formats.binlog_reader import first_event
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import FormatError
@@ -20,7 +21,7 @@ from ndb_formats.schema.session import ServerVersion
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.charsets import is_charset
 
-__all__ = ["load_schema"]
+__all__ = ["load_schema", "what_to_give"]
 
 
 def load_schema(
@@ -56,6 +57,32 @@ def load_schema(
         message = f"{path}: no CREATE TABLE statement; give what SHOW CREATE TABLE or mysqldump prints"
         raise ConfigurationError(message)
     return schema
+
+
+def what_to_give(binlogs: Iterable[Path | str], tables: Iterable[str]) -> str:
+    """
+    Return how to give definitions; with the name of the file that has them, if one lies with the binlogs.
+
+    Args:
+        binlogs: The binlogs.
+        tables: Names of tables, without their databases, of which any is looked for.
+    """
+    own = {Path(file).absolute().parent for file in binlogs}
+    folders = dict.fromkeys([*sorted(own), *sorted(folder.parent for folder in own)])  # or beside their folders
+    files, wanted = (file for folder in folders for file in sorted(folder.glob("*.sql"))), frozenset(tables)
+    found = next((file for file in files if _defines(file, wanted)), None)
+    if found is None:
+        return "give CREATE TABLE statements (--schema FILE, or schema in the run file)"
+    here = found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found
+    return f"{here} has CREATE TABLE statements: give --schema {shlex.quote(str(here))}, or schema in the run file"
+
+
+def _defines(file: Path, tables: frozenset[str]) -> bool:
+    """Whether a file defines any of some tables; one that is no schema does not."""
+    try:
+        return not tables.isdisjoint(table.name for table in load_schema(file).tables)
+    except (ConflictError, FormatError, OSError):
+        return False
 
 
 def _server_of(binlogs: Iterable[Path | str]) -> ServerVersion | None:

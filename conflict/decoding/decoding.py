@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import attrs
+import numpy as np
 
+from conflict.config.moments import shown_range
 from conflict.decoding.inputs import Inputs
 from ndb_formats.binlog_reader import FIRST_POSITION
+from ndb_formats.columnar.event_index import index_parts
 from ndb_formats.columnar.json_lines import json_lines
 from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.columnar.log_scan import LoggedChange, scan_log
@@ -96,8 +99,16 @@ class Decoding:
         notes = [f"--table {name} matches nothing; {there}" for name in sorted(chosen.tables - self._tables)]
         notes += [f"--database {name} matches nothing; {there}" for name in sorted(chosen.databases - databases)]
         if not notes and not self.found and chosen != Selection():
-            notes.append("the filters match nothing in these files")
+            times = self._times() if chosen.start_time or chosen.stop_time is not None else ""
+            notes.append(f"the filters match nothing in these files{times}")
         return notes
+
+    def _times(self) -> str:
+        """Return from when to when the events of the files are."""
+        parts = (index_parts(path, verify=False) for path in self.inputs.paths)
+        times = np.concatenate([np.zeros(0, np.int64), *(part.timestamps for file in parts for part in file)])
+        known = times[times > 0]  # events that no server logged have none
+        return f", whose events are from {shown_range(int(known.min()), int(known.max()))}" if len(known) else ""
 
     def remarks(self, *, as_text: bool) -> list[LogRemark]:
         """Return what the files hold besides rows; text shows statements, so that it lacks nothing of them."""

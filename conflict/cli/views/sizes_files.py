@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
 from conflict.ingestion.plan import files_document
 from conflict.jobs.runner import StageProgress
@@ -23,6 +24,7 @@ from ndb_formats.columnar.size_report import SizeReport, size_report
 from ndb_formats.errors import CutFileError
 from ndb_formats.events.rows_event import ROWS_EVENTS
 from ndb_formats.rules.formats import FORMATS
+from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["FileFacts", "MeasuredLog", "measured_log"]
@@ -145,8 +147,8 @@ def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, pr
     report = size_report(sizer, [each.size for each in read], meter.found)
     unknown = [table.name for table in report.tables if not table.known]
     if report.tables and len(unknown) == len(report.tables):
-        names = ", ".join(unknown)
-        message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
+        names, given = ", ".join(unknown), [split_full_name(name)[1] for name in unknown]
+        message = f"no definition of {names}, so other formats are not known; {what_to_give(files, given)}"
         raise ConfigurationError(message)
     return MeasuredLog(report, read, cuts)
 

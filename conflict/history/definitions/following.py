@@ -13,6 +13,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
+from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
 from conflict.history.definitions.cluster_log import ClusterLog
 from conflict.history.definitions.definition_notes import (
@@ -57,7 +58,7 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     logs = [ClusterLog.read(configuration, cluster, scans[cluster.name]) for cluster in configuration.clusters]
     notes = sentences_of(note for log in logs for note in log.notes)
     added = [table for log in logs for table in log.added]
-    _check_known(configuration, logs)
+    _check_known(configuration, logs, logged)
     configuration = _without_other_engines(configuration, logs)
     if any(log.steps or log.error or log.own for log in logs):
         run = _with_history_tables(configuration, logs)
@@ -94,13 +95,14 @@ def _without_other_engines(configuration: Configuration, logs: Sequence[ClusterL
     return configuration if len(kept) == len(tables) else attrs.evolve(configuration, schema=schema)
 
 
-def _check_known(configuration: Configuration, logs: Sequence[ClusterLog]) -> None:
+def _check_known(configuration: Configuration, logs: Sequence[ClusterLog], logged: Iterable[Name]) -> None:
     if not configuration.schema.tables and not any(log.known for log in logs):
         message = (
             "the definition of no table is known: no schema is given, and the binlogs neither create tables nor name "
-            "their columns (binlog_row_metadata=FULL does); give CREATE TABLE statements (--schema FILE, or schema in "
-            "the run file)"
+            "their columns (binlog_row_metadata=FULL does); "
         )
+        files = (file for cluster in configuration.clusters for file in cluster.files)
+        message += what_to_give(files, [name for _, name in logged])
         raise ConfigurationError(message)
     unknown = {note.table for log in logs for note in log.notes if note.what is NoteKind.NOT_READ}
     if unknown and not any(log.reads for log in logs):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from conflict.config.configuration import Span
+from conflict.config.moments import shown_range
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import EpochApply
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 LAST = 2**64 - 1
+_MICROSECONDS = 1_000_000  # in a second
 
 
 @attrs.frozen
@@ -70,13 +72,22 @@ def bounds_of(run: Run, summaries: Mapping[str, Sequence[Summary]]) -> dict[str,
             first = _last_applied(before, run.server_ids[name]) + 1
         bounds[name] = Bounds(first, span.last.get(name, LAST))
         if name in {*span.first, *span.last} and not any(each.number in bounds[name] for each in own):
-            held = f"{own[0].number} to {own[-1].number}" if own else "none"
             message = (
                 f"cluster {name} has no epoch between the start and the stop that are asked for; its binlogs hold "
-                f"epochs {held}"
+                f"{_held(own)}"
             )
             raise ConfigurationError(message)
     return bounds
+
+
+def _held(own: Sequence[Summary]) -> str:
+    """Return which epochs a cluster has, and from when to when they committed."""
+    if not own:
+        return "none"
+    ends = own[0].committed, own[-1].committed
+    seconds = [each // _MICROSECONDS for each in ends if each is not None]
+    times = f", from {shown_range(*seconds)}" if len(seconds) == len(ends) else ""
+    return f"epochs {own[0].number} to {own[-1].number}{times}"
 
 
 def span_of_times(span: Span, times: Mapping[str, Sequence[tuple[int, int]]]) -> Span:

@@ -262,6 +262,23 @@ SITUATIONS = [
     Case("seed too high", "simulate {run} --seed 2147483648", "Invalid value for '--seed'"),
     Case("simulated into this folder", "simulate {run} --out .", "exists already"),
     Case("sizes without schema", f"sizes {{d}}/{BINLOG}", "no definition of cft.plain, cft.t1, cft.t2"),
+    Case(
+        "sizes without the schema beside",
+        f"sizes {{d}}/{BINLOG}",
+        "schema.sql has CREATE TABLE statements: give --schema ",
+    ),
+    Case(
+        "resolve without the schema beside",
+        "resolve {d} --out {out}",
+        "schema.sql has CREATE TABLE statements: give --schema ",
+    ),
+    Case(
+        "resolve without a schema",
+        "resolve {d} --out {out}",
+        "give CREATE TABLE statements (--schema FILE, or schema in the run file)",
+        remove("schema.sql"),
+        unsaid=".sql has",  # ndb_replication.sql has another table
+    ),
     Case("sizes of text", "sizes {d}/schema.sql", "position 0: not a binlog"),
     Case(
         "chart as jpg", f"sizes {{d}}/{BINLOG} --schema {{d}}/schema.sql --plot {{d}}/x.jpg", "a chart is a file *.png"

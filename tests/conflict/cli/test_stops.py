@@ -106,3 +106,23 @@ def test_a_log_that_is_cut_short_keeps_no_other_server_from_being_read(tmp_path:
     assert done.stdout == alone.stdout + decoded([B], "--format", "json")
     text = CliRunner().invoke(app, ["decode", "-v", str(cut), str(B)])
     assert (text.exit_code, decoded([B], "-v") in text.stdout) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["resolve", DEMO / "run.toml", "--engine", "reference"], 2),
+        (["resolve", DEMO / "run.toml"], 2),
+        (["decode", A], 4),
+    ],
+)
+def test_a_time_that_no_event_has_is_answered_in_times(command: list[str | Path], code: int, tmp_path: Path) -> None:
+    """With those that the log has, as options take them: from the first one on there is something."""
+    out = [] if command[0] == "decode" else ["--out", tmp_path / "result"]
+    ended, output = invoke(*command, *out, "--start-datetime", "2020-01-01", "--stop-datetime", "2020-01-02")
+    assert ended == code
+    moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    found = re.search(rf"from ({moment}) to ({moment}) UTC", output)
+    assert found is not None, output
+    assert found[1] < TIME < found[2]
+    assert invoke(*command, *out, "--start-datetime", found[1], "--stop-datetime", found[2])[0] in (0, 4)
