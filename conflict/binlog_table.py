@@ -22,7 +22,8 @@ from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.log_source import full_names, log_source
 from conflict.errors import ConfigurationError, LogWarning
 from ndb_formats.columnar.batches import METADATA, RowBatch
-from ndb_formats.columnar.log_remarks import log_remarks
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import scan_log
 from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, selected_changes
 from ndb_formats.columnar.stretches import schema_at_start
@@ -116,7 +117,7 @@ class BinlogTable:
         """
         with opened_inputs(self.files) as inputs:
             schema = self._schema(inputs)
-            for remark in log_remarks(inputs.paths):
+            for remark in remarks_on_rows(scan_log(inputs.paths, verify=False)):
                 warnings.warn(LogWarning(remark.sentence), stacklevel=2)
             for file, batches in self._parts(inputs, self.columns):
                 if batches:

@@ -12,7 +12,8 @@ from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.apply_status import epoch_of, has_status_columns
-from ndb_formats.events.query_event import decode_query
+from ndb_formats.events.control_events import decode_xa_prepare
+from ndb_formats.events.query_event import decode_query, query_body_of
 from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
@@ -92,7 +93,7 @@ class DecodedEvent:
         epoch: NDB epoch that it belongs to; None outside of epochs, and before the epoch is known.
         table_map: The Table_map event, decoded; for a rows event, the one it refers to.
         rows: The rows event, decoded.
-        statement: The text of a Query event, as logged.
+        statement: The text of an event that holds or is a statement, as logged.
     """
 
     event: Event
@@ -187,11 +188,23 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
         message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
         raise UnsupportedError(message)
     decoded = DecodedEvent(event, state.epoch)
-    if kind is EventType.QUERY_EVENT:
-        decoded = attrs.evolve(decoded, statement=decode_query(event.body, event.server).logged_text)
-    if kind in (EventType.QUERY_EVENT, EventType.XID_EVENT):
+    if kind is EventType.XA_PREPARE_LOG_EVENT:
+        decoded = attrs.evolve(decoded, statement=decode_xa_prepare(event.body).statement.encode())
+    elif (query := query_body_of(kind, event.body)) is not None:
+        decoded = attrs.evolve(decoded, statement=decode_query(query, event.server).logged_text)
+    if kind in _ENDS:
         state.epoch = None
     return decoded
+
+
+_ENDS = frozenset(
+    {
+        EventType.QUERY_EVENT,
+        EventType.MARIADB_QUERY_COMPRESSED_EVENT,
+        EventType.XID_EVENT,
+        EventType.XA_PREPARE_LOG_EVENT,
+    }
+)
 
 
 def _note_epoch(rows: RowsEvent, table_map: TableMap, state: DecodingState) -> None:

@@ -14,8 +14,8 @@ from conflict.decoding.inputs import Inputs
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.event_index import index_parts
 from ndb_formats.columnar.json_lines import json_lines
-from ndb_formats.columnar.log_remarks import remarks_on
-from ndb_formats.columnar.log_scan import LoggedChange, scan_log
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import LoggedChange, LoggedEnd, scan_log
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
 from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import CutFileError
@@ -113,8 +113,8 @@ class Decoding:
     def remarks(self, *, as_text: bool) -> list[LogRemark]:
         """Return what the files hold besides rows; text shows statements, so that it lacks nothing of them."""
         items = scan_log(self.inputs.paths, verify=False)
-        found = (item for item in items if not (as_text and isinstance(item, LoggedChange)))
-        return list(remarks_on(attrs.evolve(item, file=self.inputs.name_of(item.file)) for item in found))
+        found = (item for item in items if not (as_text and isinstance(item, LoggedChange | LoggedEnd)))
+        return list(remarks_on_rows(attrs.evolve(item, file=self.inputs.name_of(item.file)) for item in found))
 
     def _reading(self, *, rows: int, moments: bool = False, follows: bool = True) -> ChangeReading:
         return ChangeReading(

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from ndb_formats.columnar.log_scan import LoggedChange, LoggedIncident, LogItem, scan_log
+from ndb_formats.columnar.log_scan import LoggedChange, LoggedEnd, LoggedIncident, LogItem, scan_log
 from ndb_formats.findings import LogRemark
 
-__all__ = ["log_remarks", "remarks_on"]
+__all__ = ["log_remarks", "remarks_on", "remarks_on_rows"]
 
 _MOST_INCIDENTS = 3
 _MOST_SHOWN = 80  # characters of a statement
@@ -20,6 +20,35 @@ _MOST_SHOWN = 80  # characters of a statement
 def log_remarks(files: Sequence[str | Path]) -> list[LogRemark]:
     """Return what is to be said of files; an error in them is left to whoever reads their rows."""
     return list(remarks_on(scan_log(files, verify=False)))
+
+
+def remarks_on_rows(items: Iterable[LogItem]) -> Iterator[LogRemark]:
+    """
+    Yield `remarks_on`, and what is to be said to who takes the rows of a log for what happened.
+
+    Rows that were rolled back are in logs of transactions that also changed tables without transactions, of MariaDB
+    after a savepoint, and of prepared XA transactions. NDB logs none.
+    """
+    kept = list(items)
+    yield from remarks_on(kept)
+    undone, prepared = list[LoggedEnd](), dict[str, LoggedEnd]()
+    for item in kept:
+        if not isinstance(item, LoggedEnd):
+            continue
+        verb, _, xid = item.text.upper().partition(" X'")
+        if verb == "XA PREPARE":
+            prepared[xid] = item
+        else:
+            prepared.pop(xid, None)
+            undone += [] if verb == "XA COMMIT" else [item]
+    if undone:
+        are = "1 rollback is" if len(undone) == 1 else f"{len(undone):,} rollbacks are"
+        what = "logged after the changes that were undone, which are among the rows as far as these files hold them"
+        yield LogRemark(f"{are} {what}; {_FIRST} {_shown(undone[0])}")
+    if prepared:
+        are = "1 XA transaction is" if len(prepared) == 1 else f"{len(prepared):,} XA transactions are"
+        first = _shown(next(iter(prepared.values())))
+        yield LogRemark(f"{are} prepared, and neither committed nor rolled back in these files; {_FIRST} {first}")
 
 
 def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iterator[LogRemark]:
@@ -71,7 +100,7 @@ def _count(changes: Sequence[LoggedChange]) -> str:
     return f"{are} and {'are' if many else 'is'} not among the rows"
 
 
-def _shown(change: LoggedChange) -> str:
+def _shown(change: LoggedChange | LoggedEnd) -> str:
     text = " ".join(change.text.encode("utf-8", "backslashreplace").decode().split())
     text = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
     return f"{change.file}, position {change.position}: {text}"

@@ -1,5 +1,5 @@
 """
-What a log says besides rows: statements that change definitions or rows, different Table_map events, and incidents.
+What a log says besides rows: definitions and changes as statements, rollbacks, different Table_map events, incidents.
 
 Only event headers and a few bytes of each event are read. Events inside compressed transactions are not seen: NDB does
 not compress statements, and whoever reads the rows meets the Table_map events.
@@ -7,26 +7,27 @@ not compress statements, and whoever reads the rows meets the Table_map events.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
 
-from ndb_formats.binlog_reader import Event, event_at, first_event
+from ndb_formats.binlog_reader import event_at, first_event
 from ndb_formats.columnar.event_index import EventIndex, map_bytes, recent_index
 from ndb_formats.columnar.kernels.definition_events import definition_events
 from ndb_formats.constants import APPLY_STATUS, EVENT_HEADER_SIZE, EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.changing_statement import changed_tables, changes_rows
+from ndb_formats.events.control_events import decode_xa_prepare
 from ndb_formats.events.header import FormatDescription, decode_format_description
 from ndb_formats.events.incident_event import IncidentEvent, decode_incident
 from ndb_formats.events.logged_statement import statement_of
-from ndb_formats.events.mariadb import uncompressed_query
-from ndb_formats.events.query_event import decode_query, session_of
+from ndb_formats.events.query_event import decode_query, query_body_of, session_of
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.definitions import Statement
 
-__all__ = ["LogItem", "LoggedChange", "LoggedIncident", "LoggedStatement", "LoggedTable", "scan_log"]
+__all__ = ["LogItem", "LoggedChange", "LoggedEnd", "LoggedIncident", "LoggedStatement", "LoggedTable", "scan_log"]
 
 
 _MOST_KEPT = 200  # characters of a statement that changes rows: a log can have very many
@@ -102,7 +103,23 @@ class LoggedIncident:
     incident: IncidentEvent
 
 
-LogItem = LoggedStatement | LoggedTable | LoggedChange | LoggedIncident
+@attrs.frozen
+class LoggedEnd:
+    """
+    A statement, or what stands for it, that leaves open or undoes what the log holds before it.
+
+    Attributes:
+        file: Path of its file.
+        position: Position of its event.
+        text: A ROLLBACK that follows row changes, ``ROLLBACK TO ...``, or XA PREPARE, COMMIT or ROLLBACK and the xid.
+    """
+
+    file: str
+    position: int
+    text: str
+
+
+LogItem = LoggedStatement | LoggedTable | LoggedChange | LoggedIncident | LoggedEnd
 
 
 def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
@@ -145,7 +162,14 @@ def _is_of_ndb(index: EventIndex, number: int) -> bool:
     return False
 
 
-_TRANSACTION_ENDS = (EventType.QUERY_EVENT, EventType.XID_EVENT)
+_STARTS = (
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.MARIADB_GTID_EVENT,
+)
+_ENDS = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
+_TRANSACTION_ENDS = (EventType.QUERY_EVENT, EventType.MARIADB_QUERY_COMPRESSED_EVENT, *_ENDS, *_STARTS)
 _TABLE_NAME_AT = 8  # in the body of a Table_map event, after the table id and the flags
 _STATUS_NAME = b"".join(bytes([len(part)]) + part.encode() + b"\0" for part in APPLY_STATUS.split("."))
 
@@ -158,24 +182,47 @@ def _read(index: EventIndex, number: int, description: FormatDescription, *, ver
         )
     if event.type is EventType.INCIDENT_EVENT:
         return LoggedIncident(index.file, event.position, decode_incident(event.body))
-    query = decode_query(_query_body(event), event.server)
+    if event.type is EventType.XA_PREPARE_LOG_EVENT:
+        prepared = decode_xa_prepare(event.body)
+        return None if prepared.one_phase else LoggedEnd(index.file, event.position, prepared.statement)
+    body = query_body_of(event.type, event.body)
+    if body is None:
+        return LoggedChange(index.file, event.position, "LOAD DATA, as servers before 5.0.3 logged it", frozenset())
+    query = decode_query(body, event.server)
     if changes_rows(query.statement):
         tables = changed_tables(query.statement, query.database, session_of(query))
         return LoggedChange(index.file, event.position, query.statement[:_MOST_KEPT], tables)
     statement = statement_of(query)
-    if statement is None:
-        return None
-    return LoggedStatement(index.file, event.position, event.header.server_id, statement)
+    if statement is not None:
+        return LoggedStatement(index.file, event.position, event.header.server_id, statement)
+    return _end(index, number, description, query.statement)
 
 
-# Of an Execute_load_query event, between the head of a Query event and its status: file id, and where the name is.
-_QUERY_HEAD, _LOAD_HEAD = 13, 13
+def _end(index: EventIndex, number: int, description: FormatDescription, text: str) -> LoggedEnd | None:
+    """Return the end of a transaction or of a part of it; None if a statement is none, or takes no rows back."""
+    head = text[:_LONGEST_HEAD].upper()
+    back = head.startswith("ROLLBACK") and _follows_rows(index, number, description, text)
+    if back or head.startswith(("XA COMMIT", "XA ROLLBACK")):
+        return LoggedEnd(index.file, int(index.positions[number]), text)
+    return None
 
 
-def _query_body(event: Event) -> bytes:
-    """Return the body of an event as that of a Query event."""
-    if event.type is EventType.MARIADB_QUERY_COMPRESSED_EVENT:
-        return uncompressed_query(event.body)
-    if event.type is EventType.EXECUTE_LOAD_QUERY_EVENT:
-        return event.body[:_QUERY_HEAD] + event.body[_QUERY_HEAD + _LOAD_HEAD :]
-    return event.body
+_LONGEST_HEAD = 11
+_BACK_TO = re.compile(r"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?", re.IGNORECASE)
+
+
+def _follows_rows(index: EventIndex, number: int, description: FormatDescription, text: str) -> bool:
+    """Return whether rows stand between a rollback and where it goes back to: a savepoint, or the start."""
+    back = _BACK_TO.match(text)
+    start = "BEGIN" if back is None else f"SAVEPOINT {text[back.end() :]}"
+    for other in range(number - 1, -1, -1):
+        kind = index.types[other]
+        if kind == EventType.TABLE_MAP_EVENT:
+            return True
+        if kind in _STARTS or kind in _ENDS:
+            return False
+        if kind == EventType.QUERY_EVENT:
+            event = event_at(index.file, int(index.positions[other]), description, verify=False)
+            if decode_query(event.body, event.server).statement == start:
+                return False
+    return False

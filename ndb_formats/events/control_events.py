@@ -1,17 +1,55 @@
 """
-Xid and Rotate: the commit of a transaction, and the name of the next file.
+Xid, XA_prepare and Rotate: the end of a transaction, and the name of the next file.
 
-    Xid       transaction id u64
-    Rotate    position u64 of the first event in the next file, then its name to the end
+    Xid          transaction id u64
+    XA_prepare   1 if it commits (ONE PHASE) u8, format of the xid i32, sizes of its two parts u32 each, these parts
+    Rotate       position u64 of the first event in the next file, then its name to the end
 
-Source: MySQL `control_events.h` (`Xid_event`, `Rotate_event`).
+Source: MySQL `control_events.h` (`Xid_event`, `XA_prepare_event`, `Rotate_event`).
 """
 
 from __future__ import annotations
 
-__all__ = ["encode_rotate", "encode_xid"]
+import attrs
+
+from ndb_formats.cursor import Cursor
+
+__all__ = ["XaPrepareEvent", "decode_xa_prepare", "encode_rotate", "encode_xid"]
 
 _FIRST_POSITION = 4
+
+
+@attrs.frozen
+class XaPrepareEvent:
+    """
+    The end of an XA transaction in a log.
+
+    Attributes:
+        xid: Its name, as in the XA statements of a log: ``X'6162',X'',1``.
+        one_phase: Whether it is committed; if not, it is prepared, and another transaction commits it or rolls it back.
+    """
+
+    xid: str
+    one_phase: bool
+
+    @property
+    def statement(self) -> str:
+        """The statement that it stands for, as mysqlbinlog prints it."""
+        return f"XA COMMIT {self.xid} ONE PHASE" if self.one_phase else f"XA PREPARE {self.xid}"
+
+
+def decode_xa_prepare(body: bytes) -> XaPrepareEvent:
+    """
+    Decode the body of an XA_prepare event.
+
+    Raises:
+        TruncatedError: The body ends too early.
+    """
+    cursor = Cursor(body)
+    one_phase, form = cursor.uint(1), int.from_bytes(cursor.take(4), "little", signed=True)
+    sizes = cursor.uint(4), cursor.uint(4)
+    first, second = (cursor.take(size).hex() for size in sizes)
+    return XaPrepareEvent(f"X'{first}',X'{second}',{form}", bool(one_phase))
 
 
 def encode_xid(transaction_id: int) -> bytes:

@@ -20,13 +20,15 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from ndb_formats.constants import EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import TruncatedError
+from ndb_formats.events.mariadb import uncompressed_query
 from ndb_formats.schema.session import ServerVersion, Session, SqlMode, Text
 from ndb_formats.types.charsets import decode_text, encode_text
 from ndb_formats.types.collation_names import collation_of
 
-__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query", "session_of"]
+__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query", "query_body_of", "session_of"]
 
 # Session variables of a connection with the defaults of MySQL 9.x: flags, sql_mode, catalog, character sets (client,
 # connection, server), and the default collation of utf8mb4; each after its type.
@@ -99,6 +101,26 @@ def decode_query(body: bytes, server: str = "") -> QueryEvent:
     charset = _SYSTEM_CHARSET if made else _client_charset(status)
     statement = decode_text(logged, charset)
     return QueryEvent(database, statement, thread_id, seconds, error, status, server, charset, logged)
+
+
+# Of an Execute_load_query event, between the head of a Query event and its status: file id, and where the name is.
+_QUERY_HEAD, _LOAD_HEAD = 13, 13
+
+
+def query_body_of(kind: EventType | None, body: bytes) -> bytes | None:
+    """
+    Return the body of an event as that of a Query event; None if it holds no statement.
+
+    Raises:
+        FormatError: See `uncompressed_query`.
+    """
+    if kind is EventType.QUERY_EVENT:
+        return body
+    if kind is EventType.MARIADB_QUERY_COMPRESSED_EVENT:
+        return uncompressed_query(body)
+    if kind is EventType.EXECUTE_LOAD_QUERY_EVENT:
+        return body[:_QUERY_HEAD] + body[_QUERY_HEAD + _LOAD_HEAD :]
+    return None
 
 
 _SYSTEM_CHARSET = "utf8mb4"

@@ -118,6 +118,7 @@ def _timestamp(data: bytes, wire: WireType) -> bytes:
 
 
 def _old_time(data: bytes, _: WireType) -> bytes:
+    temporal.decode_old_time(data)  # refuses what is no TIME; mysqlbinlog prints a negative one as a large one
     number = int.from_bytes(data, "little")
     return b"'%02d:%02d:%02d'" % (number // 10000, number // 100 % 100, number % 100)
 

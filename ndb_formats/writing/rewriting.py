@@ -97,6 +97,7 @@ class Rewriter:
                 with locate(event):
                     self._outer(event)
         except FormatError:
+            self._packer = RowsPacker(self._emit)  # without the statement at hand, of which rows are missing
             if self._complete:
                 self._end_group()
             raise
@@ -159,8 +160,8 @@ class Rewriter:
                 raise CorruptError(message)
             self._packer.add_event(event.header, rows)
         elif plan.kept_why is not None or rows.compressed is not None:
-            self._packer.add_event(event.header, rows)
             plan.count_kept(rows)
+            self._packer.add_event(event.header, rows)
         elif plan.is_logged:
             self._relog(event, rows, plan)
         if rows.statement_end:

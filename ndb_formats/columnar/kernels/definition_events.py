@@ -14,6 +14,11 @@ __all__ = ["definition_events"]
 QUERY, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.TABLE_MAP_EVENT)
 INCIDENT, LOADED = int(EventType.INCIDENT_EVENT), int(EventType.EXECUTE_LOAD_QUERY_EVENT)
 PACKED_QUERY = int(EventType.MARIADB_QUERY_COMPRESSED_EVENT)
+PREPARED = int(EventType.XA_PREPARE_LOG_EVENT)
+# LOAD DATA of servers before 5.0.3: in one event, or in several of which the last one carries it out.
+OLD_LOAD, OLD_NEW_LOAD, OLD_EXECUTED = (
+    int(kind) for kind in (EventType.LOAD_EVENT, EventType.NEW_LOAD_EVENT, EventType.EXEC_LOAD_EVENT)
+)
 BEGIN, COMMIT = (np.frombuffer(word, np.uint8) for word in (b"\0BEGIN", b"\0COMMIT"))  # after a database's NUL
 ID_BYTES, HEADER = 6, EVENT_HEADER_SIZE
 SLOTS, MOST = 4096, 2048  # of the set of table ids; when it is full, it is emptied, and known ids are found again
@@ -32,7 +37,8 @@ def definition_events(data, positions, types, sizes, trailer):
     """
     Return the numbers of events that say something besides rows. int64.
 
-    They are Query events that neither begin nor end a transaction, new Table_map events, incidents and LOAD DATA.
+    They are Query events other than BEGIN and COMMIT, new Table_map events, incidents, LOAD DATA, and what prepares
+    an XA transaction.
 
     A Table_map event is new if no other one with its table id and size came since the last such Query event.
 
@@ -46,13 +52,14 @@ def definition_events(data, positions, types, sizes, trailer):
     found, count = np.empty(len(positions), np.int64), 0
     known, filled = np.zeros(SLOTS, np.uint64), 0
     for number in range(len(positions)):
-        if types[number] == QUERY:
+        kind = types[number]
+        if kind in (QUERY, PACKED_QUERY):
             end = positions[number] + np.int64(sizes[number]) - trailer
-            if not _ends_with(data, end, BEGIN) and not _ends_with(data, end, COMMIT):
+            if kind == PACKED_QUERY or not (_ends_with(data, end, BEGIN) or _ends_with(data, end, COMMIT)):
                 found[count] = number
                 count += 1
                 known[:], filled = 0, 0
-        elif types[number] == TABLE_MAP:
+        elif kind == TABLE_MAP:
             identity = np.uint64(sizes[number] & 0xFFFF) << np.uint64(48)
             for place in range(ID_BYTES):
                 byte = np.uint64(data[positions[number] + HEADER + place])
@@ -68,7 +75,7 @@ def definition_events(data, positions, types, sizes, trailer):
                 filled += 1
                 found[count] = number
                 count += 1
-        elif types[number] == INCIDENT or types[number] == LOADED or types[number] == PACKED_QUERY:
+        elif kind in (INCIDENT, PREPARED, LOADED, OLD_LOAD, OLD_NEW_LOAD, OLD_EXECUTED):
             found[count] = number
             count += 1
     return found[:count].copy()

@@ -19,8 +19,6 @@ __all__ = [
     "MAX_TEXT",
     "date_text",
     "datetime_text",
-    "old_datetime_text",
-    "old_time_text",
     "time_text",
     "timestamp_text",
 ]
@@ -36,7 +34,6 @@ MINUS, COLON, POINT, BLANK = (ord(character) for character in "-:. ")
 DIGITS = np.array([list(b"%02d" % number) for number in range(100)], np.uint8)
 # All arithmetic is unsigned: signed division rounds down in Python, which costs.
 ONE, TEN, HUNDRED, THOUSAND = (np.uint64(number) for number in (1, 10, 100, 1000))
-TEN_THOUSAND, MILLION = np.uint64(10_000), np.uint64(1_000_000)
 FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0x3FF), np.uint64(12)
 FIVE, SIX, NINE = np.uint64(5), np.uint64(6), np.uint64(9)
 MONTHS = np.uint64(13)
@@ -44,7 +41,6 @@ MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
 # The days that 32 bits of seconds reach, as text. Shape (days, 10), uint8.
 _CALENDAR = np.arange(np.datetime64(0, "s"), np.datetime64(2**32, "s"), np.timedelta64(1, "D"))
 DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8).reshape(-1, 10)
-OLD_DATETIME_LIMIT = np.uint64(10**14)
 
 
 @inlined
@@ -189,41 +185,5 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
             to = _fraction(out, to, big_endian(data, offset + 4, size), precision)
             if to < 0:
                 return to
-        offsets[row + 1] = to
-    return to
-
-
-@kernel
-def old_time_text(data, base, cells, offsets, out):
-    """Write TIME values of servers before MySQL 5.6."""
-    sign, range_ = np.uint64(0x800000), np.uint64(0x1000000)
-    to = np.int64(0)
-    offsets[0] = 0
-    for row in range(len(cells)):
-        if cells[row] != NULL_CELL:
-            packed = little_endian(data, base + np.int64(cells[row]), 3)
-            if packed & sign:
-                packed = range_ - packed
-                out[to] = MINUS
-                to += 1
-            to = _hours(out, to, packed // TEN_THOUSAND, packed // HUNDRED % HUNDRED, packed % HUNDRED)
-        offsets[row + 1] = to
-    return to
-
-
-@kernel
-def old_datetime_text(data, base, cells, offsets, out):
-    """Write DATETIME values of servers before MySQL 5.6."""
-    to = np.int64(0)
-    offsets[0] = 0
-    for row in range(len(cells)):
-        if cells[row] != NULL_CELL:
-            packed = little_endian(data, base + np.int64(cells[row]), 8)
-            if packed >= OLD_DATETIME_LIMIT:
-                return np.int64(-1)
-            date, clock = packed // MILLION, packed % MILLION
-            to = _date(out, to, date // TEN_THOUSAND, date // HUNDRED % HUNDRED, date % HUNDRED)
-            out[to] = BLANK
-            to = _clock(out, to + 1, clock // TEN_THOUSAND, clock // HUNDRED % HUNDRED, clock % HUNDRED)
         offsets[row + 1] = to
     return to

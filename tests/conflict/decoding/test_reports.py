@@ -120,11 +120,76 @@ def test_changes_that_are_statements(tmp_path: Path):
     assert "3 changes are logged as statements and are not among the rows; the first is at" in said
 
 
+UNDONE = "1 rollback is logged after the changes that were undone, which are among the rows as far as these files hold"
+OPEN = "1 XA transaction is prepared, and neither committed nor rolled back in these files"
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "said"),
+    [
+        ("xa.mysql", 6, f"{UNDONE} them; the first is at"),
+        ("xa.mariadb", 6, f"{UNDONE} them; the first is at"),
+        ("xa-compressed.mysql", 3, ""),
+        ("savepoint.mariadb", 4, f"{UNDONE} them; the first is at"),
+        ("rollback.mariadb", 2, f"{UNDONE} them; the first is at"),
+    ],
+)
+def test_changes_that_were_rolled_back(name: str, count: int, said: str, tmp_path: Path):
+    """
+    Are among the rows of a log, and it is said.
+
+    Of XA transactions x1 was committed, x2 rolled back, x3 committed in one phase. MariaDB logs ROLLBACK TO a savepoint
+    after what was changed since, and a ROLLBACK where the transaction created a temporary table.
+    """
+    code, found, rows = rows_of(name, tmp_path)
+    assert (code, len(rows)) == (4 if said else 0, count)
+    assert said in found
+    assert OPEN not in found
+    text = invoke("decode", "-r", tmp_path / "text", REPORTS / f"{name}.binlog")
+    assert text == (0, "")  # which shows the statements
+
+
+def test_a_transaction_that_is_only_prepared(tmp_path: Path):
+    """Is said, too: here the files end before its commit."""
+    whole = (REPORTS / "xa.mysql.binlog").read_bytes()
+    (tmp_path / "cut.binlog").write_bytes(whole[:1034])
+    code, found = invoke("decode", "--format", "json", tmp_path / "cut.binlog")
+    assert code == 4
+    assert f"{OPEN}; the first is at {tmp_path}/cut.binlog, position 917: XA PREPARE X'7831',X'',1" in found
+
+
+def test_statements_of_other_events(tmp_path: Path):
+    """XA transactions, compressed statements and LOAD DATA are shown as text."""
+    shown = {
+        "xa.mysql": ["XA PREPARE X'7831',X'',1", "XA COMMIT X'7833',X'',1 ONE PHASE"],
+        "compressed-statements.mariadb": [
+            "insert into t values (60,'zzzzzzzzzzzz')",
+            "alter table packed add w int first",
+        ],
+        "load.mysql": ["LOAD DATA INFILE 'load.csv' INTO TABLE `u` FIELDS TERMINATED BY ','"],
+    }
+    for name, statements in shown.items():
+        out = tmp_path / name
+        assert invoke("decode", "-r", out, REPORTS / f"{name}.binlog") == (0, "")
+        lines = out.read_text(encoding="utf-8").splitlines()
+        for statement in statements:
+            assert any(line.startswith(statement) for line in lines), statement
+
+
+def test_rows_beside_compressed_statements(tmp_path: Path):
+    """Definitions in compressed statements are followed, and changes in them said."""
+    code, found, rows = rows_of("compressed-statements.mariadb", tmp_path)
+    assert (code, rows[1:]) == (4, [{"table": "packed", "id": 1, "v": 16 * "z"}])
+    assert "2 changes are logged as statements and are not among the rows" in found
+
+
 def test_moments_of_old_mariadb_servers(tmp_path: Path):
     """Of a size that the log does not tell are refused by name; other tables are read."""
     code, said, rows = rows_of("25-mariadb-old-temporal", tmp_path)
     assert (code, rows) == (2, [])
     assert "table m1.t, column a: time(3) in MariaDB's form from before 10.1 (mysql56_temporal_format=OFF)" in said
+    code, said = invoke("decode", "-v", "-r", tmp_path / "text", REPORTS / "25-mariadb-old-temporal.binlog")
+    assert (code, "holds -3230976, which is no TIME" in said) == (2, True)
 
 
 def test_members_that_are_empty():

@@ -141,6 +141,12 @@ def test_files_whose_tables_are_not_known_come_back(path: Path):
     assert unchanged(path) == path.read_bytes()
 
 
+def test_a_log_comes_back_up_to_its_fault():
+    """Without the statement whose rows cannot be read."""
+    data = (RECORDINGS.parent / "reports/25-mariadb-old-temporal.binlog").read_bytes()
+    assert unchanged(RECORDINGS.parent / "reports/25-mariadb-old-temporal.binlog") == data[:1019]
+
+
 @pytest.mark.slow
 @pytest.mark.corpus(".")
 def test_every_file_of_the_corpus_comes_back():
