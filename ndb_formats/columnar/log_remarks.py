@@ -9,7 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 from ndb_formats.columnar.log_scan import LoggedChange, LoggedEnd, LoggedIncident, LogItem, scan_log
+from ndb_formats.events.changing_statement import may_change
 from ndb_formats.findings import LogRemark
+from ndb_formats.schema.full_names import split_full_name
 
 __all__ = ["log_remarks", "remarks_on", "remarks_on_rows"]
 
@@ -74,9 +76,23 @@ def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iter
         tables = ", ".join(sorted(frozenset().union(*(each.tables for each in touching)).intersection(resolved)))
         said = f"{_count(touching)}, on {tables}, for which a conflict function is set; {_FIRST} {_shown(touching[0])}"
         yield LogRemark(said, contradicts=True)
-    others = [each for each in changes if not each.tables.intersection(resolved)]
+    rest = [each for each in changes if not each.tables.intersection(resolved)]
+    doubtful = {number: found for number, each in enumerate(rest) if (found := _named(each, resolved))}
+    if doubtful:
+        these = [rest[number] for number in doubtful]
+        tables = ", ".join(sorted(frozenset().union(*doubtful.values())))
+        said = f"{_count(these)}, and may have changed {tables}, for which a conflict function is set"
+        yield LogRemark(f"{said}; {_FIRST} {_shown(these[0])}", contradicts=True)
+    others = [each for number, each in enumerate(rest) if number not in doubtful]
     if others:
         yield LogRemark(f"{_count(others)}; {_FIRST} {_shown(others[0])}")
+
+
+def _named(change: LoggedChange, resolved: Collection[str]) -> frozenset[str]:
+    """Return the tables that a statement may change, of which it does not say which."""
+    if change.tables:
+        return frozenset()
+    return frozenset(name for name in resolved if may_change(change.text, split_full_name(name)[1]))
 
 
 _FIRST = "the first is at"

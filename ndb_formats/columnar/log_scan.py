@@ -77,7 +77,7 @@ class LoggedChange:
     Attributes:
         file: Path of its file.
         position: Position of its event.
-        text: The statement, or its start.
+        text: The statement, or its start if it says which tables it changes.
         tables: ``database.table`` of each table that it changes, or may change; empty if it does not say.
     """
 
@@ -191,7 +191,8 @@ def _read(index: EventIndex, number: int, description: FormatDescription, *, ver
     query = decode_query(body, event.server)
     if changes_rows(query.statement):
         tables = changed_tables(query.statement, query.database, session_of(query))
-        return LoggedChange(index.file, event.position, query.statement[:_MOST_KEPT], tables)
+        kept = query.statement[:_MOST_KEPT] if tables else query.statement
+        return LoggedChange(index.file, event.position, kept, tables)
     statement = statement_of(query)
     if statement is not None:
         return LoggedStatement(index.file, event.position, event.header.server_id, statement)

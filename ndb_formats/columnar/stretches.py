@@ -88,7 +88,7 @@ class Stretches:
             except FormatError as error:
                 self.notes.append(_unfollowed(item, error))
                 after = definitions_without_faults(current, item.statement)
-            if after.tables != current.tables:
+            if (after.tables, after.gone) != (current.tables, current.gone):
                 yield Stretch(file, start, item.position, current.schema)
                 start = item.position
             self._known[server] = current = after

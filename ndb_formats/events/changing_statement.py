@@ -4,6 +4,7 @@ Statements in a log that change rows themselves: whoever reads the log as rows d
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 
 from ndb_formats.errors import SchemaError
@@ -13,7 +14,7 @@ from ndb_formats.schema.session import Session
 from ndb_formats.schema.sql_words import Words, words_of
 from ndb_formats.schema.table_body import take_name
 
-__all__ = ["changed_tables", "changes_rows"]
+__all__ = ["changed_tables", "changes_rows", "may_change"]
 
 # Functions may change rows, too, and then a SELECT or DO of them is logged.
 _VERBS = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH", "SELECT", "DO ", "EXECUTE", "BEGIN NOT")
@@ -71,6 +72,22 @@ def _creates_from_query(text: str) -> bool:
             return True
         words.step()
     return False
+
+
+def may_change(text: str, table: str) -> bool:
+    """
+    Whether a statement that does not say which tables it changes may change one: it names it, and does not only call.
+
+    Args:
+        text: The statement.
+        table: Name of the table, without its database.
+    """
+    if (_without_comments(text) or text).upper().startswith(_CALLS):
+        return False
+    return re.search(rf"(?<![\w$]){re.escape(table)}(?![\w$])", text, re.IGNORECASE) is not None
+
+
+_CALLS = ("CALL", "SELECT", "DO ", "EXECUTE")
 
 
 def changed_tables(text: str, database: str, session: Session) -> frozenset[str]:

@@ -4,15 +4,12 @@ Statements as a log has them, and what they do to definitions that are read alon
 
 from __future__ import annotations
 
-import attrs
-
 from ndb_formats.errors import FormatError
 from ndb_formats.events.query_event import QueryEvent, session_of
 from ndb_formats.schema.definitions import Definitions, Statement, defines_tables
 from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Schema
 
-__all__ = ["definitions_following", "definitions_without_faults", "schema_after", "statement_of"]
+__all__ = ["definitions_following", "definitions_without_faults", "statement_of"]
 
 
 def statement_of(query: QueryEvent) -> Statement | None:
@@ -63,14 +60,4 @@ def definitions_without_faults(known: Definitions, statement: Statement) -> Defi
 
 def _without(known: Definitions, table: str | None) -> Definitions:
     found = None if table is None else known.find(*split_full_name(table))  # in other letters, if there is no other
-    kept = {name: each for name, each in known.tables.items() if found is None or each.full_name != found.full_name}
-    return attrs.evolve(known, tables=kept)
-
-
-def schema_after(schema: Schema, query: QueryEvent) -> Schema:
-    """Return definitions after an event; see `definitions_without_faults`."""
-    statement = statement_of(query)
-    if statement is None:
-        return schema
-    known = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
-    return definitions_without_faults(known, statement).schema
+    return known if found is None else known.without(found)

@@ -44,6 +44,7 @@ class Definitions:
         unnamed_everywhere: Whether a table without a database stands for those of its name in every database; while a
             file of definitions is read it does not.
         any_case: Whether a name that no table has is that of the one that has it in other letters; see `Schema.find`.
+        gone: See `Schema`.
         temporary: Connection, database and name of each temporary table: statements of that connection mean it.
     """
 
@@ -52,6 +53,7 @@ class Definitions:
     inexact_keys: bool = False
     unnamed_everywhere: bool = True
     any_case: bool = False
+    gone: frozenset[Name] = frozenset()
     temporary: frozenset[tuple[int, str, str]] = frozenset()
 
     @classmethod
@@ -62,11 +64,13 @@ class Definitions:
     @property
     def schema(self) -> Schema:
         """The tables."""
-        return Schema(tuple(self.tables.values()), self.inexact_keys)
+        return Schema(tuple(self.tables.values()), self.inexact_keys, self.gone)
 
     def find(self, database: str, name: str) -> Table | None:
         """Return a table, or None; see `Schema.find`."""
         found = self.tables.get((database, name))
+        if found is None and (database, name) in self.gone:
+            return None
         if found is None and self.unnamed_everywhere and ("", name) in self.tables:
             return attrs.evolve(self.tables["", name], database=database)
         if found is None and self.any_case and not name.lower().endswith(_EXCEPTIONS):
@@ -112,14 +116,19 @@ class Definitions:
 
     def with_steps(self, steps: Sequence[TableStep]) -> Definitions:
         """Return the definitions after steps that are made together."""
-        tables = dict(self.tables)
-        for step in steps:
-            if step.before is not None:
-                tables.pop((step.before.database, step.before.name), None)
+        left = self.without(*(step.before for step in steps if step.before is not None))
+        tables = dict(left.tables)
         for step in steps:
             if step.after is not None:
                 tables[step.after.database, step.after.name] = step.after
-        return attrs.evolve(self, tables=with_references(tables, steps))
+        return attrs.evolve(left, tables=with_references(tables, steps))
+
+    def without(self, *gone: Table) -> Definitions:
+        """Return the definitions without some tables that `find` returned."""
+        names = frozenset((table.database, table.name) for table in gone)
+        kept = {name: table for name, table in self.tables.items() if name not in names}
+        unnamed = frozenset(name for name in names if ("", name[1]) in self.tables)
+        return attrs.evolve(self, tables=kept, gone=self.gone | unnamed)
 
 
 _Followed = tuple[Definitions, tuple[TableStep, ...]]
@@ -345,7 +354,8 @@ def _drop_database(known: Definitions, words: Words, statement: Statement) -> _F
     words.accept("IF", "EXISTS")
     name = words.step()
     charsets = {database: text for database, text in known.charsets.items() if database != name}
-    steps = [TableStep(table, None, emptied=True) for table in known.tables.values() if table.database == name]
+    here = (known.find(name, each.name) for each in known.tables.values() if each.database in ("", name))
+    steps = [TableStep(table, None, emptied=True) for table in here if table is not None]
     return _carried_out(attrs.evolve(known, charsets=charsets), statement, steps)
 
 

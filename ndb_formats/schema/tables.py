@@ -288,10 +288,13 @@ class Schema:
         tables: The tables.
         inexact_keys: Whether all columns are allowed in keys (`Column.inexact_key`), also those of tables that a log
             adds.
+        gone: Database and name of tables for which one without a database does not stand: a log dropped or renamed
+            them, or changed them in a way that cannot be followed.
     """
 
     tables: tuple[Table, ...] = ()
     inexact_keys: bool = False
+    gone: frozenset[tuple[str, str]] = frozenset()
 
     def find(self, database: str, name: str, *, any_case: bool = False) -> Table | None:
         """
@@ -308,6 +311,8 @@ class Schema:
         named = {table.database: table for table in reversed(self.tables) if table.name == name}
         if database in named:
             return named[database]
+        if (database, name) in self.gone:
+            return None
         if "" in named:
             return attrs.evolve(named[""], database=database)
         found = self._in_other_letters(database, name) if any_case else None
@@ -324,4 +329,4 @@ class Schema:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def __add__(self, other: Schema) -> Schema:
-        return Schema(self.tables + other.tables, self.inexact_keys or other.inexact_keys)
+        return Schema(self.tables + other.tables, self.inexact_keys or other.inexact_keys, self.gone | other.gone)

@@ -12,7 +12,7 @@ import attrs
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
 from ndb_formats.events.agreed_layout import agreed_definition
-from ndb_formats.events.logged_statement import schema_after
+from ndb_formats.events.logged_statement import definitions_without_faults, statement_of
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.row_image import RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent
@@ -22,6 +22,7 @@ from ndb_formats.rules.images import Logging
 from ndb_formats.rules.relogging import LoggedAs, Relogged, relogged_columns
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.rules.update_format import UpdateFormat, is_ndb
+from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.exact_keys import with_inexact_columns
 from ndb_formats.schema.tables import Schema, Table
 
@@ -162,9 +163,10 @@ class Plans:
 
     Attributes:
         target: The format to write.
-        schema: Definitions of tables.
+        schema: Definitions of tables at the start.
         logged_as: The format of the files, as far as it is known.
         counts: What became of the changes.
+        known: Definitions after the statements so far.
     """
 
     target: Target
@@ -172,6 +174,10 @@ class Plans:
     logged_as: LoggedAs = attrs.field(factory=LoggedAs)
     counts: Counts = attrs.field(factory=Counts)
     _plans: dict[bytes, TablePlan] = attrs.field(factory=dict)
+    known: Definitions = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.known = Definitions.of(self.schema.tables, inexact_keys=self.schema.inexact_keys)
 
     def of(self, body: bytes, table_map: TableMap) -> TablePlan:
         """Return the plan for the rows events that refer to a Table_map event, given its body and value."""
@@ -181,14 +187,14 @@ class Plans:
 
     def note_statement(self, query: QueryEvent) -> None:
         """Take what a statement in the log does to definitions; one that cannot be followed makes its table unknown."""
-        schema = schema_after(self.schema, query)
-        if schema is not self.schema:
-            self.schema = schema
+        statement = statement_of(query)
+        if statement is not None:
+            self.known = definitions_without_faults(self.known, statement)
             self._plans.clear()
 
     def _definition(self, table_map: TableMap) -> Table | None:
         """Return the definition of a table, from its full metadata if no schema has it; None if nothing tells it."""
-        known = self.schema.find(table_map.database, table_map.table, any_case=True)
+        known = self.known.schema.find(table_map.database, table_map.table, any_case=True)
         found = agreed_definition(table_map, known)
         return with_inexact_columns(found) if found is not None and self.schema.inexact_keys else found
 

@@ -51,6 +51,24 @@ def test_what_cannot_be_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        (["ALTER TABLE t DROP COLUMN z"], [["a"], []]),
+        (["DROP TABLE t", "CREATE TABLE t (x INT, y INT)"], [["a"], [], ["x", "y"]]),
+        (["RENAME TABLE t TO u", "CREATE TABLE t (x INT)"], [["a"], [], ["x"]]),
+        (["DROP DATABASE d", "CREATE TABLE d.t (x INT)"], [["a"], [], ["x"]]),
+        (["DROP TABLE e.t", "ALTER TABLE t ADD b INT"], [["a"], ["a"], ["a", "b"]]),
+    ],
+)
+def test_a_definition_without_a_database(statements: list[str], expected: list[list[str]], tmp_path: Path) -> None:
+    """Stands for a table of every database until a statement drops, renames or changes that one."""
+    file = tmp_path / "1"
+    write(file, *statements)
+    found = columns(Stretches(parse_schema("CREATE TABLE t (a INT PRIMARY KEY)")), file)
+    assert found[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(
     ("bounds", "expected"),
     [((4, None), (20, 90)), ((50, 60), (50, 60)), ((90, None), None), ((4, 20), None), ((30, 200), (30, 90))],
 )

@@ -250,8 +250,8 @@ def test_a_definition_in_the_log_is_used():
     plans = Plans(Target())
     for statement in create.split(";"):
         plans.note_statement(QueryEvent("fmt", statement.strip()))
-    assert [table.full_name for table in plans.schema.tables] == ["fmt.composite", "fmt.second"]
-    assert plans.schema.tables[0].primary_key == ("b", "w", "c")
+    assert [table.full_name for table in plans.known.schema.tables] == ["fmt.composite", "fmt.second"]
+    assert plans.known.schema.tables[0].primary_key == ("b", "w", "c")
 
 
 @pytest.mark.parametrize("cut", [1, 30, 200])
