@@ -33,6 +33,7 @@ TERMINAL = {
     "json_file": "the function returns the document",
     "unpacked_mib": "the variable NDB_CONFLICT_UNPACKED_MIB",
     "zone": "moments have their offset",
+    "context": "how the command was called",
 }
 NOT_HAD = {
     "explain": {

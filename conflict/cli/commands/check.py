@@ -55,7 +55,7 @@ def check(
     """
     Check what a configuration will do and what servers will refuse; read no binlog.
 
-    Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql --variables london=my.cnf
+    Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql
     """
     from conflict.checking.check import check_configuration
     from conflict.checking.findings import Severity

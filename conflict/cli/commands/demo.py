@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
-from conflict.cli.common import console
+from conflict.cli.common import console, load_run
+from conflict.cli.exit_codes import exit_with
+from conflict.compatibility.deployment import Policy
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
 
@@ -36,11 +38,14 @@ def demo(
 
     Example: ndb-conflict demo build/demo
     """
-    from conflict.cli.commands.resolve import resolve
+    from conflict.cli.commands.resolve import ResolveEngine, code_of, show_resolved
+    from conflict.runs.options import ResolveOptions
 
     recording, result = folder / "recording", folder / "result"
     _copy(recording)
-    resolve([recording / "run.toml"], result, force=True)
+    run = load_run(recording / "run.toml", None)
+    resolved, _ = show_resolved(run, result, ResolveEngine.AUTO, Policy.MANUAL, ResolveOptions(replace=True))
+    exit_with(code_of(resolved))
     _print_next(folder)
 
 

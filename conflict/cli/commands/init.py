@@ -38,7 +38,7 @@ def init(
     """
     Write the run file for bare binlogs, with comments on what to check.
 
-    Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$EPOCH2_TRANS()' --primary london
+    Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$MAX(v)'
     """
     from conflict.discovery.draft import draft_run
 

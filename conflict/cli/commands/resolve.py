@@ -8,7 +8,7 @@ import gc
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 import typer
@@ -41,8 +41,11 @@ from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
+    from conflict.config.run_file import RunFile
+    from conflict.results.run_document import ResolvedRun
+    from conflict.runs.options import ResolveOptions
 
-__all__ = ["resolve"]
+__all__ = ["ResolveEngine", "code_of", "resolve", "show_resolved"]
 
 EXAMPLES = 2  # rejected operations that the summary explains
 
@@ -68,8 +71,9 @@ class OnMissing(StrEnum):
 
 
 def resolve(
+    context: typer.Context,
     sources: SourcesArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the result.")],
+    out: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("result"),
     engine: Annotated[
         ResolveEngine,
         typer.Option(help=f"The engine; auto is local for binlogs of up to {LOCAL_BYTES >> 20} MiB, else spark."),
@@ -122,13 +126,10 @@ def resolve(
 
     Example: ndb-conflict resolve run.toml --out result
 
-    Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out result
+    Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(v)'
     """
-    import conflict.pipeline
-    from conflict.cli.compiling import compilation_is_said
-    from conflict.cli.views.result import print_run
+    from conflict.cli.views.next_steps import print_next
     from conflict.grid.folder import Folder
-    from conflict.results.files import rejected_examples
     from conflict.runs.options import ResolveOptions
 
     allow_unpacked(unpacked_mib)
@@ -149,7 +150,22 @@ def resolve(
     options = ResolveOptions(
         history=made, keep_history=kept, final_rows=final_rows, all_outcomes=all_outcomes, replace=force
     )
-    loaded = attrs.evolve(loaded, configuration=configuration)
+    shown = show_resolved(attrs.evolve(loaded, configuration=configuration), out, engine, policy, options)
+    print_next(messages, out, *shown, context)
+    exit_with(code_of(shown[0]))
+
+
+def show_resolved(
+    loaded: RunFile, out: Path, engine: ResolveEngine, policy: Policy, options: ResolveOptions
+) -> tuple[ResolvedRun, list[dict[str, Any]]]:
+    """Resolve a run and print its summary; return what it came to, and the rejected operations that were printed."""
+    import conflict.pipeline
+    from conflict.cli.compiling import compilation_is_said
+    from conflict.cli.views.result import print_run
+    from conflict.grid.folder import Folder
+    from conflict.results.files import rejected_examples
+
+    configuration = loaded.configuration
     chosen = engine.value
     if engine is ResolveEngine.AUTO:
         choice = choose_engine(configuration)
@@ -162,11 +178,16 @@ def resolve(
         )
     examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
     print_run(console, resolved, examples, str(out))
+    return resolved, examples
+
+
+def code_of(resolved: ResolvedRun) -> ExitCode:
+    """Return how a command ends with a result."""
     if resolved.errors or resolved.unrelated:
-        exit_with(ExitCode.CUT_SHORT)
+        return ExitCode.CUT_SHORT
     if resolved.contradicted:
-        exit_with(ExitCode.CONTRADICTED)
-    exit_with(ExitCode.WARNED if resolved.remarks else ExitCode.DONE)
+        return ExitCode.CONTRADICTED
+    return ExitCode.WARNED if resolved.remarks else ExitCode.DONE
 
 
 def _epochs(option: str, texts: Sequence[str] | None, configuration: Configuration) -> dict[str, int]:

@@ -47,7 +47,7 @@ def rewrite(
     """
     Write the changes of binlog files in another format, and say which changes the log has too few columns for.
 
-    Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --schema schema.sql --out minimal
+    Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --out minimal
     """
     from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
     from ndb_formats.columnar.log_remarks import log_remarks

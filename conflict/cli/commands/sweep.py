@@ -50,7 +50,7 @@ def sweep(
     """
     Simulate a grid of models: functions, formats, latency, rates, outages, seeds. A stopped sweep continues.
 
-    Example: ndb-conflict sweep sweep.toml --out build/sweep --find 'lost_updates == 0' --over latency_ms
+    Example: ndb-conflict sweep sweep.toml --out build/sweep
     """
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.sweep import print_sweep

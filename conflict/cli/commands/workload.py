@@ -42,7 +42,7 @@ def workload(
     """
     Learn a workload from the binlogs of two clusters: what users change, and how long epochs are on their way.
 
-    Example: ndb-conflict workload london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out model.toml
+    Example: ndb-conflict workload london/ paris/ --out model.toml
     """
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_learnt

@@ -151,5 +151,6 @@ def test_binlogs_of_different_clusters_do_not_belong_together(
     assert "The binlogs do not belong together: no change by an applier is of an epoch" in done.output
     assert "agrees" not in done.output
     assert "converge" not in done.output
+    assert "type next" not in done.output
     run = json.loads((out / "run.json").read_text())
     assert run["unrelated_binlogs"] is True

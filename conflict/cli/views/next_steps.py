@@ -1,0 +1,85 @@
+"""
+What can be done with a result that `resolve` wrote, on the terminal: a command a line, and the same in Python.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from conflict.results.run_document import ResolvedRun
+
+__all__ = ["print_next"]
+
+_BY_NAME = ("conflict_fn", "start_epoch", "stop_epoch")  # NAME=VALUE, of which Python takes a dictionary
+_NOT_IN_PYTHON = ("sources", "unpacked_mib")
+
+
+def print_next(
+    console: Console, out: Path, resolved: ResolvedRun, examples: Sequence[Mapping[str, Any]], context: typer.Context
+) -> None:
+    """
+    Print what to type next; nothing where the binlogs do not belong together.
+
+    Args:
+        console: Where to print.
+        out: Folder of the result.
+        resolved: What was resolved.
+        examples: Some rejected operations.
+        context: How `resolve` was called.
+    """
+    if resolved.unrelated:
+        return
+    commands = _commands(out, resolved, examples)
+    lines = [f"ndb-conflict {shlex.join(words)}  # {why}" for words, why in commands]
+    console.print("What to type next:")
+    for line in (*lines, f"Python: {_in_python(context)}"):
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _commands(
+    out: Path, resolved: ResolvedRun, examples: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[list[str], str]]:
+    result = str(out)
+    if examples:
+        row = ["--table", examples[0]["table"], "--key", examples[0]["key"]]
+        yield ["conflicts", result], "which tables, rows and times have most conflicts"
+        yield ["explain", result, *row], "why a change of this row was rejected"
+    if any(resolved.summary.differing_rows.values()):
+        yield ["explain", result, "--differences"], "why rows differ at the end"
+    yield ["report", result, "--out", str(out.with_name("report.html"))], "all of it on one page"
+
+
+def _in_python(context: typer.Context) -> str:
+    """Return the call of `conflict.resolve` that does what the command line did."""
+    given = [
+        (name, _value(name, value))
+        for name, value in context.params.items()
+        if name not in _NOT_IN_PYTHON and _is_given(context, name)
+    ]
+    out = [] if any(name == "out" for name, _ in given) else [("out", str(context.params["out"]))]
+    sources = [repr(str(each)) for each in context.params["sources"]]
+    return f"conflict.resolve({', '.join([*sources, *(f'{name}={value!r}' for name, value in (*given, *out))])})"
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _value(name: str, value: object) -> object:
+    if name in _BY_NAME:
+        assert isinstance(value, (list, tuple))
+        pairs = {key.strip(): text.strip() for key, _, text in (each.partition("=") for each in value)}
+        return pairs if name == "conflict_fn" else {key: int(text) for key, text in pairs.items()}
+    if isinstance(value, (list, tuple)):
+        return [_value("", each) for each in value]
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
