@@ -31,6 +31,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conflict.surroundings import allow_missing_ssl
 from ndb_formats.compiled_cache import provide_cache
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ __all__ = [
     "workload",
 ]
 
+allow_missing_ssl()
 provide_cache(Path(__file__).parent)
 
 _MODULES = {

@@ -17,11 +17,12 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "is_lasting", "kernels_place", "provide_cache"]
+__all__ = ["cache_folder", "can_be_written", "is_lasting", "kernels_place", "private_folders", "provide_cache"]
 
 _OPTION = "NUMBA_CACHE_DIR"
 _NAME = "ndb-conflict-kernels"
@@ -50,9 +51,9 @@ def provide_cache(package: Path) -> None:
     if package not in _packages:
         _packages.append(package)
     given = os.environ.get(_OPTION)
-    if given and given != _state["place"] and _can_be_written(Path(given)):
+    if given and given != _state["place"] and can_be_written(Path(given)):
         return
-    if all(_can_be_written(folder / "__pycache__") for folder in _kernel_folders()):
+    if all(can_be_written(folder / "__pycache__") for folder in _kernel_folders()):
         return
     place = _place_of_this_user() or _place_of_this_process()
     if place is None:
@@ -83,7 +84,8 @@ def _subfolder(folder: Path) -> str:
     return f"{folder.name}_{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()}"
 
 
-def _can_be_written(place: Path) -> bool:
+def can_be_written(place: Path) -> bool:
+    """Whether a folder can be written, or made."""
     try:
         there = next((path for path in (place, *place.parents) if path.exists()), None)
     except OSError:
@@ -91,24 +93,31 @@ def _can_be_written(place: Path) -> bool:
     return there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
-def _place_of_this_user() -> str | None:
-    """Return a folder that is there the next time, and that nobody else can write; None without one."""
-    for place in _places():
+def private_folders(name: str) -> Iterator[Path]:
+    """Yield folders, made for a purpose, that are there the next time, and that nobody else can write."""
+    for place in _places(name):
         try:
             place.mkdir(0o700, parents=True, exist_ok=True)
             if not place.is_symlink() and _is_private(place.resolve()):
-                return str(_begun(place))
+                yield place
         except OSError:
             continue
+
+
+def _place_of_this_user() -> str | None:
+    """Return a folder that is there the next time, and that nobody else can write; None without one."""
+    for place in private_folders(_NAME):
+        with suppress(OSError):
+            return str(_begun(place))
     return None
 
 
-def _places() -> Iterator[Path]:
+def _places(name: str) -> Iterator[Path]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111  # raises nothing
     if cache.is_absolute():  # without a home it begins with ~
-        yield cache / _NAME
+        yield cache / name
     try:
-        yield Path(tempfile.gettempdir()) / f"{_NAME}-{os.geteuid()}"
+        yield Path(tempfile.gettempdir()) / f"{name}-{os.geteuid()}"
     except FileNotFoundError:  # there is none
         return
 

@@ -24,6 +24,7 @@ LAYERS = {
     ),
     "conflict": (
         *(
+            "surroundings",
             "errors",
             "shown_text",
             "rules",

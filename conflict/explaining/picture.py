@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from conflict.explaining.sentences import verb
 from conflict.explaining.story import Kind, Story, StoryEvent, plain_value
+from conflict.surroundings import provide_matplotlib_folder
 from ndb_formats.types.values import Value
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def draw_story(story: Story, path: Path) -> None:
         story: The story.
         path: The file, ``*.png`` or ``*.svg``.
     """
+    provide_matplotlib_folder()
     import matplotlib as mpl  # noqa: PLC0415  # only for a picture
     from matplotlib.figure import Figure  # noqa: PLC0415  # only for a picture
 

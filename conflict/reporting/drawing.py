@@ -16,6 +16,7 @@ import numpy as np
 from conflict.reporting.html.elements import Html
 from conflict.reporting.parts import Chart, Form, shown
 from conflict.shown_text import one_line
+from conflict.surroundings import provide_matplotlib_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +55,7 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
         kind: ``svg`` or ``png``.
         width: Its width in inches.
     """
+    provide_matplotlib_folder()
     import matplotlib as mpl  # noqa: PLC0415  # it may have to look for all fonts first
     from matplotlib.figure import Figure  # noqa: PLC0415  # as above
 

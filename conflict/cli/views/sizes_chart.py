@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conflict.cli.views.sizes import KINDS
 from conflict.errors import ConfigurationError
+from conflict.surroundings import provide_matplotlib_folder
 from ndb_formats.columnar.size_report import SizeReport
 from ndb_formats.rules.formats import FORMATS
 
@@ -46,6 +47,7 @@ def draw_sizes(report: SizeReport, path: Path) -> None:
 
     A hatched part is what updates and inserts take more if they set all columns, where the log does not tell.
     """
+    provide_matplotlib_folder()
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
