@@ -130,13 +130,9 @@ class Comparison:
         if len(tried) == 1 or not tried or self.run.contradicted or self.run.unrelated:
             return None
         least = min(figures.lost_updates for _, figures in tried)
-        fewest = [row for row, figures in tried if figures.lost_updates == least]
-        if len(fewest) == len(tried):
-            return f"Of what NDB offers, all lose the same number of changes: {least:,} of {self.changes:,}."
-        of_types = len({row.binlog_type for row, _ in tried}) > 1
-        names = listed([f"{row.function} under type {row.binlog_type}" if of_types else row.function for row in fewest])
+        fewest = dict.fromkeys(row.function for row, figures in tried if figures.lost_updates == least)
         verb = "loses" if len(fewest) == 1 else "lose"
-        return f"Of what NDB offers, {names} {verb} fewest changes: {least:,} of {self.changes:,}."
+        return f"Of what NDB offers, {listed([*fewest])} {verb} fewest changes: {least:,} of {self.changes:,}."
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -87,7 +87,8 @@ class Result:
         Count the conflicts; the counts of all rows add up to their number.
 
         Args:
-            by: ``table``, ``hour``, ``key``, ``cause`` or ``transaction``; see docs/conflicts.md for the columns.
+            by: ``table``, ``hour``, ``minute``, ``second``, ``key``, ``cause`` or ``transaction``; see
+                docs/conflicts.md for the columns.
             since: Leave out what committed before, a datetime or text, in UTC without an offset; None for all.
             until: Leave out what committed then or later.
             table: Of this table alone, ``database.table``, or a table that one database alone has.

@@ -44,7 +44,7 @@ from conflict.reporting.reading import part_of
 from conflict.reporting.report import write_figures, write_page
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN
-from conflict.results.conflicts import Chosen, count_conflicts, read_conflicts, totals_of
+from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
 from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
 from conflict.results.target import check_target, whole_or_not_at_all
@@ -303,7 +303,8 @@ def conflicts(
 
     Args:
         result: A result, or its folder.
-        by: ``table``, ``cause``, ``hour``, ``key`` or ``transaction``; all of them without it.
+        by: ``table``, ``cause``, ``hour``, ``minute``, ``second``, ``key`` or ``transaction``; without it all of them,
+            with hours and, of a short time, minutes or seconds.
         since: Leave out what committed before: a datetime, or a text as in ISO 8601; UTC without an offset.
         until: Leave out what committed then or later.
         table: Of this table alone: ``database.table``, or a table that one database alone has.
@@ -326,8 +327,10 @@ def conflicts(
     which = Chosen(first, last, None if table is None else found.table_named(table))
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
         rows = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
-        counts = {each: count_conflicts(rows, each).slice(0, top) for each in ([By(by)] if by else list(By))}
-        return conflicts_json(totals_of(rows), counts, which, doubts_of(found.run))
+        totals = totals_of(rows)
+        wanted = (By(by),) if by else dict.fromkeys((*at_a_glance(totals), By.HOUR))
+        counts = {each: count_conflicts(rows, each).slice(0, top) for each in wanted}
+        return conflicts_json(totals, counts, which, doubts_of(found.run))
 
 
 def report(

@@ -7,7 +7,8 @@ A conflict is an operation that an applier rejected: an outcome with the verdict
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 
 import attrs
 import numpy as np
@@ -22,7 +23,21 @@ from conflict.results.layout import OUTCOMES
 from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes
 from conflict.rules.decision import Verdict
 
-__all__ = ["ALL", "Chosen", "Totals", "count_conflicts", "read_conflicts", "read_refresh_times", "totals_of"]
+__all__ = [
+    "ALL",
+    "UNITS",
+    "Chosen",
+    "Totals",
+    "at_a_glance",
+    "count_conflicts",
+    "read_conflicts",
+    "read_refresh_times",
+    "totals_of",
+]
+
+# Units of time, the shortest first.
+UNITS = {By.SECOND: timedelta(seconds=1), By.MINUTE: timedelta(minutes=1), By.HOUR: timedelta(hours=1)}
+_MOST_UNITS = 120  # of which anybody wants to see the busiest ones
 
 
 _KEY = ("table", "key")
@@ -154,6 +169,13 @@ def totals_of(conflicts: pa.Table) -> Totals:
     )
 
 
+def at_a_glance(totals: Totals) -> tuple[By, ...]:
+    """Return what to count by if nobody says it; of the units of time the shortest of which there are not many."""
+    span = timedelta(0) if totals.first is None or totals.last is None else totals.last - totals.first
+    unit = next((unit for unit, length in UNITS.items() if span <= _MOST_UNITS * length), By.HOUR)
+    return By.TABLE, By.CAUSE, unit, By.KEY, By.TRANSACTION
+
+
 def count_conflicts(conflicts: pa.Table, by: By) -> pa.Table:
     """
     Count conflicts; the counts of all rows add up to their number.
@@ -163,8 +185,9 @@ def count_conflicts(conflicts: pa.Table, by: By) -> pa.Table:
         by: What to count by.
 
     Returns:
-        A row per table and applier, hour, row of a table, cause and applier, or transaction. Column `conflicts` is how
-        many there are; the other columns are in docs/conflicts.md. Hours are in order, all others by their number.
+        A row per table and applier, unit of time, row of a table, cause and applier, or transaction. Column
+        `conflicts` is how many there are; the other columns are in docs/conflicts.md. Times are in order, all others
+        by their number.
     """
     counted: pa.Table = _COUNTS[by](conflicts)
     return counted
@@ -180,16 +203,16 @@ def _by_table(conflicts: pa.Table) -> pa.Table:
     return _sorted(counts, ["applier", "table", "conflicts", "keys", "transactions", "first", "last"])
 
 
-def _by_hour(conflicts: pa.Table) -> pa.Table:
-    hours = conflicts.append_column("hour", pc.floor_temporal(conflicts["time"], unit="hour"))
-    counts = hours.group_by(["hour"]).aggregate([_COUNT])
+def _by_time(conflicts: pa.Table, unit: By) -> pa.Table:
+    times = conflicts.append_column(unit, pc.floor_temporal(conflicts["time"], unit=unit.value))
+    counts = times.group_by([unit]).aggregate([_COUNT])
     for counted, key in (("keys", _KEY), ("transactions", TRANSACTION)):
-        distinct = hours.group_by(["hour", *key]).aggregate([]).group_by(["hour"]).aggregate([_COUNT])
-        # An hour that is not known is NULL, which a join does not match.
-        found = dict(zip(distinct["hour"].to_pylist(), distinct["count_all"].to_pylist(), strict=True))
-        counts = counts.append_column(counted, pa.array([found[hour] for hour in counts["hour"].to_pylist()]))
-    counts = counts.rename_columns({"count_all": "conflicts"}).sort_by("hour")
-    return counts.select(["hour", "conflicts", "keys", "transactions"])
+        distinct = times.group_by([unit, *key]).aggregate([]).group_by([unit]).aggregate([_COUNT])
+        # A time that is not known is NULL, which a join does not match.
+        found = dict(zip(distinct[unit].to_pylist(), distinct["count_all"].to_pylist(), strict=True))
+        counts = counts.append_column(counted, pa.array([found[time] for time in counts[unit].to_pylist()]))
+    counts = counts.rename_columns({"count_all": "conflicts"}).sort_by(unit)
+    return counts.select([unit, "conflicts", "keys", "transactions"])
 
 
 def _by_key(conflicts: pa.Table) -> pa.Table:
@@ -220,7 +243,7 @@ def _by_transaction(conflicts: pa.Table) -> pa.Table:
 
 _COUNTS: dict[By, Callable[[pa.Table], pa.Table]] = {
     By.TABLE: _by_table,
-    By.HOUR: _by_hour,
+    **{unit: partial(_by_time, unit=unit) for unit in UNITS},
     By.KEY: _by_key,
     By.CAUSE: _by_cause,
     By.TRANSACTION: _by_transaction,

@@ -11,6 +11,8 @@ class By(StrEnum):
     """What conflicts are counted by."""
 
     TABLE = "table"
+    SECOND = "second"
+    MINUTE = "minute"
     HOUR = "hour"
     KEY = "key"
     CAUSE = "cause"

@@ -21,9 +21,7 @@ _AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
 
 def conflicts(
     result: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that resolve wrote.", file_okay=False)],
-    by: Annotated[
-        By | None, typer.Option(help="Count by this alone: keys and transactions with most conflicts first.")
-    ] = None,
+    by: Annotated[By | None, typer.Option(help="Count by this alone.")] = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -43,7 +41,7 @@ def conflicts(
     force: ForceOption = False,
 ) -> None:
     """
-    Show how many conflicts a result holds, and where and when: by table, cause, hour, key and transaction.
+    Show how many conflicts a result holds, and where and when: by table, cause, time, key and transaction.
 
     Example: ndb-conflict conflicts build/result --by key
     """
@@ -51,7 +49,7 @@ def conflicts(
     from conflict.grid.contradictions import refusing_contradictions
     from conflict.result import read_result
     from conflict.results.catalogue import RESOLVE_AGAIN
-    from conflict.results.conflicts import Chosen, count_conflicts, read_conflicts, totals_of
+    from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
     from conflict.results.doubts import doubts_of
 
     check_output(json_file, [result], force=force)
@@ -59,11 +57,13 @@ def conflicts(
     last = None if until is None else moment_of(until, "--until")
     found = read_result(str(result))
     which = Chosen(first, last, None if table is None else found.table_named(table))
-    shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
         conflicts = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
-        counts = {each: count_conflicts(conflicts, each) for each in shown}
         totals, doubts = totals_of(conflicts), doubts_of(found.run)
+        shown = at_a_glance(totals) if by is None else (by,)
+        counts = {each: count_conflicts(conflicts, each) for each in shown}
     print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), which, doubts)
     if json_file is not None:  # all transactions can be many
+        if by is None:
+            counts[By.HOUR] = count_conflicts(conflicts, By.HOUR)  # always, however short the time
         write_json(json_file, conflicts_json(totals, counts, which, doubts))

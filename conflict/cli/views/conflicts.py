@@ -15,7 +15,7 @@ from rich.table import Table
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
-from conflict.results.conflicts import ALL, Chosen, Totals
+from conflict.results.conflicts import ALL, UNITS, Chosen, Totals
 from conflict.results.counting import By
 from conflict.results.doubts import Doubt
 from conflict.rules.decision import Cause
@@ -25,16 +25,16 @@ __all__ = ["conflicts_json", "print_conflicts"]
 
 _TITLES = {
     By.TABLE: "By table",
-    By.HOUR: "Busiest hours",
+    **{unit: f"Busiest {unit}s" for unit in UNITS},
     By.KEY: "Hottest rows",
     By.CAUSE: "By cause",
     By.TRANSACTION: "Largest transactions",
 }
-_THINGS = {By.TABLE: "table", By.HOUR: "hour", By.KEY: "row", By.CAUSE: "cause", By.TRANSACTION: "transaction"}
+_THINGS = {**{by: by.value for by in By}, By.KEY: "row"}
 # Headings and columns of texts, and of numbers.
-_TEXTS = {
+_TEXTS: dict[By, dict[str, str]] = {
     By.TABLE: {"table": "table", "rejected by": "applier"},
-    By.HOUR: {"hour (UTC)": "hour"},
+    **{unit: {f"{unit} (UTC)": unit} for unit in UNITS},
     By.KEY: {"table": "table", "key": "key"},
     By.CAUSE: {"cause": "cause", "rejected by": "applier"},
     By.TRANSACTION: {
@@ -44,9 +44,9 @@ _TEXTS = {
         "in conflict through": "root",
     },
 }
-_NUMBERS = {
+_NUMBERS: dict[By, dict[str, str]] = {
     By.TABLE: {"conflicts": "conflicts", "rows": "keys", "transactions": "transactions"},
-    By.HOUR: {"conflicts": "conflicts", "rows": "keys", "transactions": "transactions"},
+    **{unit: {"conflicts": "conflicts", "rows": "keys", "transactions": "transactions"} for unit in UNITS},
     By.KEY: {"conflicts": "conflicts"},
     By.CAUSE: {"conflicts": "conflicts"},
     By.TRANSACTION: {"conflicts": "conflicts"},
@@ -96,11 +96,11 @@ def print_conflicts(
 
 
 def _first(by: By, table: pa.Table, top: int) -> list[dict[str, Any]]:
-    """Return the rows with most conflicts; of hours these are shown in their order."""
-    if by is By.HOUR:
-        table = table.sort_by([("conflicts", "descending"), ("hour", "ascending")])
+    """Return the rows with most conflicts; of times these are shown in their order."""
+    if by in UNITS:
+        table = table.sort_by([("conflicts", "descending"), (by, "ascending")])
     table = table.slice(0, top)
-    rows: list[dict[str, Any]] = (table.sort_by("hour") if by is By.HOUR else table).to_pylist()
+    rows: list[dict[str, Any]] = (table.sort_by(by) if by in UNITS else table).to_pylist()
     return rows
 
 
@@ -126,7 +126,7 @@ def _cell(by: By, row: Mapping[str, Any], name: str) -> str:
     if name == "cause":
         return _words(value)
     if isinstance(value, datetime):
-        return value.strftime(_MINUTES if by is By.HOUR else _SECONDS)
+        return value.strftime(_MINUTES if by in (By.HOUR, By.MINUTE) else _SECONDS)
     return "not known" if value is None else one_line(str(value))
 
 

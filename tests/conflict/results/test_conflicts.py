@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.grid.folder import Folder
-from conflict.results.conflicts import By, Totals, count_conflicts, read_conflicts, totals_of
+from conflict.results.conflicts import UNITS, By, Totals, at_a_glance, count_conflicts, read_conflicts, totals_of
 from conflict.results.layout import OUTCOMES, outcomes_path
 from conflict.results.transactions import root_outcomes
 
@@ -74,6 +74,11 @@ def test_conflicts_in_all():
             ("hour", "conflicts", "keys", "transactions"),
             [(NOON, 3, 2, 2), (NOON + timedelta(hours=1), 1, 1, 1)],
         ),
+        (
+            By.MINUTE,
+            ("minute", "conflicts"),
+            [(NOON, 2), (NOON + timedelta(minutes=59), 1), (NOON + timedelta(minutes=70), 1)],
+        ),
         (By.KEY, ("table", "key", "conflicts"), [("d.t", "k=1", 2), ("d.n", "k=1", 1), ("d.t", "k=2", 1)]),
         (
             By.TRANSACTION,
@@ -86,6 +91,22 @@ def test_counts(by: By, names: tuple[str, ...], expected: list[tuple[Any, ...]])
     """Most conflicts first; hours in order."""
     rows = count_conflicts(conflicts(ROWS), by).select(names).to_pylist()
     assert [tuple(row.values()) for row in rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("length", "unit"),
+    [
+        (timedelta(0), By.SECOND),
+        (timedelta(minutes=2), By.SECOND),
+        (timedelta(seconds=121), By.MINUTE),
+        (timedelta(hours=2), By.MINUTE),
+        (timedelta(hours=3), By.HOUR),
+        (timedelta(days=90), By.HOUR),
+    ],
+)
+def test_the_unit_of_time_fits_the_length(length: timedelta, unit: By):
+    """Of an hour there are minutes to tell apart, and no hours."""
+    assert set(at_a_glance(Totals(2, 1, 1, 1, ("A",), NOON, NOON + length))) & {*UNITS} == {unit}
 
 
 def test_since():
