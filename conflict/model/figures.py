@@ -57,7 +57,7 @@ class Decided:
 
 def final_decisions(run: Simulated) -> Decisions:
     """Return all decisions in order."""
-    return run.world.passes.final.first(int(run.world.run[0]["made"]))
+    return run.world.decisions.first(int(run.world.run[0]["made"]))
 
 
 def decided(run: Simulated) -> Iterator[Decided]:
@@ -95,7 +95,7 @@ def outcome_counts(run: Simulated, decisions: Decisions) -> Int64:
 
 def counters_of(run: Simulated) -> dict[str, dict[str, int]]:
     """Return the status counters of each cluster."""
-    tracked = run.world.passes.tracked.first(int(run.world.run[0]["seen"]))
+    tracked = run.world.tracked.first(int(run.world.run[0]["seen"]))
     # Both passes over an epoch count, TRACK and APPLY.
     passes = [outcome_counts(run, each) for each in (final_decisions(run), tracked)]
     applies = int(run.world.run[0]["applies"])

@@ -101,7 +101,7 @@ def _origin(run: Simulated, side: int) -> Origin:
     world, epochs = run.world, logged_epochs(run, side)
     state = world.run[0]
     applies, sent = world.schedule.applies[: int(state["applies"])], int(state["sent"])
-    decisions = DecisionBuffers._make(each[: int(state["made"])] for each in world.passes.final)
+    decisions = DecisionBuffers._make(each[: int(state["made"])] for each in world.decisions)
     mine, _ = applies_of(run, side, epochs)
     numbers = np.arange(len(applies) + 1)
     first_apply = np.searchsorted(applies["epoch"][mine], epochs["number"])

@@ -22,8 +22,8 @@ from conflict.columnar.kernels.records import (
     EPOCH_APPLY,
     ROW_STATE,
     Changes,
+    DecisionBuffers,
     Log,
-    PassDecisions,
     Records,
     Schedule,
     State,
@@ -119,14 +119,14 @@ class Simulated:
         return slice(first, int(self.world.site[side]["stop"]))
 
 
-def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lambda done, total: None) -> Simulated:
+def simulate(model: Model, seed: int, progress: Callable[[int, int], None] | None = None) -> Simulated:
     """
     Run a simulation.
 
     Args:
         model: What to simulate.
         seed: Seed of the run; the same seed gives the same run.
-        progress: Called with what is done and what there is to do.
+        progress: Called with what is done and what there is to do; None for a run that does not stop to tell.
 
     Raises:
         ConfigurationError: A server refuses a table.
@@ -153,7 +153,7 @@ def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lam
         scale *= 2
 
 
-def _users_work(model: Model, start: int, world: World, progress: Callable[[int, int], None]) -> End:
+def _users_work(model: Model, start: int, world: World, progress: Callable[[int, int], None] | None) -> End:
     """Load the tables without loss of time, then let users work."""
     settings, latency = world.settings.copy(), world.latency.copy()
     for name in ("per_epoch", "per_row", "bandwidth", "think"):
@@ -165,11 +165,13 @@ def _users_work(model: Model, start: int, world: World, progress: Callable[[int,
     world.totals[:] = 0
     for name in ("differed", "row_time", "stale"):
         world.run[0][name] = 0
-    for part in range(1, SLICES + 1):
+    slices = SLICES if progress else 1
+    for part in range(1, slices + 1):
         if end is End.FULL:
             break
-        end = End(run_until(start + model.duration * part // SLICES, world))
-        progress(part, SLICES)
+        end = End(run_until(start + model.duration * part // slices, world))
+        if progress:
+            progress(part, slices)
     return end
 
 
@@ -207,7 +209,8 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
         schedule=Schedule(np.zeros(2 * epochs, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
         work=_work(key_table, changes, 2 * epochs, capacity),
         entries=Entries(np.zeros(capacity, np.uint64), np.zeros((capacity, columns), np.uint64)),
-        passes=PassDecisions.of(capacity, keeping=False),
+        decisions=DecisionBuffers.of(capacity),
+        tracked=DecisionBuffers.of(capacity),
         conflicts=(np.zeros(2 * epochs + 1, np.int64), np.zeros(capacity, np.int32)),
         pairs=np.zeros((capacity, 4), np.int32),
         rows=_rows(len(key_table), columns),

@@ -27,13 +27,28 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ndb_formats.columnar.kernel_mode import Mode, Process
 from ndb_formats.compiled_cache import cache_folder
 
-__all__ = ["Kernel", "Use", "inlined", "interpreted_by", "kernel", "part", "wrapping_difference", "wrapping_product"]
+__all__ = [
+    "Kernel",
+    "Use",
+    "inlined",
+    "interpreted_by",
+    "kernel",
+    "part",
+    "unsigned",
+    "with_python_values",
+    "wrapping_difference",
+    "wrapping_product",
+]
 
 _ALL_BITS = (1 << 64) - 1
+# Entrances of compiled functions that nobody uses; those of a function with many arguments take long to compile.
+_NO_C: dict[str, Any] = {"no_cfunc_wrapper": True}
+_NO_PYTHON: dict[str, Any] = {"no_cpython_wrapper": True}
 _making = threading.RLock()
 _linked: dict[tuple[int, Mode], dict[str, Any]] = {}
 
@@ -54,23 +69,35 @@ class Kernel:
         function: The function as it is written.
         use: Who calls it.
         instead: What runs in its place where kernels are interpreted.
+        python_values: Whether it has Python's values there; see `with_python_values`.
     """
 
     def __init__(self, function: Any, use: Use) -> None:
         self.function, self.use = function, use
         self.instead: Callable[..., Any] | None = None
+        self.python_values = False
         self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
         self._forms: dict[Mode, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel as its process does; called from Python, not from another kernel."""
+        assert self.use is not Use.PART, f"{self.__name__} is compiled for other kernels alone"
         compiled = self._forms.get(Mode.COMPILED)
         if compiled is not None:
             return compiled(*arguments)
         if Process.mode is Mode.INTERPRETED and (Process.fixed or not self._is_cached()):
-            with np.errstate(over=Process.overflow):
-                return _plain(self.form(Mode.INTERPRETED)(*map(_as_numba_takes, arguments)))
+            return self._interpreted(*map(_as_numba_takes, arguments))
         return self.form(Mode.COMPILED)(*arguments)
+
+    def _interpreted(self, *arguments: Any) -> Any:
+        records: dict[int, _Records] = {}
+        if self.python_values:
+            arguments = _python_values(arguments, records)
+        with np.errstate(over=Process.overflow):
+            result = _plain(self.form(Mode.INTERPRETED)(*arguments))
+        for each in records.values():
+            each.write_back()
+        return result
 
     def form(self, mode: Mode) -> Callable[..., Any]:
         """Return what runs in a mode, and what kernels in that mode call."""
@@ -91,8 +118,8 @@ class Kernel:
         while Process.loading:
             Process.loading.pop()()
         if self.use is Use.CALLED:
-            return njit(cache=True, nogil=True)(function)
-        return njit(inline="always" if self.use is Use.INLINED else "never")(function)
+            return njit(cache=True, nogil=True, **_NO_C)(function)
+        return njit(inline="always")(function) if self.use is Use.INLINED else njit(**_NO_C, **_NO_PYTHON)(function)
 
     def _is_cached(self) -> bool:
         """Return whether numba's cache has the kernel, compiled since its source was last changed."""
@@ -112,7 +139,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Make a function that kernels call a part of them."""
+    """Make a function that kernels call a part of them; Python cannot call it."""
     return Kernel(function, Use.PART)
 
 
@@ -134,6 +161,48 @@ def interpreted_by(instead: Callable[..., Any]) -> Callable[[Kernel], Any]:
         return made
 
     return given
+
+
+def with_python_values(made: Kernel) -> Kernel:
+    """
+    Let a kernel have dicts for records and Python's numbers for numpy's where it is interpreted.
+
+    Python reads a field of a dict in a tenth of the time. The kernel must take single elements of its arrays, by
+    numbers that are not negative, and no two arrays of records may share memory.
+    """
+    made.python_values = True
+    return made
+
+
+class _Records(dict[Any, dict[str, Any]]):
+    """The records of an array that a kernel has used, by their index; of equal length and shape as the array."""
+
+    def __init__(self, array: npt.NDArray[np.void]) -> None:
+        super().__init__()
+        self.array, self.shape, self._names = array, array.shape, array.dtype.names or ()
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __missing__(self, index: Any) -> dict[str, Any]:
+        self[index] = record = dict(zip(self._names, self.array[index].item(), strict=True))
+        return record
+
+    def write_back(self) -> None:
+        """Give the array what its records are now."""
+        if self.array.flags.writeable:
+            for index, record in self.items():
+                self.array[index] = tuple(record.values())
+
+
+def _python_values(value: Any, made: dict[int, _Records]) -> Any:
+    """Return arguments with `_Records` for arrays of records, each made once, and views of memory for other arrays."""
+    if isinstance(value, tuple):
+        parts = [_python_values(each, made) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if not isinstance(value, np.ndarray):
+        return value
+    return made.setdefault(id(value), _Records(value)) if value.dtype.names else value.data
 
 
 def _names(function: FunctionType, mode: Mode) -> dict[str, Any]:
@@ -173,6 +242,17 @@ def _product(first: Any, second: Any) -> Any:
 def wrapping_product(first: Any, second: Any) -> Any:
     """Return the lowest 64 bits of the product of two unsigned numbers of 64 bits."""
     return first * second
+
+
+def _number(number: Any) -> int:
+    return int(number)
+
+
+@interpreted_by(_number)
+@part
+def unsigned(number: Any) -> Any:
+    """Return a number that is not negative as one of 64 bits without a sign; interpreted, as a number of Python."""
+    return np.uint64(number)
 
 
 def _difference(first: Any, second: Any) -> Any:

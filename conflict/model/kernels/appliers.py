@@ -14,10 +14,10 @@ from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.passes import FULL, Groups, decide_pass, restore
 from conflict.columnar.kernels.plain_values import NO, YES
 from conflict.model.kernels.users import epoch_number, note_difference
-from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, author_of
+from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, all_columns, author_of, column_bit
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["apply_epoch"]
@@ -28,7 +28,7 @@ EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 LOST_REJECTED, LOST_OVERWRITTEN = int(Loss.REJECTED), int(Loss.OVERWRITTEN)
 
 
-@kernel
+@part
 def apply_epoch(here, now, world):
     """
     Apply and commit the next epoch of the other cluster; return whether there was room for what it did.
@@ -38,49 +38,54 @@ def apply_epoch(here, now, world):
         now: The time.
         world: `World`.
     """
-    there, run, site = 1 - here, world.run[0], world.site[here]
-    schedule, work, decisions = world.schedule, world.work, world.passes.final
-    foreign = world.epochs[there, site["next_foreign"]]
+    there, run, site, setting = 1 - here, world.run[0], world.site[here], world.settings[here]
+    schedule, work, decisions, epochs = world.schedule, world.work, world.decisions, world.epochs
+    foreign = epochs[there, site["next_foreign"]]
     number = run["applies"]
     if number == len(schedule.applies):
         return False
-    _begin(number, here, foreign, world)
+    _begin(here, foreign, site, setting, schedule.applies[number], work.arrivals[number])
     if _stops(number, here, work.arrivals, work.log, world.changes.rows, world.key_table, world.rules.cells, site):
-        site["stop_epoch"], site["stop_group"] = epoch_number(world.settings[here], site["tick"]), site["groups"]
+        site["stop_epoch"], site["stop_group"] = epoch_number(setting, site["tick"]), site["groups"]
         return True
-    rejected, room = _transactions_in_conflict(number, here, world)
+    rows, states, tables = world.rows, work.state.rows, (world.tables, world.key_table)
+    conflicts, touched = world.conflicts, (rows.last_apply, rows.last_group, world.pairs)
+    rejected, room = _transactions_in_conflict(
+        number, schedule, world.changes, world.rules, work, world.tracked, setting, conflicts, tables, run, touched
+    )
     if not room:
         return False
     started = run["made"]
     made, _, answers = decide_pass(number, schedule, world.changes, world.rules, rejected, work, decisions, started, NO)
     if made == FULL:
         return False
-    content = _take_columns(number, here, started, made, world)
+    brought = world.changes, world.made, world.entries
+    content = _take_columns(number, here, (started, made), decisions, states, rows, tables, brought, epochs)
     sent = run["sent"]
     if answers:
         sent = log_rows(number, schedule, world.rules, work, decisions, (started, made), sent)
-        if sent == FULL or not _complete_entries(here, run["sent"], sent, world):
+        new = run["sent"], sent
+        if sent == FULL or not _complete_entries(here, new, work.log, rows, tables, world.entries, site):
             return False
     for place in range(started, made):
-        room &= note_difference(decisions.key[place], now, work.state.rows, world.rows, run, world.stale)
+        room &= note_difference(decisions.key[place], now, states, rows, run, world.stale)
     site["content"] |= content or sent > run["sent"]
-    run["made"], run["sent"] = made, sent
-    _commit(number, here, now, foreign, world)
+    run["made"], run["sent"], run["applies"] = made, sent, number + 1
+    _commit(number, here, now, foreign, site, epochs)
     return room
 
 
-@inlined
-def _begin(number, here, foreign, world):
+@part
+def _begin(here, foreign, site, setting, apply, arrival):
     """Fill in the epoch apply and what it receives."""
-    site, apply, arrival = world.site[here], world.schedule.applies[number], world.work.arrivals[number]
-    apply["epoch"], apply["group"] = epoch_number(world.settings[here], site["tick"]), site["groups"]
+    apply["epoch"], apply["group"] = epoch_number(setting, site["tick"]), site["groups"]
     apply["foreign_epoch"], apply["max_replicated"] = foreign["number"], site["known"]
     apply["applier"], apply["traced"], apply["previous"] = here, True, site["last_apply"]
     arrival["active"], arrival["first"], arrival["last"] = True, foreign["first"], foreign["last"]
     arrival["queue_start"], arrival["queue_stop"] = foreign["queue_start"], foreign["queue_stop"]
 
 
-@kernel
+@part
 def _stops(number, here, arrivals, log, changes, key_table, cells, site):
     """Whether an operation lacks the value that its function compares; then the applier stops for good."""
     arrival, lacks = arrivals[number], False
@@ -109,84 +114,83 @@ def _lacks_value(cell, operation, before_given, after_given):
     return EQUAL <= cell <= LESS and not (before_given if cell == EQUAL or operation == DELETE else after_given)
 
 
-@inlined
-def _commit(number, here, now, foreign, world):
+@part
+def _commit(number, here, now, foreign, site, epochs):
     """Note what an epoch apply tells: own epochs came back with it, and its own epoch will say so."""
-    site, run = world.site[here], world.run[0]
     site["known"] = max(site["known"], foreign["relayed"])
-    own = world.epochs[here]
-    while site["back"] < site["logged"] and own[site["back"]]["number"] <= site["known"]:
-        own[site["back"]]["back"] = now
+    while site["back"] < site["logged"]:
+        own = epochs[here, site["back"]]
+        if own["number"] > site["known"]:
+            break
+        own["back"] = now
         site["back"] += 1
     foreign["begun"], foreign["applied"] = site["begun"], now
     site["relayed"], site["last_apply"] = foreign["number"], number
     site["groups"] += 1
     site["next_foreign"] += 1
     site["free_at"], site["apply_at"] = now, NEVER
-    run["applies"] = number + 1
 
 
-@kernel
-def _mark(arrival, queue, entries, changes, marks, marked):
-    """Mark all rows that an epoch apply receives, or none of them; `queue` is that of the other cluster."""
+@part
+def _mark(arrival, log, there, changes, marks, marked):
+    """Mark all rows that an epoch apply receives from the other cluster, or none of them."""
     for place in range(arrival["first"], arrival["last"]):
         marks[changes[place]["key"]] = marked
     for place in range(arrival["queue_start"], arrival["queue_stop"]):
-        marks[entries[queue[place]]["key"]] = marked
+        marks[log.entries[log.queue[there, place]]["key"]] = marked
 
 
-@kernel
-def _transactions_in_conflict(number, here, world):
+@part
+def _transactions_in_conflict(
+    number, schedule, changes, rules, work, tracked, setting, conflicts, tables, run, touched
+):
     """
     Return the transactions that an epoch apply rejects, as `Groups`, and whether there was room.
 
     Pass TRACK finds those with a row in conflict; those that depend on them follow (docs/functions.md, "Functions that
     judge transactions").
     """
-    run, (offsets, groups) = world.run[0], world.conflicts
-    start = run["groups"]
+    (offsets, groups), start, pairs = conflicts, run["groups"], touched[2]
     offsets[number] = offsets[number + 1] = start
     nothing = Groups(groups, start, start)
-    if not world.settings[here]["transactional"]:
+    if not setting["transactional"]:
         return nothing, True
-    tracked, began, work, changes = world.passes.tracked, run["seen"], world.work, world.changes
-    arrival, queue, entries = work.arrivals[number], work.log.queue[1 - here], work.log.entries
-    _mark(arrival, queue, entries, changes.rows, work.marks, YES)
-    seen, saved, _ = decide_pass(number, world.schedule, changes, world.rules, nothing, work, tracked, began, YES)
+    here, began, arrival = schedule.applies[number]["applier"], run["seen"], work.arrivals[number]
+    there = 1 - here
+    _mark(arrival, work.log, there, changes.rows, work.marks, YES)
+    seen, saved, _ = decide_pass(number, schedule, changes, rules, nothing, work, tracked, began, YES)
     if seen == FULL:
         return nothing, False
     restore(here, saved, work)
-    _mark(arrival, queue, entries, changes.rows, work.marks, NO)
+    _mark(arrival, work.log, there, changes.rows, work.marks, NO)
     highest = -1
     for place in range(began, seen):
         highest = max(highest, tracked.group[place])
     conflicting = np.zeros(highest + 1, np.bool_)
     found = False
     for place in range(began, seen):
-        table = world.tables[here, world.key_table[tracked.key[place]]]
+        table = tables[0][here, tables[1][tracked.key[place]]]
         if tracked.verdict[place] == REJECTED and table["transactional"]:
             delete_delete = tracked.operation[place] == DELETE and tracked.cause[place] == MISSING
             if table["delete_delete"] or not delete_delete:
                 conflicting[tracked.group[place]] = found = True
     if not found:
         return nothing, True
-    pairs = find_dependent_groups(
+    found_pairs = find_dependent_groups(
         tracked.apply[began:seen],
         tracked.key[began:seen],
         tracked.group[began:seen],
         tracked.kind[began:seen],
-        world.rows.last_apply,
-        world.rows.last_group,
-        world.pairs,
+        *touched,
     )
-    if pairs > len(world.pairs) or start + highest + 1 > len(groups):
+    if found_pairs > len(pairs) or start + highest + 1 > len(groups):
         return nothing, False
     grows = True
     while grows:
         grows = False
-        for pair in range(pairs):
-            if conflicting[world.pairs[pair, 2]] and not conflicting[world.pairs[pair, 3]]:
-                conflicting[world.pairs[pair, 3]] = grows = True
+        for pair in range(found_pairs):
+            if conflicting[pairs[pair, 2]] and not conflicting[pairs[pair, 3]]:
+                conflicting[pairs[pair, 3]] = grows = True
     stop = start
     for group in range(highest + 1):
         if conflicting[group]:
@@ -197,77 +201,68 @@ def _transactions_in_conflict(number, here, world):
     return Groups(groups, start, stop), True
 
 
-@inlined
-def _take_columns(number, here, started, made, world):
+@part
+def _take_columns(number, here, places, decisions, states, rows, tables, brought, epochs):
     """Give rows the data columns of the operations that were applied; return whether anything changed."""
-    rows, decisions, state = world.rows, world.passes.final, world.work.state
+    changes, made, entries = brought
     content = False
-    for place in range(started, made):
+    for place in range(places[0], places[1]):
         source, key = decisions.source[place], decisions.key[place]
+        origin = source + changes.begin[1 - here] if source >= 0 else -1 - source
         if decisions.verdict[place] == REJECTED and source >= 0:
-            world.made.loss[source + world.changes.begin[1 - here]] = LOST_REJECTED
+            made.loss[origin] = LOST_REJECTED
         if decisions.verdict[place] != APPLIED:
             continue
         if rows.passed[key] != number + 1:
             rows.passed[key], rows.before[key], rows.carried[key] = number + 1, decisions.existed[place], 0
-        _take_operation(here, key, decisions.operation[place], source, decisions.existed[place], world)
+        table = tables[0][here, tables[1][key]]
+        carried, values = made.carried, made.columns
+        if source < 0:
+            carried, values = entries.carried, entries.columns
+        deletes = decisions.operation[place] == DELETE
+        taken = all_columns(table) if deletes else carried[origin] & all_columns(table)
+        rows.carried[key] |= taken | (carried[origin] & RESOLVE_BIT)
+        for column in range(table["columns"]):
+            if taken & column_bit(column):
+                old = rows.columns[key, here, column]
+                new = unsigned(0) if deletes else values[origin, column]
+                if source >= 0 and old and old != new:
+                    _note_loss(here, old, made.seen[origin], made.loss, changes, epochs)
+                rows.columns[key, here, column] = new
+            elif not decisions.existed[place]:
+                rows.columns[key, here, column] = 0
         rows.version[key, here] += 1
-        content |= rows.before[key] or state.rows[key, here]["exists"]
+        content |= rows.before[key] or states[key, here]["exists"]
     return content
 
 
 @inlined
-def _take_operation(here, key, operation, source, existed, world):
-    """Give a row the data columns of one operation; `source` as in `Decisions`."""
-    rows, there = world.rows, 1 - here
-    count = world.tables[here, world.key_table[key]]["columns"]
-    every = (np.uint64(1) << np.uint64(count)) - np.uint64(1)
-    if source >= 0:
-        change = source + world.changes.begin[there]
-        carried, values = world.made.carried[change], world.made.columns[change]
-    else:
-        carried, values = world.entries.carried[-1 - source], world.entries.columns[-1 - source]
-    taken = every if operation == DELETE else carried & every
-    rows.carried[key] |= taken | (carried & RESOLVE_BIT)
-    for column in range(count):
-        if taken & (np.uint64(1) << np.uint64(column)):
-            old = rows.columns[key, here, column]
-            new = np.uint64(0) if operation == DELETE else values[column]
-            if source >= 0 and old and old != new:
-                _note_loss(here, old, world.made.seen[change], world)
-            rows.columns[key, here, column] = new
-        elif not existed:
-            rows.columns[key, here, column] = 0
-
-
-@inlined
-def _note_loss(here, value, seen, world):
+def _note_loss(here, value, seen, loss, changes, epochs):
     """Note that a value was overwritten by a change of the other cluster, which had applied `seen` epochs of here."""
     side, number = author_of(value)
-    if side != here:
-        return
-    change = number + world.changes.begin[here]
-    known = seen > 0 and world.changes.rows[change]["epoch"] <= world.epochs[here, seen - 1]["number"]
-    if not known and world.made.loss[change] != LOST_REJECTED:
-        world.made.loss[change] = LOST_OVERWRITTEN
+    if side == here:
+        change = number + changes.begin[here]
+        known = seen > 0 and changes.rows[change]["epoch"] <= epochs[here, seen - 1]["number"]
+        if not known and loss[change] != LOST_REJECTED:
+            loss[change] = LOST_OVERWRITTEN
 
 
-@inlined
-def _complete_entries(here, first, stop, world):
+@part
+def _complete_entries(here, new, log, rows, tables, entries, site):
     """Queue what an applier logged, with the data columns of the rows; return whether there was room."""
-    log, rows = world.work.log, world.rows
-    for number in range(first, stop):
+    for number in range(new[0], new[1]):
         entry = log.entries[number]
         key = entry["key"]
         if log.tail[here] == log.queue.shape[1]:
             return False
         log.queue[here, log.tail[here]] = number
         log.tail[here] += 1
-        table = world.tables[here, world.key_table[key]]
-        carried = (np.uint64(1) << np.uint64(table["columns"])) - np.uint64(1)
+        table = tables[0][here, tables[1][key]]
+        carried = all_columns(table)
         if not entry["refresh"] and entry["operation"] == UPDATE and not table["whole"]:
             carried &= rows.carried[key]
-        world.entries.carried[number] = carried
-        world.entries.columns[number] = rows.columns[key, here]
-        world.site[here]["bytes"] += table["row_bytes"]
+        entries.carried[number] = carried
+        for column in range(rows.columns.shape[2]):
+            entries.columns[number, column] = rows.columns[key, here, column]
+        site["bytes"] += table["row_bytes"]
     return True

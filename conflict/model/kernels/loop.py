@@ -15,7 +15,7 @@ import numpy as np
 from conflict.model.kernels.appliers import apply_epoch
 from conflict.model.kernels.users import commit_transaction, epoch_number, read_rows
 from conflict.model.kernels.world import FOREVER, NEVER
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, kernel, part, with_python_values
 
 __all__ = ["End", "outside", "run_until"]
 
@@ -33,8 +33,10 @@ CLOSE, APPLY, USER = range(3)
 # Not a literal: of a function that is called with one, another version would be compiled.
 FIRST: Any = np.int64(0)
 THINKING, RETRYING = range(2)
+ENDS, THINKS, AT_ONCE = range(3)
 
 
+@with_python_values
 @kernel
 def run_until(until, world):
     """
@@ -47,20 +49,23 @@ def run_until(until, world):
     Returns:
         `End`.
     """
+    # Parts of the world by themselves: each function that is inlined would copy all of it, which takes long to compile.
+    sites, settings, queues = world.site, world.settings, world.queues
+    starts, ticks = (world.intentions[0].start, world.intentions[1].start), world.latency.shape[1]
     while True:
         time, kind, side = NEVER, CLOSE, FIRST
         for each in range(2):
-            closes = _closing_time(each, world)
+            closes = _closing_time(sites[each], settings[each], ticks)
             if closes < time:
                 time, kind, side = closes, CLOSE, each
         for each in range(2):
-            if world.site[each]["apply_at"] < time:
-                time, kind, side = world.site[each]["apply_at"], APPLY, each
+            if sites[each]["apply_at"] < time:
+                time, kind, side = sites[each]["apply_at"], APPLY, each
         for each in range(2):
-            starts = _user_time(each, world)
-            if starts < time:
-                time, kind, side = starts, USER, each
-        if kind == CLOSE and _is_quiet(world):
+            begins = _user_time(each, sites[each], starts, queues[1])
+            if begins < time:
+                time, kind, side = begins, USER, each
+        if kind == CLOSE and _is_quiet(sites, starts, queues[1]):
             return QUIET
         if time >= until:
             world.run[0]["now"] = until
@@ -68,95 +73,98 @@ def run_until(until, world):
         world.run[0]["now"] = time
         room, applier = True, side
         if kind == USER:
-            room = _serve_user(side, time, world)
+            number, stage = _next_transaction(side, time, sites[side], settings[side], queues)
+            if stage != ENDS and settings[side]["optimistic"]:
+                read_rows(side, number, world.intentions[side], world.rows.version, world.read)
+            if stage != THINKS:
+                committed, room = commit_transaction(side, number, time, world)
+                if not committed:
+                    _try_again(side, number, time, sites[side], settings[side], world.totals[side], world.tries, queues)
         elif kind == APPLY:
             room = apply_epoch(side, time, world)
         else:
-            room = _close_epoch(side, time, world)
+            tail, applies = world.work.log.tail, world.schedule.applies
+            room = _close_epoch(
+                side, time, sites[side], settings[side], tail, world.epochs, world.latency, world.outages, applies
+            )
             applier = 1 - side
         if kind != USER and room:
-            _plan_apply(applier, world.site, world.epochs, world.settings, world.stops)
+            _plan_apply(applier, sites, world.epochs, settings, world.stops)
         if not room:
             return FULL
 
 
 @inlined
-def _closing_time(side, world):
-    setting, site = world.settings[side], world.site[side]
-    if site["tick"] == world.latency.shape[1]:
+def _closing_time(site, setting, ticks):
+    if site["tick"] == ticks:
         return NEVER
     return setting["phase"] + (site["tick"] + 1) * setting["epoch"]
 
 
 @inlined
-def _user_time(side, world):
+def _user_time(side, site, starts, times):
     """Return when a user of a cluster does something next."""
-    site, wishes = world.site[side], world.intentions[side]
     time = NEVER
-    if site["next_start"] < len(wishes.start):
-        time = wishes.start[site["next_start"]]
+    if site["next_start"] < len(starts[side]):
+        time = starts[side][site["next_start"]]
     if site["thinking"] < site["thought"]:
-        time = min(time, world.queues[1][side, THINKING, site["thinking"] % world.queues[1].shape[2]])
+        time = min(time, times[side, THINKING, site["thinking"] % times.shape[2]])
     if site["retried"] < site["failed"]:
-        time = min(time, world.queues[1][side, RETRYING, site["retried"] % world.queues[1].shape[2]])
+        time = min(time, times[side, RETRYING, site["retried"] % times.shape[2]])
     return time
 
 
-@inlined
-def _is_quiet(world):
+@part
+def _is_quiet(sites, starts, times):
     """Whether users are done and both clusters have applied everything that does not wait for ever."""
     quiet = True
     for side in range(2):
-        site = world.site[side]
-        quiet &= not site["content"] and _user_time(side, world) == NEVER
-        quiet &= site["next_foreign"] == world.site[1 - side]["logged"] or site["apply_at"] >= FOREVER
+        site = sites[side]
+        quiet &= not site["content"] and _user_time(side, site, starts, times) == NEVER
+        quiet &= site["next_foreign"] == sites[1 - side]["logged"] or site["apply_at"] >= FOREVER
     return quiet
 
 
-@inlined
-def _serve_user(side, now, world):
-    """Start a transaction, or commit one that has thought; return whether there was room for what it did."""
-    site, setting, (numbers, times) = world.site[side], world.settings[side], world.queues
+@part
+def _next_transaction(side, now, site, setting, queues):
+    """
+    Return the transaction that users of a cluster go on with at a time, and how.
+
+    It `ENDS` after it has thought, it begins and `THINKS`, or it begins and ends `AT_ONCE`.
+    """
+    numbers, times = queues
     length = numbers.shape[2]
     at = site["thinking"] % length
-    ends = site["thinking"] < site["thought"] and times[side, THINKING, at] == now
-    if ends:
-        number = numbers[side, THINKING, at]
+    if site["thinking"] < site["thought"] and times[side, THINKING, at] == now:
         site["thinking"] += 1
+        return numbers[side, THINKING, at], ENDS
+    at = site["retried"] % length
+    if site["retried"] < site["failed"] and times[side, RETRYING, at] == now:
+        number = numbers[side, RETRYING, at]
+        site["retried"] += 1
     else:
-        at = site["retried"] % length
-        if site["retried"] < site["failed"] and times[side, RETRYING, at] == now:
-            number = numbers[side, RETRYING, at]
-            site["retried"] += 1
-        else:
-            number = site["next_start"]
-            site["next_start"] += 1
-        if setting["optimistic"]:
-            read_rows(side, number, world.intentions[side], world.rows.version, world.read)
-    room = True
-    if ends or not setting["think"]:
-        room = _end_transaction(side, number, now, world)
-    else:
-        at = site["thought"] % length
-        numbers[side, THINKING, at], times[side, THINKING, at] = number, now + setting["think"]
-        site["thought"] += 1
-    return room
+        number = site["next_start"]
+        site["next_start"] += 1
+    if not setting["think"]:
+        return number, AT_ONCE
+    at = site["thought"] % length
+    numbers[side, THINKING, at], times[side, THINKING, at] = number, now + setting["think"]
+    site["thought"] += 1
+    return number, THINKS
 
 
-@inlined
-def _end_transaction(side, number, now, world):
-    """Commit a transaction; one that fails is tried again later, as often as its users do that."""
-    site, setting, totals, (numbers, times) = world.site[side], world.settings[side], world.totals[side], world.queues
-    committed, room = commit_transaction(side, number, now, world)
-    if not committed and world.tries[side, number] >= setting["retries"]:
+@part
+def _try_again(side, number, now, site, setting, totals, tries, queues):
+    """Let a transaction that failed be tried again later, as often as its users do that."""
+    numbers, times = queues
+    if tries[side, number] >= setting["retries"]:
         totals["failed"] += 1
-    elif not committed:
-        world.tries[side, number] += 1
-        totals["again"] += 1
-        at = site["failed"] % numbers.shape[2]
-        numbers[side, RETRYING, at], times[side, RETRYING, at] = number, now + setting["retry_delay"]
-        site["failed"] += 1
-    return room
+        return
+    tries[side, number] += 1
+    totals["again"] += 1
+    at = site["failed"] % numbers.shape[2]
+    numbers[side, RETRYING, at], times[side, RETRYING, at] = number, now + setting["retry_delay"]
+    site["failed"] += 1
 
 
 @inlined
@@ -169,38 +177,38 @@ def outside(time, intervals):
     return time
 
 
-@inlined
-def _close_epoch(side, now, world):
+@part
+def _close_epoch(side, now, site, setting, tails, epochs, latency, outages, applies):
     """
     End the open epoch of a cluster: log and send it if it holds anything, and begin the next one.
 
     Return whether there was room for it.
     """
-    site, setting, tail = world.site[side], world.settings[side], world.work.log.tail[side]
+    tail = tails[side]
     if site["content"]:
-        if site["logged"] == world.epochs.shape[1]:
+        if site["logged"] == epochs.shape[1]:
             return False
-        epoch = world.epochs[side, site["logged"]]
+        epoch = epochs[side, site["logged"]]
         epoch["number"], epoch["relayed"] = epoch_number(setting, site["tick"]), site["relayed"]
         epoch["first"], epoch["last"] = site["first_change"], site["stop"]
         epoch["queue_start"], epoch["queue_stop"] = site["queue_start"], tail
         epoch["closed"], epoch["bytes"] = now, site["bytes"]
         epoch["begun"], epoch["applied"], epoch["back"] = NEVER, NEVER, NEVER
-        leaves = outside(max(now, site["sent_at"]), world.outages[side])
+        leaves = outside(max(now, site["sent_at"]), outages[side])
         transmission = site["bytes"] * 1_000_000 // setting["bandwidth"] if setting["bandwidth"] else 0
         site["sent_at"] = leaves + transmission
-        arrives = outside(site["sent_at"] + world.latency[side, site["tick"]], world.outages[side])
+        arrives = outside(site["sent_at"] + latency[side, site["tick"]], outages[side])
         epoch["arrived"] = site["last_arrival"] = max(site["last_arrival"], arrives)
         site["logged"] += 1
     else:
-        _leave_untraced(epoch_number(setting, site["tick"]), site["last_apply"], world.schedule.applies)
+        _leave_untraced(epoch_number(setting, site["tick"]), site["last_apply"], applies)
     site["first_change"], site["queue_start"], site["relayed"] = site["stop"], tail, 0
     site["groups"], site["content"], site["bytes"] = 0, False, 0
     site["tick"] += 1
     return True
 
 
-@kernel
+@part
 def _leave_untraced(epoch, number, applies):
     """An epoch in which only `ndb_apply_status` changed is not logged, so what was applied in it leaves no trace."""
     while number >= 0 and applies[number]["epoch"] == epoch:
@@ -208,7 +216,7 @@ def _leave_untraced(epoch, number, applies):
         number = applies[number]["previous"]
 
 
-@kernel
+@part
 def _plan_apply(here, sites, epochs, settings, stops):
     """Work out when an applier commits its next epoch, if it has one."""
     site, setting, there = sites[here], settings[here], 1 - here

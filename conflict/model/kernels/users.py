@@ -4,13 +4,11 @@ What the transactions of users do to the rows of their own cluster.
 
 from __future__ import annotations
 
-import numpy as np
-
 from conflict.columnar.kernels.passes import catch_up
 from conflict.columnar.kernels.records import Changes
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
-from conflict.model.kernels.world import RESOLVE_BIT, Loss, Stamp, Wish, written_by
-from ndb_formats.columnar.kernel import inlined, kernel
+from conflict.model.kernels.world import RESOLVE_BIT, Loss, Stamp, Wish, all_columns, column_bit, written_by
+from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["commit_transaction", "epoch_number", "note_difference", "read_rows"]
@@ -28,10 +26,10 @@ def epoch_number(setting, tick):
     """Return the number of an epoch: the checkpoint in the high word, the epoch within it in the low one."""
     time = tick * setting["epoch"]
     checkpoint = setting["first_checkpoint"] + time // setting["checkpoint"]
-    return np.uint64(checkpoint << 32 | (time % setting["checkpoint"]) // setting["epoch"])
+    return unsigned(checkpoint << 32 | (time % setting["checkpoint"]) // setting["epoch"])
 
 
-@kernel
+@part
 def note_difference(key, now, states, rows, run, stale):
     """
     Note whether a row differs between the clusters from now on; return whether there was room for it.
@@ -71,7 +69,7 @@ def note_difference(key, now, states, rows, run, stale):
     return True
 
 
-@kernel
+@part
 def read_rows(side, number, wishes, version, read):
     """
     Let a transaction read the rows that it wants, to check later that nobody changed them since.
@@ -97,7 +95,7 @@ def _operation(kind, exists):
     return DELETE if kind in (WISHED_DELETE, SWAP) else UPDATE
 
 
-@kernel
+@part
 def commit_transaction(side, number, now, world):
     """
     Let a transaction do what it wants.
@@ -112,7 +110,7 @@ def commit_transaction(side, number, now, world):
         Whether it committed, and whether there was room for what it did.
     """
     wishes, site, setting, rows = world.intentions[side], world.site[side], world.settings[side], world.rows
-    state, totals, changes = world.work.state, world.totals[side], world.changes
+    state, totals, changes, made = world.work.state, world.totals[side], world.changes, world.made
     start, stop = wishes.first[number], wishes.first[number + 1]
     for place in range(start, stop):
         key, kind = wishes.key[place], wishes.kind[place]
@@ -135,8 +133,10 @@ def commit_transaction(side, number, now, world):
         if operation == NOTHING:
             totals["missed"] += 1
             continue
-        _log_change(side, key, operation, wishes.writes[place], epoch, now, world)
-        world.made.transaction[site["stop"] - 1] = number
+        table = world.tables[side, world.key_table[key]]
+        made.transaction[site["stop"]] = number
+        wished, columns = wishes.writes[place], rows.columns
+        _log_change(side, key, operation, wished, epoch, now, site, setting, table, mine, changes, made, columns)
     totals["committed"] += 1
     if site["stop"] == first:
         return True, True
@@ -160,28 +160,25 @@ def commit_transaction(side, number, now, world):
 
 
 @inlined
-def _log_change(side, key, operation, wished, epoch, now, world):
+def _log_change(side, key, operation, wished, epoch, now, site, setting, table, mine, changes, made, columns):
     """Log one row operation of a user, and give the row its data columns."""
-    site, setting, rows = world.site[side], world.settings[side], world.rows
-    changes, made, mine = world.changes, world.made, world.work.state.rows[key, side]
-    table = world.tables[side, world.key_table[key]]
-    every = (np.uint64(1) << np.uint64(table["columns"])) - np.uint64(1)
+    every = all_columns(table)
     stamped = table["stamp"] != NO_STAMP and (operation == WRITE or (wished & RESOLVE_BIT) != 0)
     written = every if operation == WRITE else wished & every
     carried = every if operation == WRITE or table["whole"] else written
     value, before, after = mine["value"], False, False
     if not mine["exists"]:
-        value = np.uint64(0)
+        value = unsigned(0)
     old = value
     if stamped:
-        value = np.uint64(max(now + setting["skew"], 1)) if table["stamp"] == CLOCK else value + np.uint64(1)
+        value = unsigned(max(now + setting["skew"], 1)) if table["stamp"] == CLOCK else value + unsigned(1)
     if operation == WRITE:
         after = table["stamp"] != NO_STAMP
     elif operation == UPDATE:
         before = table["before_written"] if stamped else table["before_other"]
         after = table["after_written"] if stamped else table["after_other"]
     else:
-        before, carried, written = table["delete_before"], np.uint64(0), every
+        before, carried, written = table["delete_before"], unsigned(0), every
     number = site["stop"]
     change, values = changes.rows[number], changes.values[number]
     logged = WRITE if operation == UPDATE and table["writes"] else operation
@@ -193,10 +190,10 @@ def _log_change(side, key, operation, wished, epoch, now, world):
     values["before"], values["after"] = old, value
     author = written_by(side, number - changes.begin[side])
     for column in range(table["columns"]):
-        bit = np.uint64(1) << np.uint64(column)
+        bit = column_bit(column)
         if written & bit:
-            rows.columns[key, side, column] = np.uint64(0) if operation == DELETE else author
-        made.columns[number, column] = rows.columns[key, side, column] if carried & bit else np.uint64(0)
+            columns[key, side, column] = unsigned(0) if operation == DELETE else author
+        made.columns[number, column] = columns[key, side, column] if carried & bit else unsigned(0)
     made.carried[number] = carried | RESOLVE_BIT if after else carried
     made.written[number] = written | RESOLVE_BIT if stamped else written
     made.at[number], made.seen[number], made.loss[number] = now, site["next_foreign"], KEPT

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
-from conflict.columnar.kernels.records import Changes, PassDecisions, Records, Rules, Schedule, Work
-from ndb_formats.columnar.kernel import inlined
+from conflict.columnar.kernels.records import Changes, DecisionBuffers, Records, Rules, Schedule, Work
+from ndb_formats.columnar.kernel import inlined, interpreted_by, unsigned
 
 __all__ = [
     "EPOCH",
@@ -35,7 +35,9 @@ __all__ = [
     "Stamp",
     "Wish",
     "World",
+    "all_columns",
     "author_of",
+    "column_bit",
     "written_by",
 ]
 
@@ -232,7 +234,8 @@ class World(NamedTuple):
         schedule: The epoch applies.
         work: The state of the rows, and what appliers log.
         entries: More of what they log.
-        passes: The decisions.
+        decisions: Those of passes that were committed.
+        tracked: Those of pass TRACK.
         conflicts: Transactions in conflict by epoch apply: offsets, shape (applies + 1,), and groups.
         pairs: Scratch for dependencies. Shape (pairs, 4).
         rows: More of the rows.
@@ -259,7 +262,8 @@ class World(NamedTuple):
     schedule: Schedule
     work: Work
     entries: Entries
-    passes: PassDecisions
+    decisions: DecisionBuffers
+    tracked: DecisionBuffers
     conflicts: tuple[Int64, Int32]
     pairs: Int32
     rows: Rows
@@ -276,10 +280,28 @@ class World(NamedTuple):
 @inlined
 def written_by(side, number):
     """Return the value of a data column that the change of that number among a cluster's own ones wrote."""
-    return (np.uint64(number) << np.uint64(1) | np.uint64(side)) + np.uint64(1)
+    return (unsigned(number) << unsigned(1) | unsigned(side)) + unsigned(1)
 
 
 @inlined
 def author_of(value):
     """Return the cluster that wrote a value of a data column, and the number of its change."""
-    return np.int64((value - np.uint64(1)) & np.uint64(1)), np.int64((value - np.uint64(1)) >> np.uint64(1))
+    number = value - unsigned(1)
+    return np.int64(number & unsigned(1)), np.int64(number >> unsigned(1))
+
+
+def _bit(column):
+    return 1 << column
+
+
+@interpreted_by(_bit)
+@inlined
+def column_bit(column):
+    """Return the set of one data column."""
+    return unsigned(1) << unsigned(column)
+
+
+@inlined
+def all_columns(table):
+    """Return the set of all data columns of a table; `TABLE`."""
+    return column_bit(table["columns"]) - unsigned(1)

@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.columnar.kernel import Kernel, interpreted_by, kernel, wrapping_difference, wrapping_product
+from ndb_formats.columnar.kernel import (
+    Kernel,
+    interpreted_by,
+    kernel,
+    unsigned,
+    with_python_values,
+    wrapping_difference,
+    wrapping_product,
+)
 from ndb_formats.columnar.kernel_mode import (
     SMALL_BYTES,
     Mode,
@@ -89,6 +97,44 @@ def test_what_runs_instead_is_not_compiled():
     assert two(0) == 1
     assert isinstance(two, Kernel)
     assert two.function(0) == 2
+
+
+RECORD = np.dtype([("there", "?"), ("number", "u8"), ("side", "i1")])
+
+
+def _count_on(kept: tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]], read: npt.NDArray[np.void]) -> int:
+    """Count records that are there, and change them."""
+    records, numbers = kept
+    found = 0
+    for row in range(len(records)):
+        for side in range(records.shape[1]):
+            one = records[row, side]
+            if one["there"]:
+                found += read[row]["side"]
+                one["number"] = one["number"] + unsigned(numbers[row, side])
+                numbers[row, side] = one["number"] + unsigned(1)
+    return found
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_records_as_dicts_and_numbers_of_python(mode: Mode):
+    """A kernel changes the same elements of its arrays in both modes, and no others; some may be read-only."""
+    records, numbers = np.zeros((2, 2), RECORD), np.arange(4, dtype=np.uint64).reshape(2, 2)
+    records[1, 1], records[0, 1] = (True, 2**64 - 9, 0), (True, 7, 1)
+    read = np.array([(True, 0, 20), (True, 0, -3)], RECORD)
+    read.flags.writeable = False
+    set_mode(mode, overflow="raise")
+    assert with_python_values(kernel(_count_on))((records, numbers), read) == 17
+    assert records.tolist() == [[(False, 0, 0), (True, 8, 1)], [(False, 0, 0), (True, 2**64 - 6, 0)]]
+    assert numbers.tolist() == [[0, 9], [2, 2**64 - 5]]
+
+
+def test_numbers_of_python_that_do_not_fit_are_refused():
+    """Compiled, they wrap."""
+    set_mode(Mode.INTERPRETED)
+    records, numbers = np.array([[(True, 2**64 - 1, 0)]], RECORD), np.ones((1, 1), np.uint64)
+    with pytest.raises(ValueError, match="invalid value"):
+        with_python_values(kernel(_count_on))((records, numbers), records[0])
 
 
 @given(first=NUMBERS, second=NUMBERS)
