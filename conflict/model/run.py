@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 LOADED_PER_TRANSACTION = 1000
-_WORK_OF_TRANSACTION = 32  # bytes of binlogs that take as long to resolve as a transaction to simulate
+_WORK_OF_TRANSACTION = 16  # bytes of binlogs that take as long to resolve as a transaction to simulate
 LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back
 CLOCK_START = 10**15  # of the clocks that columns take their values from
 SLICES = 50  # of a run, between which progress is reported

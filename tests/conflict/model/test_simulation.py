@@ -11,12 +11,15 @@ import pytest
 from conflict.errors import ConfigurationError
 from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site
 from conflict.model.figures import counters_of, decided
+from conflict.model.kernels.loop import run_until
 from conflict.model.kernels.world import Loss, Stamp, Wish
 from conflict.model.report import figures_of
 from conflict.model.run import Simulated, simulate
 from conflict.model.workload import Listed, Mix, Workload
 from conflict.rules.decision import Verdict
 from conflict.rules.roles import Role
+from ndb_formats.columnar.kernel import kernel, with_python_values
+from ndb_formats.columnar.kernel_mode import Mode, Process
 from tests.conflict.model.models import random_model
 
 SECOND, MILLISECOND = 1_000_000, 1000
@@ -47,6 +50,27 @@ def test_the_same_seed_gives_the_same_run() -> None:
     first, second, other = (figures_of(simulate(made, seed)) for seed in (3, 3, 4))
     assert first == second
     assert first != other
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_interpreted_a_run_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether anybody looks on or not: users, epochs, rows, decisions and what appliers logged."""
+    made = random_model(seed, SECOND)
+    compiled = everything_of(simulate(made, seed, lambda done, total: None))
+    # Another kernel of the same function, which nothing has compiled yet.
+    monkeypatch.setattr("conflict.model.run.run_until", with_python_values(kernel(run_until.function)))
+    monkeypatch.setattr(Process, "mode", Mode.INTERPRETED)
+    monkeypatch.setattr(Process, "fixed", True)
+    for first, second in zip(compiled, everything_of(simulate(made, seed)), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def everything_of(run: Simulated) -> list[np.ndarray]:
+    """The arrays that a run filled in, up to where it did."""
+    world, filled = run.world, run.world.run[0]
+    kept = (world.site, world.totals, world.run, world.epochs, *world.changes[:2], *world.made, *world.rows)
+    parts = {"made": (*world.decisions[:-1],), "sent": (world.work.log.entries, *world.entries)}
+    return [*kept, world.stale, *(each[: filled[name]] for name, arrays in parts.items() for each in arrays)]
 
 
 def test_without_changes_on_one_side_there_is_no_conflict() -> None:
