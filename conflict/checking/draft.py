@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count, islice
 from pathlib import Path
 
 from conflict.config.cluster_ini import load_epoch_times
+from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.server_variables import load_server_variables
 from conflict.discovery.draft import Additions, refuse_other_primary
@@ -17,7 +19,6 @@ from conflict.rules.conflict_fn_text import parse_conflict_function
 
 __all__ = ["draft_check"]
 
-_NAMES = ("A", "B")
 _LIKE = str.maketrans({"%": "\\%", "_": "\\_", "*": "%", "?": "_"})
 
 
@@ -36,18 +37,17 @@ def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini:
     if additions.schema is None:
         message = "give a run file, or --schema with the definitions of the tables"
         raise ConfigurationError(message)
-    names = list(dict.fromkeys((*variables, *config_ini)))
-    names += [name for name in _NAMES if name not in names][: max(0, 2 - len(names))]
+    known = {name: load_server_variables(file) for name, file in variables.items()}
+    server_ids = _server_ids(list(dict.fromkeys((*variables, *config_ini))), known, additions.ndb_replication)
+    names = list(server_ids)
     if len(names) > 2:
         message = f"{len(names)} clusters ({', '.join(names)}) need a run file, which says who replicates from whom"
         raise ConfigurationError(message)
     if additions.primary is not None and additions.primary not in names:
         message = f"--primary {additions.primary} is no cluster; they are {' and '.join(names)}"
         raise ConfigurationError(message)
-    known = {name: load_server_variables(file) for name, file in variables.items()}
     for file in config_ini.values():
         load_epoch_times(file)  # for a message that names it alone, not a run file that nobody wrote
-    server_ids = {name: known.get(name, {}).get("server_id", str(place)) for place, name in enumerate(names, 1)}
     lines = [f"schema = {_path(additions.schema)}"]
     if additions.ndb_replication is not None:
         told = {name: int(known[name]["server_id"]) for name in names if "server_id" in known.get(name, {})}
@@ -62,6 +62,22 @@ def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini:
             lines.append(f'role = "{"PRIMARY" if name == additions.primary else "SECONDARY"}"')
     lines += _rows(additions, names, server_ids)
     return parse_run_file("\n".join(lines) + "\n", Path("check.toml"), binlogs=False)
+
+
+def _server_ids(names: Sequence[str], known: Mapping[str, Mapping[str, str]], rows: Path | None) -> dict[str, str]:
+    """
+    Return the server ids of the clusters by name, of two at least.
+
+    One that no variable tells is taken from the rows of mysql.ndb_replication, else it is the next number. A cluster
+    without a name has that of its server, as for `resolve`.
+    """
+    told = {name: known[name]["server_id"] for name in names if "server_id" in known.get(name, {})}
+    in_rows = [] if rows is None else sorted({row.server_id for row in load_replication_rows(rows)} - {0})
+    numbers = chain(in_rows, (number for number in count(1) if number not in in_rows))
+    free = (str(number) for number in numbers if str(number) not in told.values())
+    found = {name: told.get(name) or next(free) for name in names}
+    others = (number for number in free if f"server{number}" not in found)
+    return found | {f"server{number}": number for number in islice(others, max(0, 2 - len(found)))}
 
 
 def _rows(additions: Additions, names: Sequence[str], server_ids: Mapping[str, str]) -> Iterator[str]:

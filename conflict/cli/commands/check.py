@@ -40,7 +40,9 @@ def check(
     primary: Annotated[str | None, typer.Option(metavar="CLUSTER", help="The primary, for functions by epoch.")] = None,
     variables: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLUSTER=FILE", help="A cluster's my.cnf, or what SHOW GLOBAL VARIABLES prints."),
+        typer.Option(
+            metavar="CLUSTER=FILE", help="A name for a cluster, and its my.cnf or what SHOW GLOBAL VARIABLES prints."
+        ),
     ] = None,
     config_ini: Annotated[
         list[str] | None, typer.Option(metavar="CLUSTER=FILE", help="A cluster's config.ini.")

@@ -103,11 +103,30 @@ def test_the_quickest_start() -> None:
     """Definitions and a function; nothing is known of the servers, so their defaults count."""
     asked = ("check", "--schema", EXAMPLE / "schema.sql", "--conflict-fn", "shop.o*=NDB$EPOCH()")
     code, output = invoke(*asked)
-    assert (code, "say which cluster it is: --primary A or --primary B" in output) == (ExitCode.REFUSED, True)
-    code, output = invoke(*asked, "--primary", "A")
+    assert (code, "say which cluster it is: --primary server1 or --primary server2" in output) == (
+        ExitCode.REFUSED,
+        True,
+    )
+    code, output = invoke(*asked, "--primary", "server1")
     assert code == ExitCode.WARNED
-    assert "shop.orders A 0 NDB$EPOCH(6) W! none" in output
+    assert "shop.orders server1 0 NDB$EPOCH(6) W! none" in output
     assert "NDB-E014" in output
+
+
+def test_clusters_without_a_name_are_the_servers_of_the_rows(tmp_path: Path) -> None:
+    """Each is named after its server, and has the functions of its rows; one that variables name keeps that name."""
+    rows, variables = tmp_path / "rows.csv", tmp_path / "my.cnf"
+    rows.write_text(
+        "db,table_name,server_id,binlog_type,conflict_fn\nshop,orders,12,7,\\N\nshop,orders,11,7,NDB$EPOCH()\n"
+    )
+    variables.write_text("[mysqld]\nserver-id=12\n")
+    asked = ("check", "--schema", EXAMPLE / "schema.sql", "--ndb-replication", rows)
+    _, output = invoke(*asked)
+    assert "shop.orders server11 7 NDB$EPOCH(6)" in output
+    assert "shop.orders server12 7 none" in output
+    _, output = invoke(*asked, "--variables", f"east={variables}")
+    assert "shop.orders east 7 none" in output
+    assert "shop.orders server11 7 NDB$EPOCH(6)" in output
 
 
 @pytest.mark.parametrize(
@@ -116,7 +135,10 @@ def test_the_quickest_start() -> None:
         ((), "give a run file, or --schema"),
         ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file, which has entries for these options"),
         (("--variables", "london"), "--variables london is not understood; give CLUSTER=FILE"),
-        (("--schema", EXAMPLE / "schema.sql", "--primary", "C"), "--primary C is no cluster; they are A and B"),
+        (
+            ("--schema", EXAMPLE / "schema.sql", "--primary", "C"),
+            "--primary C is no cluster; they are server1 and server2",
+        ),
         (
             ("--schema", EXAMPLE / "schema.sql", *(f"--config-ini={name}={EXAMPLE / 'config.ini'}" for name in "ABC")),
             "3 clusters (A, B, C) need a run file",
