@@ -21,7 +21,7 @@ from conflict.cli.views.conflicts import conflicts_json
 from conflict.cli.views.simulation import simulation_json
 from conflict.cli.views.sizes import sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
-from conflict.cli.views.sizes_files import measured_log
+from conflict.cli.views.sizes_files import configured_types, measured_log
 from conflict.config.moments import Moment, moment_of
 from conflict.decoding.staging import staged_file
 from conflict.discovery.draft import Additions
@@ -202,6 +202,7 @@ def sizes(
     files: Paths,
     *,
     schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
     row_event_max_size: int = DEFAULT_EVENT_SIZE,
     inexact_keys: bool = False,
     plot: Path | str | None = None,
@@ -214,6 +215,7 @@ def sizes(
     Args:
         files: Binlogs, in order: files, folders, index files, patterns; or a run file.
         schema: File of CREATE TABLE statements.
+        ndb_replication: File with rows of ``mysql.ndb_replication``, for the sizes with the type of each table.
         row_event_max_size: ``binlog_row_event_max_size`` of the server.
         inexact_keys: As for `workload`.
         plot: File for a chart, ``*.png`` or ``*.svg``; None for none.
@@ -229,14 +231,16 @@ def sizes(
     """
     source = log_source([Path(file) for file in ([files] if isinstance(files, Path | str) else files)], path_of(schema))
     paths, chart = source.files, path_of(plot)
-    check_output(chart, [*paths, path_of(schema)], force=force)
+    check_output(chart, [*paths, path_of(schema), path_of(ndb_replication)], force=force)
     check_chart_file(chart)
-    found = measured_log(paths, source.definitions_at_start(inexact_keys=inexact_keys), row_event_max_size, progress)
+    definitions = source.definitions_at_start(inexact_keys=inexact_keys)
+    types = configured_types(path_of(ndb_replication), paths, definitions)
+    found = measured_log(paths, definitions, row_event_max_size, progress)
     if found.cuts:
         raise found.cuts[0]
     if chart is not None:
         draw_sizes(found.report, chart)
-    return sizes_json(found.report) | {"files": [each.document() for each in found.facts]}
+    return sizes_json(found.report, types) | {"files": [each.document() for each in found.facts]}
 
 
 def sweep(

@@ -61,7 +61,7 @@ def compare(
     """
     Compare what other conflict functions and formats would have done with the same changes.
 
-    Example: ndb-conflict compare run.toml --functions 'NDB$MAX(version),NDB$EPOCH()'
+    Example: ndb-conflict compare run.toml --functions 'NDB$MAX(v),NDB$EPOCH()'
     """
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.comparison import print_comparison

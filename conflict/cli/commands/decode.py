@@ -66,26 +66,27 @@ def decode(
         Temporals, typer.Option(help="CSV, Parquet: dates and timestamps as such, or as text.", rich_help_panel=_OUTPUT)
     ] = Temporals.TYPED,
     column_names: Annotated[
-        bool, typer.Option("--column-names", help="Text: names from the log.", rich_help_panel=_OUTPUT)
+        bool,
+        typer.Option("--column-names", help="Text: columns by name, if the log has it.", rich_help_panel=_OUTPUT),
     ] = False,
     schema: Annotated[
         Path | None, typer.Option(help="CREATE TABLE statements, for column names.", exists=True, dir_okay=False)
     ] = None,
     schema_at: Annotated[SchemaAt, typer.Option(help="When in the log the schema held.")] = SchemaAt.START,
     start_position: Annotated[
-        int, typer.Option("--start-position", "-j", help="In the first file.", rich_help_panel=_FILTERS)
+        int, typer.Option("--start-position", "-j", help="First position, in the first file.", rich_help_panel=_FILTERS)
     ] = FIRST_POSITION,
     stop_position: Annotated[
-        int | None, typer.Option(help="In the last file; exclusive.", rich_help_panel=_FILTERS)
+        int | None, typer.Option(help="Position to stop before, in the last file.", rich_help_panel=_FILTERS)
     ] = None,
     start_datetime: Annotated[
-        str | None, typer.Option(help="First moment: '2026-01-31 08:00:00+01:00'.", rich_help_panel=_FILTERS)
+        str | None, typer.Option(help="First moment: '2026-01-31 08:00:00'.", rich_help_panel=_FILTERS)
     ] = None,
     stop_datetime: Annotated[
         str | None, typer.Option(help="Moment to stop before, for each server.", rich_help_panel=_FILTERS)
     ] = None,
     zone: Annotated[
-        str, typer.Option("--timezone", help="Of moments without an offset.", rich_help_panel=_FILTERS)
+        str, typer.Option("--timezone", help="Zone of moments without an offset.", rich_help_panel=_FILTERS)
     ] = "UTC",
     database: Annotated[
         list[str] | None,

@@ -29,7 +29,7 @@ __all__ = ["explain"]
 def explain(
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="Folder that resolve wrote; or a run file, which is resolved."),
+        typer.Argument(metavar="RESULT", help="Folder that resolve wrote; or a run file, which is resolved."),
     ],
     table: Annotated[
         str | None, typer.Option(metavar="TABLE", help="Table of the row, database.table, or the table alone.")

@@ -34,7 +34,7 @@ def report(
     """
     Write results as one HTML page: the question, the answer, figures, tables. It needs no network.
 
-    Example: ndb-conflict report build/demo build/compare --out report.html
+    Example: ndb-conflict report build/demo/result build/compare --out report.html
     """
     from conflict.cli.views.tables import counted
     from conflict.grid.folder import Folder

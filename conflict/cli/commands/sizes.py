@@ -28,6 +28,10 @@ def sizes(
     schema: Annotated[
         Path | None, typer.Option(help="CREATE TABLE statements, for keys and defaults.", exists=True, dir_okay=False)
     ] = None,
+    ndb_replication: Annotated[
+        Path | None,
+        typer.Option(help="Rows of mysql.ndb_replication: sizes with the binlog type that each gives its table."),
+    ] = None,
     row_event_max_size: Annotated[
         int, typer.Option(help="binlog_row_event_max_size of the server.", min=256)
     ] = DEFAULT_EVENT_SIZE,
@@ -43,7 +47,7 @@ def sizes(
     """
     from conflict.cli.views.sizes import print_sizes, sizes_json
     from conflict.cli.views.sizes_chart import check_chart_file
-    from conflict.cli.views.sizes_files import measured_log
+    from conflict.cli.views.sizes_files import configured_types, measured_log
     from conflict.discovery.log_source import log_source
     from ndb_formats.columnar.log_remarks import log_remarks
 
@@ -51,14 +55,15 @@ def sizes(
     source = log_source(files, schema)
     files = [*source.files]
     for target in (json_file, plot):
-        check_output(target, [*files, schema], force=force)
+        check_output(target, [*files, schema, ndb_replication], force=force)
     check_chart_file(plot)
     definitions = source.definitions_at_start(inexact_keys=inexact_keys)
+    types = configured_types(ndb_replication, files, definitions)
     with progress_bars() as progress:
         found = measured_log(files, definitions, row_event_max_size, progress)
     report, cuts = found.report, found.cuts
-    print_sizes(console, report)
-    write_json(json_file, sizes_json(report) | {"files": [each.document() for each in found.facts]})
+    print_sizes(console, report, types)
+    write_json(json_file, sizes_json(report, types) | {"files": [each.document() for each in found.facts]})
     if plot is not None:
         _draw(report, plot)
     warned = warn_of(log_remarks(files))

@@ -4,7 +4,7 @@ The sizes of a log in every format, on the terminal and as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,19 +13,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ndb_formats.columnar.size_report import Bounds, ChangeSizes, SizeReport
+from ndb_formats.columnar.size_report import Bounds, ChangeSizes, SizeReport, TableSizes
 from ndb_formats.columnar.size_tables import CHANGES
 from ndb_formats.rules.formats import FORMATS
 
-__all__ = ["KINDS", "orm_costs", "print_sizes", "sizes_json"]
+__all__ = ["KINDS", "configured_bounds", "orm_costs", "print_sizes", "sizes_json"]
 
 KINDS = ("insert", "update", "delete")  # as `CHANGES`
 _COSTLY = 10
 
 
-def print_sizes(console: Console, report: SizeReport) -> None:
-    """Print totals by format, sizes by table and kind of change, and what else the bytes go to."""
-    console.print(_totals(report))
+def print_sizes(console: Console, report: SizeReport, types: Mapping[str, str]) -> None:
+    """
+    Print totals by format, sizes by table and kind of change, and what else the bytes go to.
+
+    Args:
+        console: Where to print.
+        report: The sizes.
+        types: By table, the binlog type that rows of ``mysql.ndb_replication`` give it; empty without rows.
+    """
+    console.print(_totals(report, types))
+    if types:
+        listed = ", ".join(f"{name} {number}" for name, number in types.items())
+        console.print(f"configured: each table with its binlog type: {escape(listed)}.", soft_wrap=True)
     _print_notes(console, report)
     for of_ndb in (False, True):
         console.print(_by_table(report, of_ndb=of_ndb))
@@ -34,19 +44,38 @@ def print_sizes(console: Console, report: SizeReport) -> None:
     _print_compression(console, report)
 
 
-def _totals(report: SizeReport) -> Table:
+def _totals(report: SizeReport, types: Mapping[str, str]) -> Table:
     table = _table("Bytes by format", ("format", "inserts", "updates", "deletes", "whole log", "of the log"), text=1)
     kinds = [report.by_kind(kind) for kind in range(len(CHANGES))]
-    frame = report.frame.bytes
     table.add_row("as logged", *(_short(each.logged.bytes) for each in kinds), f"{report.total:,}", "100%")
     table.add_section()
     for number in range(len(FORMATS)):
-        bounds = [each.formats[number] for each in kinds]
-        total = sum(bounds, Bounds())
-        ends = total.least.bytes + frame, total.most.bytes + frame
-        whole, share = (_marked(_span(*map(form, ends)), total) for form in ("{:,}".format, _percent(report)))
-        table.add_row(_name(number), *map(_cell, bounds), whole, share)
+        table.add_row(_name(number), *_cells(report, [each.formats[number] for each in kinds]))
+    if types:
+        table.add_section()
+        table.add_row("configured", *_cells(report, configured_bounds(report, types)))
     return table
+
+
+def _cells(report: SizeReport, bounds: Sequence[Bounds]) -> list[str]:
+    """Return the cells of a format: the bytes by kind of change, of the whole log, and their part of it."""
+    total, frame = sum(bounds, Bounds()), report.frame.bytes
+    ends = total.least.bytes + frame, total.most.bytes + frame
+    whole, share = (_marked(_span(*map(form, ends)), total) for form in ("{:,}".format, _percent(report)))
+    return [*map(_cell, bounds), whole, share]
+
+
+def configured_bounds(report: SizeReport, types: Mapping[str, str]) -> list[Bounds]:
+    """Return, by kind of change, what all tables take, each with its own binlog type; those without one as logged."""
+    numbers = {form.name: number for number, form in enumerate(FORMATS)}
+
+    def bounds(table: TableSizes, kind: int) -> Bounds:
+        changes = table.changes[kind]
+        if table.name in types:
+            return changes.formats[numbers[types[table.name]]]
+        return Bounds(changes.logged, changes.logged)
+
+    return [sum((bounds(table, kind) for table in report.tables), Bounds()) for kind in range(len(CHANGES))]
 
 
 def _percent(report: SizeReport) -> Callable[[int], str]:
@@ -177,8 +206,8 @@ def _print_compression(console: Console, report: SizeReport) -> None:
         )
 
 
-def sizes_json(report: SizeReport) -> dict[str, Any]:
-    """Return the sizes as a document, all of them in bytes."""
+def sizes_json(report: SizeReport, types: Mapping[str, str]) -> dict[str, Any]:
+    """Return the sizes as a document, all of them in bytes; arguments as for `print_sizes`."""
     return {
         "file_bytes": report.file_bytes,
         "total": report.total,
@@ -186,6 +215,12 @@ def sizes_json(report: SizeReport) -> dict[str, Any]:
         "other_events": {name: attrs.asdict(amount) for name, amount in report.others.items()},
         "formats": {form.name: form.title for form in FORMATS},
         "totals": _changes_json(report.changes),
+        "configured": {
+            "types": dict(types),
+            **_bounds_json(sum(configured_bounds(report, types), Bounds())),
+        }
+        if types
+        else None,
         "tables": [
             {
                 "table": table.name,
@@ -210,12 +245,13 @@ def _changes_json(changes: ChangeSizes) -> dict[str, Any]:
         "rows": changes.rows,
         "hidden": changes.hidden,
         "logged": attrs.asdict(changes.logged),
-        "formats": {
-            form.name: {
-                "least": attrs.asdict(bounds.least),
-                "most": attrs.asdict(bounds.most),
-                "rows_lacking_values": bounds.lacking,
-            }
-            for form, bounds in zip(FORMATS, changes.formats, strict=True)
-        },
+        "formats": {form.name: _bounds_json(bounds) for form, bounds in zip(FORMATS, changes.formats, strict=True)},
+    }
+
+
+def _bounds_json(bounds: Bounds) -> dict[str, Any]:
+    return {
+        "least": attrs.asdict(bounds.least),
+        "most": attrs.asdict(bounds.most),
+        "rows_lacking_values": bounds.lacking,
     }

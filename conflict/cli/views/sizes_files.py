@@ -12,10 +12,12 @@ from typing import Any
 import attrs
 import numpy as np
 
+from conflict.config.replication_rows import load_replication_rows
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
 from conflict.ingestion.plan import files_document
 from conflict.jobs.runner import StageProgress
+from conflict.rules.table_setup import set_up
 from ndb_formats.binlog_reader import first_event, server_of
 from ndb_formats.columnar.compression import CompressionMeter
 from ndb_formats.columnar.event_chunks import EventChunk
@@ -24,10 +26,11 @@ from ndb_formats.columnar.size_report import SizeReport, size_report
 from ndb_formats.errors import CutFileError
 from ndb_formats.events.rows_event import ROWS_EVENTS
 from ndb_formats.rules.formats import FORMATS
+from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["FileFacts", "MeasuredLog", "measured_log"]
+__all__ = ["FileFacts", "MeasuredLog", "configured_types", "measured_log"]
 
 _MEGABYTE = 1_000_000
 _ROWS = np.array(sorted(ROWS_EVENTS), np.int64)
@@ -151,6 +154,34 @@ def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, pr
         message = f"no definition of {names}, so other formats are not known; {what_to_give(files, given)}"
         raise ConfigurationError(message)
     return MeasuredLog(report, read, cuts)
+
+
+def configured_types(rows: Path | None, files: Sequence[Path], definitions: Schema) -> dict[str, str]:
+    """
+    Return, by NDB table, the binlog type of `FORMATS` as which rows of ``mysql.ndb_replication`` have it logged.
+
+    Args:
+        rows: The file with the rows; None for none.
+        files: The binlogs, whose servers the rows are for. Type 0 follows the defaults of the server options.
+        definitions: The tables.
+
+    Raises:
+        ConfigurationError: The rows cannot be read, or give a table different types on servers of the files.
+    """
+    found: dict[str, str] = {}
+    known = () if rows is None else load_replication_rows(rows)
+    for server in sorted({server for file in files if (server := server_of(file)) is not None}) if known else ():
+        for name, setup in set_up(definitions, known, server).items():
+            form = next((each.name for each in FORMATS if each.of_ndb and each.rule == setup.format), None)
+            if form is None or not is_ndb(setup.table):
+                continue
+            if found.setdefault(name, form) != form:
+                message = (
+                    f"{rows} gives {name} types {found[name]} and {form} on the servers of these binlogs; give the "
+                    "binlogs of one server"
+                )
+                raise ConfigurationError(message)
+    return found
 
 
 def _totals(report: SizeReport) -> tuple[int, int, list[dict[str, int]]]:

@@ -1,14 +1,17 @@
 """The command line as a whole."""
 
 import inspect
+import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import version
 
 import pytest
+from typer.testing import CliRunner
 
-from conflict.cli.app import COMMANDS
+from conflict.cli.app import COMMANDS, app
 from tests.conflict.cli.commands import invoke
 
 
@@ -41,3 +44,24 @@ def test_help_loads_nothing_heavy() -> None:
     code = f"import sys, {', '.join(modules)}; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def help_of(name: str) -> str:
+    """Return the help of a command on 80 columns."""
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    return shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_example_can_be_pasted(name: str) -> None:
+    """It stands on one line, and has only options that there are."""
+    module, function = COMMANDS[name][0].split(":")
+    documentation = inspect.getdoc(getattr(import_module(module), function)) or ""
+    examples = [line for line in documentation.splitlines() if line.startswith("Example: ")]
+    assert [line.strip() for line in help_of(name).splitlines() if line.startswith("  Example: ")] == examples
+    for line in examples:
+        for words in line.removeprefix("Example: ").split(" && "):
+            _, command, *arguments = shlex.split(words)
+            options = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", help_of(command), re.MULTILINE)
+            assert {word for word in arguments if word.startswith("--")} <= {*options}

@@ -83,6 +83,26 @@ def test_rows_of_a_table_without_a_definition_count_as_they_are(tmp_path: Path) 
     assert {each["formats"]["8"]["most"]["bytes"] - each["logged"]["bytes"] for each in changes} == {0}
 
 
+def test_each_table_with_its_binlog_type(tmp_path: Path) -> None:
+    """The sizes are those of each table in the type of its row; servers that differ are told apart."""
+    rows, target = tmp_path / "rows.csv", tmp_path / "sizes.json"
+    asked = ["--ndb-replication", str(rows), "--json", str(target), "--force"]
+    for types in ({"composite": "8", "second": "9"}, {"composite": "7", "second": "7"}):
+        lines = [f"fmt,{table},0,{number},\\N" for table, number in types.items()]
+        rows.write_text("\n".join(["db,table_name,server_id,binlog_type,conflict_fn", *lines]))
+        done = CliRunner().invoke(cli.app, ["sizes", LOG, "--schema", SCHEMA, *asked])
+        assert done.exit_code == ExitCode.DONE, done.output
+        found = json.loads(target.read_text("utf-8"))
+        every = {table["table"].removeprefix("fmt."): table["changes"].values() for table in found["tables"]}
+        for bound in ("least", "most"):
+            expected = [each["formats"][types[name]][bound]["bytes"] for name in types for each in every[name]]
+            assert found["configured"][bound]["bytes"] == sum(expected)
+    rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,t1,1,7,\\N\ncft,t1,2,8,\\N\n")
+    logs = [str(DEMO / f"{name}.binlog.000001") for name in "AB"]
+    done = CliRunner().invoke(cli.app, ["sizes", *logs, "--schema", str(DEMO / "schema.sql"), *asked])
+    assert (done.exit_code, "cft.t1 types 7 and 8" in done.output) == (ExitCode.REFUSED, True)
+
+
 @pytest.mark.parametrize(("name", "magic"), [("chart.png", b"\x89PNG"), ("chart.svg", b"<?xml")])
 def test_the_chart(tmp_path: Path, name: str, magic: bytes) -> None:
     """By the ending of its name; nothing is left beside it."""
