@@ -64,6 +64,11 @@ class Decided:
         return Decision(Verdict.REJECTED, Cause[own], self["incoming"], self["stored"]) if own else None
 
     @property
+    def open_decision(self) -> tuple[str, int, str, str, str]:
+        """What tells its open decision from others, but for operations of one kind on one row in one epoch."""
+        return self.applier, self["source_epoch"], self["table"], self["key"], self["operation"]
+
+    @property
     def operation(self) -> Operation:
         """The kind of the operation."""
         return Operation[self["operation"]]

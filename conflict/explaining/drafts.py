@@ -7,7 +7,8 @@ cluster's applier decided: by its place in the binlog if a user made it, else in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import attrs
 
@@ -17,7 +18,7 @@ from conflict.explaining.row_changes import Log, LoggedChange, WantedRow
 from conflict.explaining.story import Kind
 from conflict.rules.decision import Verdict
 
-__all__ = ["Draft", "Facts", "drafts_of"]
+__all__ = ["Draft", "Facts", "OpenDecision", "drafts_of"]
 
 _LATE = 2**64  # after every epoch
 # In one group of an epoch, what comes first.
@@ -32,7 +33,11 @@ _PHASES = {
 }
 
 
-@attrs.frozen
+# Applier, epoch of the source, table, key and operation.
+OpenDecision = tuple[str, int, str, str, str]
+
+
+@attrs.frozen(slots=False)
 class Facts:
     """
     What is known of the operations of a story.
@@ -44,7 +49,8 @@ class Facts:
         server_ids: Server id of each cluster.
         sources: Per cluster, those that it replicates from.
         hears: Clusters that judge by epoch, for which it matters what has come back.
-        told_of: The row that the story is of; None for that of a transaction.
+        told_of: The rows of the story.
+        open: What else the decisions can be that the binlogs leave open.
     """
 
     logs: Mapping[str, Log]
@@ -53,7 +59,17 @@ class Facts:
     server_ids: Mapping[str, int]
     sources: Mapping[str, Sequence[str]]
     hears: frozenset[str] = frozenset()
-    told_of: WantedRow | None = None
+    told_of: Sequence[WantedRow] = ()
+    open: Mapping[OpenDecision, tuple[str, ...]] = attrs.field(factory=dict)
+
+    @cached_property
+    def applied_as(self) -> Mapping[tuple[str, str, int], Sequence[Applied]]:
+        """Per applier, source and epoch of the source: when it was applied, in order."""
+        found: dict[tuple[str, str, int], list[Applied]] = {}
+        for applier, epochs in self.applied.items():
+            for each in epochs:
+                found.setdefault((applier, each.source, each.source_epoch), []).append(each)
+        return found
 
 
 @attrs.define(eq=False)
@@ -118,17 +134,26 @@ def drafts_of(facts: Facts) -> list[Draft]:
     """Return the events in an order of causes."""
     committed = [_committed(change) for log in facts.logs.values() for change in log.changes if change.own]
     logged = {name: [change for change in log.changes if not change.own] for name, log in facts.logs.items()}
-    outcomes = list(facts.decided)
-    judged = [each for draft in committed for each in _judged(draft, facts, outcomes)]
+    outcomes: _Outcomes = {}
+    for each in facts.decided:
+        place = each.applier, each["source"], each["source_epoch"], each["epoch"], each["table"], each["key"]
+        outcomes.setdefault(place, []).append(each)
     effects = [_effect(change) for own in logged.values() for change in own]
-    for effect in effects:
-        judged += _judged(effect, facts, outcomes)
-    judged += [_without_log(each) for each in outcomes]
+    judged = [each for draft in (*committed, *effects) for each in _judged(draft, facts, outcomes)]
+    judged += [_without_log(each) for left in outcomes.values() for each in left]
     judged.sort(key=lambda each: each.order)
-    shown = [effect for effect in effects if not _joined(effect, judged)]
+    here: dict[tuple[str, int, WantedRow], list[Draft]] = {}
+    followers: dict[int, list[Draft]] = {}
+    for draft in judged:
+        here.setdefault((draft.cluster, draft.epoch, draft.row), []).append(draft)
+        followers.setdefault(id(draft.cause), []).append(draft)
+    shown = []
+    for effect in effects:
+        found = here.get((effect.cluster, effect.epoch, effect.row), [])
+        if not _joined(effect, found, followers.get(id(effect), [])):
+            shown.append(effect)
     drafts = [*committed, *judged, *shown]
-    if drafts and facts.told_of is not None:  # a row to which nothing else happened has no story
-        drafts += _defined(facts, facts.told_of)
+    drafts += [each for row in facts.told_of if drafts for each in _defined(facts, row)]  # else there is no story
     for number, draft in enumerate(drafts):
         draft.sequence = number
     drafts += [each for name in sorted(facts.hears) for each in _heard(name, facts, drafts)]
@@ -167,20 +192,24 @@ def _effect(change: LoggedChange) -> Draft:
     return Draft(kind, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
 
 
-def _judged(cause: Draft, facts: Facts, outcomes: list[Decided]) -> Iterator[Draft]:
+# By applier, source and its epoch, own epoch, table and key: those that no operation has taken yet.
+_Outcomes = dict[tuple[str, str, int, int, str, str], list[Decided]]
+
+
+def _judged(cause: Draft, facts: Facts, outcomes: _Outcomes) -> Iterator[Draft]:
     """Yield what other appliers decided on an operation, and take its outcomes from those that are left."""
     change = cause.change
     assert change is not None
     for applier, sources in facts.sources.items():
         if cause.cluster not in sources:
             continue
-        applies = [
-            each for each in facts.applied[applier] if each.source == cause.cluster and each.source_epoch == cause.epoch
-        ]
+        applies = facts.applied_as.get((applier, cause.cluster, cause.epoch), ())
         for apply in applies:
-            found = _outcome(change, applier, apply, outcomes)
+            place = applier, cause.cluster, cause.epoch, apply.epoch, change.table, change.key
+            left = outcomes.get(place, [])
+            found = next((each for each in left if _is_of(each, change)), None)
             if found is not None:
-                outcomes.remove(found)
+                left.remove(found)
             elif not change.own:
                 continue  # what an applier logged has an outcome, wherever it goes
             yield Draft(
@@ -190,24 +219,11 @@ def _judged(cause: Draft, facts: Facts, outcomes: list[Decided]) -> Iterator[Dra
             yield Draft(Kind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
 
 
-def _outcome(change: LoggedChange, applier: str, apply: Applied, outcomes: Iterable[Decided]) -> Decided | None:
-    """Return the outcome of an operation, if it has one."""
-    for each in outcomes:
-        same = (each.applier, each["source"], each["source_epoch"]) == (applier, change.cluster, change.epoch)
-        if not same or each["epoch"] != apply.epoch or (each["table"], each["key"]) != (change.table, change.key):
-            continue
-        if _is_at(each, change) if change.own else each["ordinal"] < 0 and bool(each["refresh"]) == change.refresh:
-            return each
-    return None
-
-
-def _is_at(outcome: Decided, change: LoggedChange) -> bool:
-    """Return whether an outcome is of the operation at a place; the file may have been moved to another folder."""
-    place = outcome.place
-    here = change.position, change.payload_position, change.row
-    if place is None or (place.position, place.payload_position, place.row) != here:
-        return False
-    return place.file.rpartition("/")[2] == change.file.rpartition("/")[2]
+def _is_of(outcome: Decided, change: LoggedChange) -> bool:
+    """Whether an outcome of an epoch and a row is that of an operation."""
+    if change.own:
+        return change.place.is_same(outcome.place)
+    return outcome["ordinal"] < 0 and bool(outcome["refresh"]) == change.refresh
 
 
 def _without_log(outcome: Decided) -> Draft:
@@ -222,16 +238,17 @@ def _without_log(outcome: Decided) -> Draft:
     )
 
 
-def _joined(effect: Draft, judged: Sequence[Draft]) -> bool:
-    """Return whether what an applier logged belongs to a decision, and note it there; a refresh stays an event."""
+def _joined(effect: Draft, here: Sequence[Draft], followers: Sequence[Draft]) -> bool:
+    """
+    Return whether what an applier logged belongs to a decision, and note it there; a refresh stays an event.
+
+    Args:
+        effect: What it logged.
+        here: The decisions on the row in the epoch in which it logged that.
+        followers: What other clusters decided on it.
+    """
     change = effect.change
     assert change is not None
-    here = [
-        each
-        for each in judged
-        if each.kind is Kind.JUDGED
-        and (each.cluster, each.epoch, each.row) == (effect.cluster, effect.epoch, effect.row)
-    ]
     mine = [each for each in here if each.group == effect.group] or here
     if change.refresh:
         rejected = [each for each in mine if each.verdict is Verdict.REJECTED]
@@ -241,9 +258,8 @@ def _joined(effect: Draft, judged: Sequence[Draft]) -> bool:
     if not applied:
         return False
     applied[-1].logged = change
-    for each in judged:  # what the other cluster decided on a reflected operation follows from that one
-        if each.cause is effect:
-            each.cause = applied[-1]
+    for each in followers:  # what the other cluster decided on a reflected operation follows from that one
+        each.cause = applied[-1]
     return True
 
 

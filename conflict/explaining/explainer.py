@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -13,11 +14,11 @@ import pyarrow.dataset as pads
 
 from conflict.errors import HistoryError
 from conflict.explaining.decisions import Applied, Decided, applied_epochs, decided, of_rows, outcomes_where
-from conflict.explaining.drafts import Draft, Facts, drafts_of
-from conflict.explaining.parting import parting_of
+from conflict.explaining.drafts import Draft, Facts, OpenDecision, drafts_of
 from conflict.explaining.row_changes import Log, LoggedChange, Wanted, WantedRow, read_logs
 from conflict.explaining.rows import differing_rows, end_of, key_as_it_compares, table_named
 from conflict.explaining.sentences import decided_sentence, place_words, verb
+from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
 from conflict.explaining.telling import Function, Told, tell
@@ -28,10 +29,12 @@ from conflict.jobs.runner import StageProgress
 from conflict.result import Result
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.layout import UNDECIDED
-from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import Cause, Verdict, decision_of
+from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.rules.functions import ConflictFunction
 from conflict.runs.inputs import configuration_of
 from conflict.runs.options import no_progress
+from conflict.shown_text import short_names
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Explainer"]
@@ -82,6 +85,11 @@ class Explainer:
     def doubts(self) -> tuple[Doubt, ...]:
         """What makes the result doubtful, and with it all stories."""
         return doubts_of(self.result.run)
+
+    @cached_property
+    def file_names(self) -> dict[str, str]:
+        """The binlogs of all clusters by path: what tells each from the others."""
+        return short_names(str(file) for cluster in self.run.clusters for file in cluster.files)
 
     def row(self, table: str, key: str | Mapping[str, object]) -> Story:
         """
@@ -145,15 +153,16 @@ class Explainer:
             for name in names:
                 rows = self.result.exceptions(name, cluster)
                 if 0 < left <= len(rows):
-                    return self._of_outcome(rows["NDB$outcome"][left - 1].as_py())
+                    return self._of_exceptions_row(cluster, name, rows.slice(left - 1, 1).to_pylist()[0])
                 left -= len(rows)
         place = "" if table is None else f" of {table}"
         message = f"there is no exceptions row {number}{place}; there {_are(number - left)}"
         raise HistoryError(message)
 
-    def _of_outcome(self, place: Mapping[str, object]) -> Story:
-        chosen = of_rows([(str(place["table"]), str(place["key"]))])
+    def _of_exceptions_row(self, cluster: str, table: str, row: Mapping[str, Any]) -> Story:
+        place = row["NDB$outcome"]
         names = ("source_epoch", "epoch", "group", "ordinal")
+        chosen = of_rows([(str(place["table"]), str(place["key"]))])
         found = next(
             (
                 each
@@ -163,7 +172,14 @@ class Explainer:
             None,
         )
         (story,) = self.rows([(str(place["table"]), str(place["key"]))], found)
-        return story
+        exceptions = self._exceptions_table(cluster, table)
+        shown = [f"{name}={value}" for name, value in row.items() if name.startswith("NDB$") and name != "NDB$outcome"]
+        name = "" if exceptions is None else f"{exceptions.table.full_name} on {cluster}: "
+        return attrs.evolve(story, exceptions_row=name + ", ".join(shown))
+
+    def _exceptions_table(self, cluster: str, table: str) -> ExceptionsTable | None:
+        setup = self._functions.start.get(cluster, {}).get(table)
+        return None if setup is None else setup.exceptions
 
     def transaction(self, number: int) -> Story:
         """
@@ -175,34 +191,42 @@ class Explainer:
         if number >= 1 << 64:
             message = f"{number} is no id of a transaction; ids are below 2 ** 64"
             raise HistoryError(message)
-        outcomes = decided(outcomes_where(self.result, pads.field("transaction_id") == pa.scalar(number, pa.uint64())))
-        logs = read_logs(self.run, Wanted(transactions=frozenset({number})), self.progress)
-        if not any(log.changes for log in logs.values()):
+        wanted = Wanted(transactions=frozenset({number}))
+        logs = read_logs(self.run, wanted, self.progress)
+        rows = {(change.table, change.key) for log in logs.values() for change in log.changes}
+        if not rows:
             message = (
                 f"no binlog has a transaction with the id {number}; ids are in the outcomes, in `conflicts --by "
                 "transaction` and in the output of `decode`"
             )
             raise HistoryError(message)
+        with_key = frozenset(row for row in rows if row[1])
+        if with_key:
+            logs = read_logs(self.run, attrs.evolve(wanted, rows=with_key), self.progress)
         self._take(logs)
-        facts = self._facts(logs, outcomes, hears=frozenset())
-        told = self._tell(drafts_of(facts), facts, whole=False)
-        because, follows = self._trees(outcomes)
-        tables = dict.fromkeys(event.table for event in told.events)
+        its = pads.field("transaction_id") == pa.scalar(number, pa.uint64())
+        outcomes = decided(outcomes_where(self.result, its | of_rows(with_key)))
+        facts = attrs.evolve(self._facts(logs, outcomes, hears=frozenset()), open=self._open(with_key))
+        told = self._tell(drafts_of(facts), facts)
+        asked = {each.number for each in told.events if each.transaction_id == number}
+        events = tuple(told.events[number - 1] for number in answer_of(told, asked))
+        mine = [each for each in outcomes if each["transaction_id"] == number]
+        because, follows = self._trees(mine)
         functions = {
             f"{cluster}, {table}": self._function_text(cluster, table)
             for cluster in self.result.clusters
-            for table in tables
+            for table in dict.fromkeys(event.table for event in events)
         }
-        notes = self._notes(logs, outcomes)
         return Story(
             "",
             "",
             functions,
-            tuple(told.events),
+            events,
             because=because,
             follows=follows,
             doubts=self.doubts,
-            notes=notes,
+            notes=self._notes(logs, mine),
+            file_names=self.file_names,
         )
 
     def rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
@@ -219,20 +243,29 @@ class Explainer:
         for each in decided(outcomes_where(self.result, of_rows(rows))):
             outcomes.setdefault((each["table"], each["key"]), []).append(each)
         changes = {name: _by_row(log) for name, log in logs.items()}
+        open_decisions = self._open(rows)
         return [
             self._story(
                 row,
                 {name: attrs.evolve(log, changes=changes[name].get(row, [])) for name, log in logs.items()},
                 outcomes.get(row, []),
                 marked,
+                open_decisions,
             )
             for row in rows
         ]
 
-    def _story(self, row: WantedRow, logs: Mapping[str, Log], outcomes: list[Decided], marked: Decided | None) -> Story:
+    def _story(
+        self,
+        row: WantedRow,
+        logs: Mapping[str, Log],
+        outcomes: list[Decided],
+        marked: Decided | None,
+        open_decisions: Mapping[OpenDecision, tuple[str, ...]],
+    ) -> Story:
         table, key = row
         hears = frozenset(name for name in logs if self._by_epoch(name, table))
-        facts = attrs.evolve(self._facts(logs, outcomes, hears), told_of=row)
+        facts = attrs.evolve(self._facts(logs, outcomes, hears), told_of=[row], open=open_decisions)
         drafts = drafts_of(facts)
         told = self._tell(drafts, facts)
         ends = {name: end_of(self.result, name, self.tables[table], key) for name in self.result.clusters}
@@ -244,9 +277,10 @@ class Explainer:
             ),
             None,
         )
+        answer = () if number is None else answer_of(told, [number])
         because, follows = self._trees([] if marked is None else [marked])
         functions = {name: self._function_text(name, table) for name in logs}
-        notes = self._notes(logs, outcomes) + self._open_decisions(row)
+        notes = self._notes(logs, outcomes)
         story = Story(
             table,
             key,
@@ -256,13 +290,16 @@ class Explainer:
             marked=number,
             because=because,
             follows=follows,
+            chosen=answer,
             doubts=self.doubts,
             notes=notes,
+            file_names=self.file_names,
         )
         if not story.differs:
             return story
-        parting, parted_by = parting_of(told, ends)
-        return attrs.evolve(story, parting=parting, parted_by=parted_by)
+        parting = parting_of(told, row, ends)
+        chosen = answer or parting.events
+        return attrs.evolve(story, parting=parting.sentence, parted_by=parting.number, chosen=chosen)
 
     def _facts(self, logs: Mapping[str, Log], outcomes: Iterable[Decided], hears: frozenset[str]) -> Facts:
         starts = self.result.run["starts_in_the_middle"]
@@ -273,10 +310,11 @@ class Explainer:
         sources = {name: tuple(each.name for each in self.run.sources(name)) for name in logs}
         return Facts(kept, self.applied, tuple(outcomes), self.run.server_ids, sources, hears)
 
-    def _tell(self, drafts: Sequence[Draft], facts: Facts, *, whole: bool = True) -> Told:
+    def _tell(self, drafts: Sequence[Draft], facts: Facts) -> Told:
         starts = self.result.run["starts_in_the_middle"]
         empty = {name: name not in starts for name in self.result.clusters}
-        return tell(drafts, facts, self._function_of, starts_empty=empty, reason=self._reason, whole=whole)
+        names = self.file_names
+        return tell(drafts, facts, self._function_of, starts_empty=empty, reason=self._reason, names=names)
 
     def _take(self, logs: Mapping[str, Log]) -> None:
         """Take from binlogs that were read when functions change."""
@@ -322,7 +360,7 @@ class Explainer:
         function = self._functions.at(outcome.applier, outcome["table"], moment, rejected=True)
         said = decided_sentence(outcome, function).partition(" put it there: ")[2]
         place = outcome.place
-        where = "" if place is None else f" ({place_words(place)})"
+        where = "" if place is None else f" ({place_words(place, self.file_names)})"
         return f"{verb(outcome['operation'])} of {outcome['table']} {outcome['key']}{where}: {said}"
 
     def _trees(self, outcomes: Iterable[Decided]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
@@ -348,9 +386,9 @@ class Explainer:
             notes.append("What the row was before the log starts is not known, and a decision depends on it.")
         return tuple(notes)
 
-    def _open_decisions(self, row: WantedRow) -> tuple[str, ...]:
-        """Return the decisions on a row that the binlogs leave open, in words."""
-        notes = []
+    def _open(self, rows: Iterable[WantedRow]) -> dict[OpenDecision, tuple[str, ...]]:
+        """Return what else could have been decided on some rows, where the binlogs leave it open."""
+        found: dict[OpenDecision, tuple[str, ...]] = {}
         for applier in self.result.clusters:
             path = f"undecided/applier={applier}"
             if not self.result.folder.exists(path):
@@ -358,13 +396,16 @@ class Explainer:
             files = pads.dataset(
                 f"{self.result.folder.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None
             )
-            chosen = (pads.field("table") == row[0]) & (pads.field("key") == row[1])
-            notes += [
-                f"The binlogs leave open what {applier} decided on the {verb(each['operation'])} of epoch "
-                f"{each['source_epoch']}: {' or '.join(each['candidates'])}."
-                for each in files.to_table(filter=chosen).to_pylist()
-            ]
-        return tuple(dict.fromkeys(notes))
+            for each in files.to_table(filter=of_rows(rows)).to_pylist():
+                names = (self._decision_name(applier, each["table"], text) for text in each["candidates"])
+                place = applier, each["source_epoch"], each["table"], each["key"], each["operation"]
+                found[place] = tuple(dict.fromkeys((*found.get(place, ()), *names)))
+        return found
+
+    def _decision_name(self, applier: str, table: str, text: str) -> str:
+        """Return the name of a decision, a cause as the exceptions table names it."""
+        cause = decision_of(text).cause
+        return cause_name(self._exceptions_table(applier, table), cause) if cause else text
 
 
 def _by_row(log: Log) -> dict[WantedRow, list[LoggedChange]]:

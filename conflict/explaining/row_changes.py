@@ -14,6 +14,7 @@ from functools import cache
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration
+from conflict.explaining.story import Place
 from conflict.explaining.wanted_epochs import wanted_epochs
 from conflict.grid.epoch_files import summaries_of
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
@@ -73,10 +74,7 @@ class LoggedChange:
         transaction_id: Id of its transaction; None if not logged.
         before: Columns of the before image; None if there is none.
         after: Columns of the after image; None if there is none.
-        file: Binlog file.
-        position: Position of its event, or of the compressed transaction that holds the event.
-        payload_position: Where the event starts among the uncompressed ones of that; 0 outside of one.
-        row: Number of the row in the event.
+        place: Where it stands in a binlog.
     """
 
     cluster: str
@@ -90,10 +88,7 @@ class LoggedChange:
     transaction_id: int | None
     before: Mapping[str, Value] | None
     after: Mapping[str, Value] | None
-    file: str
-    position: int
-    payload_position: int
-    row: int
+    place: Place
 
     @property
     def refresh(self) -> bool:
@@ -243,7 +238,7 @@ def _logged(change: RowChange, cluster: str, place: tuple[int, int], key: str, *
         change.transaction_id,
         _values(change.before),
         _values(change.after),
-        *attrs.astuple(origin),
+        Place(*attrs.astuple(origin)),
     )
 
 

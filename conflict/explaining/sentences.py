@@ -44,18 +44,16 @@ def verb(operation: str | None) -> str:
     return _VERBS.get(operation or "", "change")
 
 
-def place_words(place: Place, name: str | None = None) -> str:
-    """Return a place in a binlog in words; `name` is that of the file, by itself if it is None."""
+def place_words(place: Place, names: Mapping[str, str]) -> str:
+    """Return a place in a binlog in words; `names` has the name of each file, by its path."""
     inside = f" (payload position {place.payload_position})" if place.payload_position else ""
-    return f"{name or place.file.rpartition('/')[2]}, position {place.position}{inside}, row {place.row}"
+    return f"{names.get(place.file, place.file)}, position {place.position}{inside}, row {place.row}"
 
 
-def winner_words(winner: Winner, number: int | None) -> str:
-    """Return the operation that won in words; it is event `number` of the story, if that is known."""
+def winner_words(winner: Winner, names: Mapping[str, str]) -> str:
+    """Return an operation that won, and that no event tells, in words."""
     what = "refresh" if winner.refresh else verb(winner.operation)
-    where = "" if number is None else f" (event {number})"
-    if number is None and winner.place is not None:
-        where = f" ({place_words(winner.place)})"
+    where = "" if winner.place is None else f" ({place_words(winner.place, names)})"
     return f"the {what} of {winner.cluster} in its epoch {winner.epoch}{where}"
 
 
@@ -68,6 +66,8 @@ def decided_sentence(outcome: Decided, function: ConflictFunction | None) -> str
         reason = explain(own, outcome.operation, by_epoch=by_epoch).partition("was rejected: ")[2]
         said += f", and this operation put it there: {reason}"
     told = own or decision
+    if by_epoch and outcome["winner_refresh"]:
+        said = said.replace("the row was changed here", "the row was refreshed here", 1)
     if told.cause is Cause.ROW_IN_CONFLICT and function is not None and function.column:
         said = said.replace("it brings ", f"it brings {function.column}=", 1)
         said += f"; {_rule(function, outcome.operation)}"
@@ -106,6 +106,8 @@ def applied_sentence(
         if _is_as_brought(change, met):
             return f"the refresh was applied and changed nothing: the row was as on {change.cluster} already"
         return f"the refresh was applied: the row is now as it stood on {change.cluster}"
+    if met.known and met.row is None and change.operation == "UPDATE_ROW":
+        said += " as a write, which makes the row"
     if function is None:
         return f"{said}: no conflict function is set for the table here, so nothing was compared"
     if not judged:

@@ -4,7 +4,7 @@ The story of a row or of a transaction: what happened to it on each cluster, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -15,10 +15,23 @@ import pyarrow as pa
 from conflict.grid.schemas import PLACE
 from conflict.results.doubts import Doubt
 from conflict.results.layout import OUTCOMES
+from conflict.rules.decision import Verdict
 from ndb_formats.row_records import value_text
 from ndb_formats.types.values import Value
 
-__all__ = ["EVENTS", "End", "Kind", "Place", "Story", "StoryEvent", "Tree", "Winner", "events_table", "plain_value"]
+__all__ = [
+    "EVENTS",
+    "End",
+    "Kind",
+    "Place",
+    "Story",
+    "StoryEvent",
+    "Tree",
+    "Winner",
+    "events_table",
+    "plain_value",
+    "rejections_of",
+]
 
 Row = Mapping[str, Value]
 
@@ -43,6 +56,12 @@ class Place:
     position: int
     payload_position: int
     row: int
+
+    def is_same(self, other: Place | None) -> bool:
+        """Whether it is another place of the same cluster; files may have been moved to another folder."""
+        if other is None or self.file.rpartition("/")[2] != other.file.rpartition("/")[2]:
+            return False
+        return attrs.astuple(self)[1:] == attrs.astuple(other)[1:]
 
 
 @attrs.frozen
@@ -91,6 +110,7 @@ class StoryEvent:
         own_cause: For ``TRANS_IN_CONFLICT``: why the operation put its transaction in conflict itself.
         incoming: What was compared: the operation's value, or the highest own epoch that had come back.
         stored: What it was compared with: the row's value, or the epoch of its last change.
+        candidates: What can have been decided, if the binlogs leave it open, by the names of the exceptions table.
         winner: The operation that won over a rejected one.
         before: Columns of the operation's before image.
         after: Columns of its after image.
@@ -99,6 +119,7 @@ class StoryEvent:
         cause_number: Number of the event that it follows from.
         row: The row on that cluster afterwards, as far as it is known; None if it does not exist, or was not followed.
         sentence: What happened, in words.
+        cites: Numbers of the events that the sentence names.
     """
 
     number: int
@@ -120,6 +141,7 @@ class StoryEvent:
     own_cause: str | None = None
     incoming: int | None = None
     stored: int | None = None
+    candidates: tuple[str, ...] = ()
     winner: Winner | None = None
     before: Row | None = None
     after: Row | None = None
@@ -128,6 +150,7 @@ class StoryEvent:
     cause_number: int | None = None
     row: Row | None = None
     sentence: str = ""
+    cites: tuple[int, ...] = ()
 
 
 @attrs.frozen
@@ -198,8 +221,12 @@ class Story:
         marked: Number of the event that was asked for.
         because: For a transaction in conflict, why: it, and what it depends on.
         follows: For a transaction in conflict, what follows: the transactions that depend on it.
+        chosen: Numbers of the events that answer what was asked, in order: what became of an exceptions row's
+            operation, or what decides how a row ends that ends different; empty if all do.
+        exceptions_row: The exceptions row that was asked for, in words; empty if none was.
         doubts: What makes the result doubtful that the story is told from.
         notes: What else is to be said.
+        file_names: Of the binlogs, by path: what tells each from the others.
     """
 
     table: str
@@ -212,8 +239,11 @@ class Story:
     marked: int | None = None
     because: tuple[Tree, ...] = ()
     follows: tuple[Tree, ...] = ()
+    chosen: tuple[int, ...] = ()
+    exceptions_row: str = ""
     doubts: tuple[Doubt, ...] = ()
     notes: tuple[str, ...] = ()
+    file_names: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
     @property
     def differs(self) -> bool:
@@ -222,8 +252,8 @@ class Story:
         return any(end.differs_from(known[0]) for end in known)
 
     def event(self, number: int) -> StoryEvent:
-        """Return the event of that number."""
-        return self.events[number - 1]
+        """Return the event of that number; the story of a transaction leaves out those of others."""
+        return next(event for event in self.events if event.number == number)
 
     def to_json(self) -> dict[str, Any]:
         """Return the story as a document; moments are texts as in ISO 8601, images have the columns that they carry."""
@@ -242,6 +272,8 @@ class Story:
             "marked": self.marked,
             "because": [attrs.asdict(tree) for tree in self.because],
             "follows": [attrs.asdict(tree) for tree in self.follows],
+            "chosen": list(self.chosen),
+            "exceptions_row": self.exceptions_row or None,
             "doubts": [str(each) for each in self.doubts],
             "notes": list(self.notes),
         }
@@ -253,6 +285,21 @@ class Story:
     def to_pandas(self) -> Any:
         """Return the events as a DataFrame of pandas."""
         return self.to_arrow().to_pandas(maps_as_pydicts="strict")
+
+
+def rejections_of(refresh: StoryEvent, events: Sequence[StoryEvent]) -> list[int]:
+    """Return the numbers of the rejections that a refresh answers, latest first; none of another kind of event."""
+    found: list[int] = []
+    if refresh.kind is not Kind.REFRESHED:
+        return found
+    for event in reversed(events):
+        same = (event.cluster, event.table, event.key) == (refresh.cluster, refresh.table, refresh.key)
+        if event.number < refresh.number and same:
+            if event.kind is Kind.REFRESHED or event.epoch != refresh.epoch:
+                break
+            if event.verdict == Verdict.REJECTED.name:
+                found.append(event.number)
+    return found
 
 
 _IMAGE = pa.map_(pa.string(), pa.string())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import attrs
 
 from conflict.explaining.drafts import Draft, Facts
-from conflict.explaining.row_changes import LoggedChange
+from conflict.explaining.row_changes import LoggedChange, WantedRow
 from conflict.explaining.sentences import (
     Known,
     applied_sentence,
@@ -25,9 +25,10 @@ from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
 from ndb_formats.types.values import Value
 
-__all__ = ["Function", "Told", "tell"]
+__all__ = ["Function", "Seat", "Told", "tell"]
 
-ALL_COLUMNS = ""  # who wrote or deleted the row as a whole
+Seat = tuple[str, WantedRow]  # a row on a cluster
+_NO_NAMES: Mapping[str, str] = {}
 
 
 @attrs.frozen
@@ -52,19 +53,37 @@ class Function:
 @attrs.define
 class Told:
     """
-    A story as far as it is told.
+    A story as far as it is told; where something stands by row and cluster, events are their numbers.
 
     Attributes:
         events: The events.
-        rows: The row on each cluster.
-        writers: Per cluster and column, number of the event whose operation wrote it last.
+        rows: The rows.
+        writers: By column, the event whose operation wrote it last.
+        changed: The event that last wrote or removed the row.
+        made: The event that last made or removed the row.
         numbers: Number of each event, by the identity of its draft.
     """
 
     events: list[StoryEvent] = attrs.field(factory=list)
-    rows: dict[str, Known] = attrs.field(factory=dict)
-    writers: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    rows: dict[Seat, Known] = attrs.field(factory=dict)
+    writers: dict[Seat, dict[str, int]] = attrs.field(factory=dict)
+    changed: dict[Seat, int] = attrs.field(factory=dict)
+    made: dict[Seat, int] = attrs.field(factory=dict)
     numbers: dict[int, int] = attrs.field(factory=dict)
+
+    def origin(self, number: int) -> StoryEvent:
+        """Return the event that brought about what another one did to a row: the user's change, or the refresh."""
+        event = self.events[number - 1]
+        if event.kind is Kind.JUDGED and event.cause_number is not None:
+            return self.events[event.cause_number - 1]
+        return event
+
+    def change_words(self, number: int) -> str:
+        """Return what an event did to a row in words, as the change that brought it about."""
+        origin = self.origin(number)
+        at = f"event {number}" if origin.number == number else f"event {origin.number}, applied in event {number}"
+        what = "refresh" if origin.refresh else verb(origin.operation)
+        return f"the {what} of {origin.cluster} in its epoch {origin.epoch} ({at})"
 
 
 def tell(
@@ -74,34 +93,34 @@ def tell(
     *,
     starts_empty: Mapping[str, bool],
     reason: Callable[[Draft], str] = lambda draft: "",
-    whole: bool = True,
+    names: Mapping[str, str] = _NO_NAMES,
 ) -> Told:
     """
     Tell events.
 
     Args:
-        drafts: The events, in an order of causes.
+        drafts: The events, in an order of causes: all changes of some rows.
         facts: What they were made of.
         function_of: Event to how the applier of its cluster judges the table then.
-        starts_empty: Per cluster, whether it is known that the row did not exist before the log.
+        starts_empty: Per cluster, whether it is known that the rows did not exist before the log.
         reason: Why a transaction is in conflict, for an operation that was rejected with it.
-        whole: Whether these are all changes of one row, so that it can be followed.
+        names: Of binlogs, by path: what tells each from the others.
     """
-    told = Told(
-        rows={name: Known(known=starts_empty[name]) for name in facts.logs}, writers={n: {} for n in facts.logs}
-    )
+    told = Told()
     heard = {name: list(_heard_steps(name, facts)) for name in facts.logs}
     for number, draft in enumerate(drafts, start=1):
         told.numbers[id(draft)] = number
+        seat = draft.cluster, draft.row
+        has_key = bool(draft.row[1])  # rows without one cannot be followed
+        met = told.rows.setdefault(seat, Known(known=has_key and starts_empty[draft.cluster]))
         found = function_of(draft)
-        met = told.rows[draft.cluster] if whole else Known()
         back = _last_before(heard[draft.cluster], (draft.epoch, draft.group))
-        sentence = _sentence(draft, found, met, back, reason) + _won(draft, told, whole=whole)
-        if whole:
+        won, cites = _won(draft, told, names)
+        sentence = _sentence(draft, found, met, back, reason) + won
+        if has_key:
             _follow(draft, number, told)
         event = _event(draft, number, told, facts, sentence)
-        row = told.rows[draft.cluster]
-        told.events.append(attrs.evolve(event, row=dict(row.row) if whole and row.row is not None else None))
+        told.events.append(attrs.evolve(event, row=None if met.row is None else dict(met.row), cites=cites))
     return told
 
 
@@ -149,8 +168,8 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
             group=change.group,
             before=change.before,
             after=change.after,
-            place=_place(change),
-            logged=None if draft.logged is None else _place(draft.logged),
+            place=change.place,
+            logged=None if draft.logged is None else draft.logged.place,
         )
     if draft.kind is Kind.JUDGED:
         event = attrs.evolve(event, verdict=Verdict.APPLIED.name)
@@ -162,37 +181,43 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
             **{name: outcome[name] for name in ("transaction_id", "group", "ordinal")},
             **{name: outcome[name] for name in ("verdict", "cause", "own_cause", "incoming", "stored")},
             winner=outcome.winner,
+            candidates=facts.open.get(outcome.open_decision, ()),
             place=event.place or outcome.place,
         )
     return event
 
 
-def _won(draft: Draft, told: Told, *, whole: bool) -> str:
-    """Return as the end of a sentence what an operation lost against."""
+def _won(draft: Draft, told: Told, names: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
+    """Return as the end of a sentence what an operation lost against, and the events that this names."""
     outcome = draft.decided
     if outcome is None:
-        return ""
-    if outcome.winner is not None:
-        return f". What won is {winner_words(outcome.winner, _number_at(outcome.winner, told))}"
-    deleted = told.writers[draft.cluster].get(ALL_COLUMNS)
-    if whole and outcome.decision.cause is Cause.ROW_DOES_NOT_EXIST and deleted is not None:
-        return f". What won is the delete of event {deleted}"
-    return ""
+        return "", ()
+    winner, changed = outcome.winner, told.changed.get((draft.cluster, draft.row))
+    if winner is None:
+        if outcome.decision.cause is not Cause.ROW_DOES_NOT_EXIST or changed is None:
+            return "", ()
+        return f". What won is {told.change_words(changed)}", (changed,)
+    number = _number_at(winner, draft.row, told)
+    if number is None:
+        return f". What won is {winner_words(winner, names)}", ()
+    if winner.refresh and changed is not None:
+        sent = f"; the refresh of epoch {winner.epoch} (event {number}) carries it"
+        return f". What won is {told.change_words(changed)}{sent}", (changed, number)
+    if changed is not None and told.origin(changed).number == number:
+        number = changed
+    return f". What won is {told.change_words(number)}", (number,)
 
 
-def _number_at(winner: Winner, told: Told) -> int | None:
+def _number_at(winner: Winner, row: WantedRow, told: Told) -> int | None:
     """Return the number of the event that a winner is."""
     for event in reversed(told.events):
-        here = (event.source, event.source_epoch, event.refresh) == (winner.cluster, winner.epoch, winner.refresh)
-        if event.kind is Kind.REFRESHED and here and winner.refresh:
+        if (event.cluster, event.epoch, (event.table, event.key)) != (winner.cluster, winner.epoch, row):
+            continue
+        if winner.refresh and event.kind is Kind.REFRESHED:
             return event.number
-        if event.kind is Kind.COMMITTED and event.place is not None and event.place == winner.place:
+        if event.kind is Kind.COMMITTED and event.place is not None and event.place.is_same(winner.place):
             return event.number
     return None
-
-
-def _place(change: LoggedChange) -> Place:
-    return Place(change.file, change.position, change.payload_position, change.row)
 
 
 def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reason: Callable[[Draft], str]) -> str:
@@ -225,29 +250,31 @@ def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reaso
 
 def _follow(draft: Draft, number: int, told: Told) -> None:
     """Carry out an event on the row of its cluster."""
-    row, change = told.rows[draft.cluster], draft.change
+    seat, change = (draft.cluster, draft.row), draft.change
+    row, writers = told.rows[seat], told.writers.setdefault(seat, {})
+    existed, known = row.row is not None, row.known
     if draft.statement is not None:
         columns = columns_after(draft.statement, draft.row[0])
         if columns is None:
             row.row, row.known = None, True
-            told.writers[draft.cluster].clear()
         elif row.row is not None:
             row.row = {name: value for name, value in row.row.items() if name in columns}
-        return
-    if draft.kind is Kind.REFRESHED:
+    elif draft.kind is Kind.REFRESHED:
         row.local, row.epoch = True, draft.epoch
         return
-    applied = draft.kind in (Kind.COMMITTED, Kind.LOGGED) or draft.verdict is Verdict.APPLIED
-    if not applied or change is None:
+    elif change is None or not (draft.kind in (Kind.COMMITTED, Kind.LOGGED) or draft.verdict is Verdict.APPLIED):
         return
-    local = draft.kind is Kind.COMMITTED
-    row.row, written = _written(row, change, local=local)
-    row.known = row.known or row.row is None or change.operation == "WRITE_ROW"
-    row.local, row.epoch = local, draft.epoch
-    writers = told.writers[draft.cluster]
+    else:
+        local = draft.kind is Kind.COMMITTED
+        row.row, written = _written(row, change, local=local)
+        row.known = row.known or row.row is None or change.operation == "WRITE_ROW"
+        row.local, row.epoch = local, draft.epoch
+        writers.update(dict.fromkeys(written, number))
+        told.changed[seat] = number
     if row.row is None:
         writers.clear()
-    writers.update(dict.fromkeys((*written, ALL_COLUMNS), number))
+    if existed != (row.row is not None) and (known or row.known):
+        told.made[seat] = told.changed[seat] = number
 
 
 def _written(row: Known, change: LoggedChange, *, local: bool) -> tuple[dict[str, Value] | None, Sequence[str]]:

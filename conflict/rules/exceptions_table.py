@@ -25,6 +25,7 @@ __all__ = [
     "UNKNOWN_TRANSACTION_ID",
     "ConflictRecord",
     "ExceptionsTable",
+    "cause_name",
     "find_exceptions_table",
     "number_value",
 ]
@@ -141,6 +142,15 @@ def number_value(column: Column, number: int) -> Value:
         return ",".join(member for bit, member in enumerate(column.members) if number >> bit & 1)
     # The server writes the number as the one byte of a CHAR.
     return number if column.type == "int" else chr(number)
+
+
+def cause_name(exceptions: ExceptionsTable | None, cause: Cause) -> str:
+    """Return a cause as an exceptions table's ``NDB$CFT_CAUSE`` names it; without that column, as the manual does."""
+    if exceptions is not None:
+        for column, role in zip(exceptions.table.columns, exceptions.roles, strict=True):
+            if role.kind is RoleKind.CAUSE and column.type == "enum":
+                return str(number_value(column, int(cause))) or cause.name
+    return cause.name
 
 
 def _transaction_fill(nullable: bool) -> _Fill:

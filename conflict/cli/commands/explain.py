@@ -90,7 +90,7 @@ def explain(
     moment = None if since is None else moment_of(since, "--since")
     with progress_bars() as progress:
         story = story_of(run, table=table, key=key, transaction=transaction, exception=exception, progress=progress)
-    print_story(console, story, since=moment, last=last)
+    print_story(console, story, since=moment, last=last, run=str(run))
     write_json(json_file, story.to_json())
     write_parquet(parquet, story.to_arrow())
     if plot is not None:

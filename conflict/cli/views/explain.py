@@ -4,8 +4,7 @@ A story as the terminal shows it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,9 +16,8 @@ from rich.tree import Tree as TreeView
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted
 from conflict.explaining.sentences import place_words, verb
-from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value
+from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value, rejections_of
 from conflict.results.doubts import Doubt
-from conflict.shown_text import short_names
 from ndb_formats.types.values import Value
 
 __all__ = ["differences_json", "print_differences", "print_story", "row_words"]
@@ -27,41 +25,53 @@ __all__ = ["differences_json", "print_differences", "print_story", "row_words"]
 _COLORS = ("cyan", "magenta", "yellow", "blue")  # of clusters
 _INDENT = 5
 _LONGEST = 40  # characters of a value
+_MOST_EVENTS, _LAST_EVENTS = 40, 20  # of a row with more events, the last ones are printed
 _LEAST_WIDTH = 20
 _BAD = {"REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"}
 
 
-def print_story(console: Console, story: Story, *, since: datetime | None = None, last: int | None = None) -> None:
+def print_story(
+    console: Console, story: Story, *, since: datetime | None = None, last: int | None = None, run: str
+) -> None:
     """
-    Print a story.
+    Print a story: of an exceptions row the events that say what became of it, of a row with many events its end.
 
     Args:
         console: Where to print.
         story: The story.
-        since: Leave out the events before this moment.
-        last: Leave out all but so many events at the end.
+        since: Print the events from this moment on.
+        last: Print so many events at the end.
+        run: The result, as it was given.
     """
-    shown = _shown(story.events, since, last)
+    shown = _shown(story, since, last)
     look = _Look.of(story)
     print_doubts(console, story.doubts)
     console.print(Text(_title(story), style="bold"))
+    if story.exceptions_row:
+        _print_inside(console, story.exceptions_row)
     for line in _functions(story):
         console.print(Text(line))
     console.print(Text(_times(story)))
     if story.marked is not None:
         console.print(Text(f"> marks the operation that was asked for: event {story.marked}."))
-    followers = _followers(story)
-    if len(shown) < len(story.events):
+    elif not story.table:
+        console.print("Events have their numbers among all events of its rows.")
+    elif len(shown) < len(story.events):
         console.print(f"{len(shown):,} of {len(story.events):,} events are shown.")
-    for event in shown:
-        console.print()
-        _print_event(console, event, look, followers.get(event.number, ()))
-    _print_trees(console, story)
+    brief = story.marked is not None and len(shown) == len(story.chosen)
+    _print_events(console, shown, look, brief=brief)
+    _print_trees(console, story, brief=brief)
     console.print()
     for line in _ending(story):
         console.print(Text(line))
-    for note in story.notes:
+    for note in (*story.notes, *dict.fromkeys(_open_notes(shown))):
         console.print(Text(note, style="yellow"))
+    if story.table and len(shown) < len(story.events):
+        console.print(
+            f"\nThe row has {len(story.events):,} events; --last N shows more of them, as does --since DATETIME:"
+        )
+        command = f"ndb-conflict explain {run} --table {story.table} --key '{story.key}' --last {len(story.events)}"
+        console.print(Text(command), soft_wrap=True)
 
 
 def print_differences(
@@ -109,8 +119,7 @@ def print_differences(
         for name, end in story.ends.items():
             _print_inside(console, f"{name}: {row_words(end.row) if end.known else 'not known'}")
         _print_inside(console, story.parting)
-        for number in _cited(story):
-            _print_event(console, story.event(number), _Look.of(story), ())
+        _print_events(console, [story.event(number) for number in story.chosen], _Look.of(story), brief=True)
     if len(stories) > top:
         console.print(f"\nand {counted(len(stories) - top, 'row')} more; --top shows more of them, --json FILE all.")
     first = stories[0]
@@ -118,32 +127,38 @@ def print_differences(
     console.print(Text(f"ndb-conflict explain {run} --table {first.table} --key '{first.key}'"), soft_wrap=True)
 
 
-def _shown(events: Sequence[StoryEvent], since: datetime | None, last: int | None) -> Sequence[StoryEvent]:
+def _open_notes(events: Iterable[StoryEvent]) -> Iterator[str]:
+    """Yield what some events could have been, where the binlogs leave it open."""
+    for event in events:
+        if event.candidates:
+            what = f"{event.cluster} decided on the {verb(event.operation)} of epoch {event.source_epoch}"
+            yield f"The binlogs leave open what {what}: {' or '.join(event.candidates)}."
+
+
+def _shown(story: Story, since: datetime | None, last: int | None) -> Sequence[StoryEvent]:
     """Return the events to print; one without a time stands with those before it."""
+    events = story.events
+    if since is None and last is None:
+        if story.marked is None and (not story.table or len(events) <= _MOST_EVENTS):
+            return events
+        ending = {each.number for each in events[-_LAST_EVENTS:]} if story.marked is None else set[int]()
+        return [each for each in events if each.number in ending.union(story.chosen)]
     if since is not None:
         first = next((each.number for each in events if each.time is not None and each.time >= since), len(events))
-        events = [each for each in events if (each.number > first if each.time is None else each.time >= since)]
+        events = tuple(each for each in events if (each.number > first if each.time is None else each.time >= since))
     return events if last is None else events[-last:]
 
 
-def _cited(story: Story) -> list[int]:
-    """Return the numbers of the events that the reason cites, and of those that these cite, in order."""
-    left = _numbers(story.parting, story)
-    found = set[int]()
-    while left:
-        number = left.pop()
-        if number not in found:
-            found.add(number)
-            event = story.event(number)
-            left |= _numbers(event.sentence, story)
-            if event.cause_number is not None:
-                left.add(event.cause_number)
-    return sorted(found)
-
-
-def _numbers(text: str, story: Story) -> set[int]:
-    numbers = map(int, re.findall(r"\b[Ee]vent (\d{1,9})\b", text))
-    return {number for number in numbers if 1 <= number <= len(story.events)}
+def _print_events(console: Console, events: Sequence[StoryEvent], look: _Look, *, brief: bool) -> None:
+    """Print events, with a mark where some are left out between them."""
+    followers = _followers(look.story, {event.number for event in events})
+    for before, event in zip((None, *events), events, strict=False):
+        left = 0 if before is None else event.number - before.number - 1
+        if left and look.story.table:
+            _print_inside(console, f"… {counted(left, 'other event')} …")
+        if not brief:
+            console.print()
+        _print_event(console, event, look, None if brief else followers.get(event.number, ()))
 
 
 def differences_json(stories: Sequence[Story], doubts: Sequence[Doubt], not_known: Sequence[str]) -> dict[str, Any]:
@@ -183,11 +198,11 @@ def _times(story: Story) -> str:
     return f"Times are UTC, {min(days)}." if len(days) == 1 else f"Times are UTC, {min(days)} to {max(days)}."
 
 
-def _followers(story: Story) -> dict[int, list[int]]:
-    """Return, by number of an event, the events that follow from it."""
+def _followers(story: Story, shown: Collection[int]) -> dict[int, list[int]]:
+    """Return, by number of an event, those of some events that follow from it."""
     found: dict[int, list[int]] = {}
     for event in story.events:
-        if event.cause_number is not None:
+        if event.cause_number is not None and event.number in shown:
             found.setdefault(event.cause_number, []).append(event.number)
     return found
 
@@ -232,24 +247,21 @@ class _Look:
     Attributes:
         story: The story.
         colors: Of the clusters.
-        names: Of the binlogs, by path: what tells each from the others.
     """
 
     story: Story
     colors: Mapping[str, str]
-    names: Mapping[str, str]
 
     @classmethod
     def of(cls, story: Story) -> _Look:
-        places = (place for event in story.events for place in (event.place, event.logged))
-        return cls(story, _colors(story), short_names(place.file for place in places if place is not None))
+        return cls(story, _colors(story))
 
     def place(self, place: Place) -> str:
         """Return where a row stands."""
-        return place_words(place, self.names[place.file])
+        return place_words(place, self.story.file_names)
 
 
-def _print_event(console: Console, event: StoryEvent, look: _Look, followers: Sequence[int]) -> None:
+def _print_event(console: Console, event: StoryEvent, look: _Look, followers: Sequence[int] | None) -> None:
     mark = ">" if event.number == look.story.marked else " "
     head = Text(f"{mark}{event.number:>3} ", style="bold")
     head.append(f"{event.time:%H:%M:%S.%f}"[:-3] + "  " if event.time is not None else "")
@@ -269,8 +281,8 @@ def _print_inside(console: Console, text: str) -> None:
         console.print(Text(" " * _INDENT).append(line))
 
 
-def _details(event: StoryEvent, look: _Look, followers: Sequence[int]) -> Iterator[str]:
-    """Yield the lines below the headline of an event."""
+def _details(event: StoryEvent, look: _Look, followers: Sequence[int] | None) -> Iterator[str]:
+    """Yield the lines below the headline of an event; fewer if it does not matter what follows from it (None)."""
     story = look.story
     is_source = event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED)
     if not story.table and is_source:
@@ -284,8 +296,8 @@ def _details(event: StoryEvent, look: _Look, followers: Sequence[int]) -> Iterat
         yield f"row on {event.cluster} then: {row_words(event.row)}"
     elif story.table and event.kind is Kind.JUDGED:
         yield f"row on {event.cluster} stays: {row_words(event.row)}"
-    yield from _places(event, look)
-    rejected = _refreshed_for(event, story)
+    yield from _places(event, look, brief=followers is None)
+    rejected = rejections_of(event, story.events)[::-1]
     if len(rejected) > 1:
         yield f"one refresh for the rejections of events {', '.join(map(str, rejected[:-1]))} and {rejected[-1]}"
     late = _late(event, story)
@@ -295,18 +307,6 @@ def _details(event: StoryEvent, look: _Look, followers: Sequence[int]) -> Iterat
         yield f"leads to {'event' if len(followers) == 1 else 'events'} {', '.join(map(str, followers))}"
 
 
-def _refreshed_for(event: StoryEvent, story: Story) -> list[int]:
-    """Return the numbers of the rejections, of one epoch of the other cluster, that a refresh answers."""
-    if event.kind is not Kind.REFRESHED or event.cause_number is None:
-        return []
-
-    def place(each: StoryEvent) -> tuple[object, ...]:
-        return each.cluster, each.epoch, each.source, each.source_epoch, each.table, each.key
-
-    wanted = place(story.event(event.cause_number))
-    return [each.number for each in story.events if each.verdict == "REJECTED" and place(each) == wanted]
-
-
 def _images(event: StoryEvent) -> Iterator[str]:
     if event.before is not None and event.operation != "WRITE_ROW":
         yield f"before: {row_words(event.before)}"
@@ -314,17 +314,17 @@ def _images(event: StoryEvent) -> Iterator[str]:
         yield f"after: {row_words(event.after)}"
 
 
-def _places(event: StoryEvent, look: _Look) -> Iterator[str]:
-    """Yield where an event stands in the binlogs."""
+def _places(event: StoryEvent, look: _Look, *, brief: bool) -> Iterator[str]:
+    """Yield where an event stands in the binlogs; briefly, not where the event stands that it follows from."""
     known = event.kind is Kind.COMMITTED and event.transaction_id is not None
     whose = f"transaction {event.transaction_id}, " if known else ""
     if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
         yield f"{whose}{look.place(event.place)}"
     elif event.kind is Kind.DEFINED and event.place is not None:
-        yield f"{look.names[event.place.file]}, position {event.place.position}"
+        yield look.place(event.place).rpartition(",")[0]
     elif event.logged is not None:
         yield f"{event.cluster} logged it: {look.place(event.logged)}"
-    elif event.kind is Kind.JUDGED and event.place is not None:
+    elif event.kind is Kind.JUDGED and event.place is not None and not (brief and event.cause_number):
         yield f"the operation: {look.place(event.place)}"
 
 
@@ -332,7 +332,7 @@ def _late(event: StoryEvent, story: Story) -> str:
     """Return how long an operation travelled."""
     if event.kind is not Kind.JUDGED or event.cause_number is None or event.time is None:
         return ""
-    start = story.event(event.cause_number).time
+    start = next((each.time for each in story.events if each.number == event.cause_number), None)
     return "" if start is None else f"{(event.time - start).total_seconds():.3f} s after {event.source}'s commit"
 
 
@@ -351,16 +351,21 @@ def _value(value: Value) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _print_trees(console: Console, story: Story) -> None:
+def _print_trees(console: Console, story: Story, *, brief: bool) -> None:
+    """Print the trees; briefly, none that says what an operation that is in conflict itself says already."""
+    own = brief and story.marked is not None and story.event(story.marked).own_cause is not None
     for title, trees in (
-        ("Why the transaction is in conflict:", story.because),
-        ("What is in conflict because of it:", story.follows),
+        ("Why the transaction is in conflict:", () if own else story.because),
+        ("What is in conflict because of it:", () if brief else story.follows),
     ):
         if trees:
             console.print()
             console.print(Text(title, style="bold"))
         for tree in trees:
             console.print(_tree_view(tree))
+    if brief and story.because:
+        number = story.because[0].transaction_id
+        console.print(f"\n--transaction {number} shows the whole transaction, and what is in conflict because of it.")
 
 
 def _tree_view(tree: Tree) -> TreeView:
@@ -400,4 +405,4 @@ def _ending(story: Story) -> Iterator[str]:
     for name, end in story.ends.items():
         yield f"At the end on {name}: {row_words(end.row) if end.known else 'not known'}"
     if story.parting:
-        yield f"The row ends different. {story.parting}"
+        yield f"The row ends different{'; --differences says why.' if story.marked else f'. {story.parting}'}"

@@ -1,5 +1,6 @@
 """Stories of recorded rows: every exceptions row has its decision, and every story ends where the row ends."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from tests.corpora import RECORDINGS
 
 FOLDERS = [RECORDINGS / name for name in ("conflict", "everyday", "lives")]
 CASES = sorted(path.parent for folder in FOLDERS for path in folder.rglob("scenario.json"))
+OUTCOME = ("source_epoch", "epoch", "group", "ordinal", "table", "key")
+REASON = ("verdict", "cause", "own_cause", "incoming", "stored")
 FEW = ("epoch/concurrent_5021_type8", "epoch_trans/dependent_chain_type8", "epoch2/concurrent_5021_type8")
 
 
@@ -64,6 +67,8 @@ def check(explainer: Explainer) -> int:
     assert all(story.parted_by for story in different)
     for story in [*stories.values(), *different]:
         check_end(story)
+    for story in different:
+        check_short_form(story)
     return len(places) + len(different)
 
 
@@ -78,6 +83,75 @@ def check_end(story: Story) -> None:
         for column, value in (row or {}).items():
             if end.row is not None and column in end.row:
                 assert str(plain_value(value)) == str(plain_value(end.row[column]))
+
+
+def check_short_form(story: Story) -> None:
+    """
+    Check the events that decide how a row ends that ends different.
+
+    On each cluster the row is there or not as the event shown before left it, and the last one leaves it as it ends, in
+    whether it is there and in the columns that differ.
+    """
+    names = [name for name, end in story.ends.items() if end.known]
+    columns = story.ends[names[0]].differing_columns(story.ends[names[1]])
+    assert story.parted_by in story.chosen
+    assert {number for event in story.events if event.number in story.chosen for number in event.cites} <= {
+        *story.chosen
+    }
+    for name in names:
+        mine = [event for event in story.events if event.cluster == name]
+        before = dict(zip((event.number for event in mine[1:]), mine, strict=False))
+        left: StoryEvent | None = None
+        for event in (event for event in mine if event.number in story.chosen):
+            if left is not None:
+                assert (before[event.number].row is None) == (left.row is None)
+            left = event
+        if left is not None:
+            end = story.ends[name].row
+            assert (left.row is None) == (end is None)
+            for column in columns:
+                assert plain_value((left.row or {})[column]) == plain_value((end or {})[column])
+
+
+def decision(event: StoryEvent) -> tuple[object, ...]:
+    """Return what a story says of a decision, without the numbers of events, which differ from story to story."""
+    names = ("cluster", "epoch", "source", "source_epoch", "group", "ordinal", "table", "key", "operation")
+    reasons = ("verdict", "cause", "own_cause", "incoming", "stored", "winner", "candidates")
+    told = re.sub(r"\bevent \d+", "event", event.sentence)
+    return *(getattr(event, name) for name in (*names, *reasons)), told
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_one_decision_has_one_reason(case: str, tmp_path: Path) -> None:
+    """The stories of its row, its transaction and its exceptions row tell it alike, as the outcomes have it."""
+    explainer, _ = explainer_of(RECORDINGS / "conflict" / case, tmp_path)
+    result = explainer.result
+    outcomes = {
+        (name, *(row[column] for column in OUTCOME)): row
+        for name in result.clusters
+        for row in result.outcomes(name).to_pylist()
+    }
+    tables = {name: table for name, table in explainer.tables.items() if table.primary_key}
+    keys = {(row["table"], row["key"]) for row in outcomes.values() if row["table"] in tables}
+    by_row = {(story.table, story.key): story for story in explainer.rows(sorted(keys))}
+    for number, place in enumerate(exceptions_places(explainer), start=1):
+        story = explainer.exception(number)
+        assert story.marked is not None
+        event = story.event(story.marked)
+        outcome = outcomes[event.cluster, *(getattr(event, name) for name in OUTCOME)]
+        assert [getattr(event, name) for name in REASON] == [outcome[name] for name in REASON]
+        winner = (event.winner.cluster, event.winner.epoch) if event.winner else (None, None)
+        assert winner == (outcome["winner_cluster"], outcome["winner_epoch"])
+        assert decision(event) == decision(event_of(by_row[place["table"], place["key"]], place))
+    transactions = {event.transaction_id for story in by_row.values() for event in story.events} - {None}
+    told = 0
+    for transaction in sorted(transactions, key=str)[:40]:
+        for event in explainer.transaction(transaction or 0).events:
+            if event.kind == "judged" and event.transaction_id == transaction and (event.table, event.key) in by_row:
+                same = [each for each in by_row[event.table, event.key].events if each.place == event.place]
+                assert decision(event) in [decision(each) for each in same]
+                told += 1
+    assert told
 
 
 @pytest.mark.parametrize("case", FEW)

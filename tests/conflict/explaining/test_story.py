@@ -8,10 +8,10 @@ import pytest
 from conflict.errors import ConfigurationError
 from conflict.explaining.decisions import Applied, Decided
 from conflict.explaining.drafts import Facts, drafts_of
-from conflict.explaining.parting import parting_of
 from conflict.explaining.row_changes import Log, LoggedChange
 from conflict.explaining.rows import key_as_it_compares
-from conflict.explaining.story import End, Kind, StoryEvent
+from conflict.explaining.short_story import parting_of
+from conflict.explaining.story import End, Kind, Place, StoryEvent
 from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, trees_of
 from conflict.results.layout import OUTCOMES
@@ -21,6 +21,7 @@ from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.types.values import Value
 
 Row = dict[str, Value]
+ROW = "d.t", "k=1"
 
 
 def change(
@@ -28,8 +29,8 @@ def change(
 ) -> LoggedChange:
     """Return a change of the row k=1 at a position of its cluster's binlog."""
     before = None if operation == "WRITE_ROW" else {"k": 1}
-    place = (f"{cluster}.000001", position or epoch, 0, 0)
-    return LoggedChange(cluster, epoch, 0, own, "d.t", "k=1", operation, ConflictFlag(flags), 7, before, after, *place)
+    place = Place(f"{cluster}.000001", position or epoch, 0, 0)
+    return LoggedChange(cluster, epoch, 0, own, "d.t", "k=1", operation, ConflictFlag(flags), 7, before, after, place)
 
 
 def outcome(applier: str, **columns: Any) -> Decided:
@@ -151,9 +152,9 @@ def test_changes_that_cross() -> None:
         {"A": ("B",), "B": ("A",)},
     )
     story = told(facts, None)
-    parting, number = parting_of(story, {"A": End({"k": 1, "x": 2}), "B": End({"k": 1, "x": 1})})
-    assert (number, story.events[3].cluster, story.events[3].kind) == (4, "B", Kind.JUDGED)
-    assert parting.startswith(
+    parting = parting_of(story, ROW, {"A": End({"k": 1, "x": 2}), "B": End({"k": 1, "x": 1})})
+    assert (parting.number, story.events[3].cluster, story.events[3].kind) == (4, "B", Kind.JUDGED)
+    assert parting.sentence.startswith(
         "x differs. On A B's write came last (event 2, applied in event 3); on B A's write came last (event 1, applied "
         "in event 4). Both were applied, each after the other cluster's own change: they crossed."
     )
@@ -165,9 +166,9 @@ def test_what_was_not_applied_parts() -> None:
     logs = {"A": log("A", mine, {}), "B": log("B", [], {})}
     facts = Facts(logs, {"A": [], "B": []}, [], {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)})
     story = told(facts, "NDB$MAX(x)")
-    parting, number = parting_of(story, {"A": End({"k": 1, "x": 1}), "B": End(None)})
+    parting = parting_of(story, ROW, {"A": End({"k": 1, "x": 1}), "B": End(None)})
     assert [event.kind for event in story.events] == [Kind.COMMITTED, Kind.NOT_APPLIED]
-    assert (number, "B had not applied epoch 10 of A when the logs end" in parting) == (2, True)
+    assert (parting.number, "B had not applied epoch 10 of A when the logs end" in parting.sentence) == (2, True)
 
 
 def test_a_value_that_wins_and_one_that_does_not() -> None:
