@@ -29,7 +29,8 @@ _MOST_LINES, _LINE, _MOST_EVENTS = 3, 0.17, 60  # lines of an event, inches of a
 
 def draw_story(story: Story, path: Path) -> None:
     """
-    Draw a story; the file appears whole. Of a long one, the last 60 events are drawn.
+    Draw a story; the file appears whole. Of more than 60 events, only those are drawn that answer what was asked, or the
+    last 60.
 
     Args:
         story: The story.
@@ -40,7 +41,9 @@ def draw_story(story: Story, path: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415  # only for a picture
 
     settings: Any = {"font.family": "sans-serif", "font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "story"}
-    events = story.events[-_MOST_EVENTS:]
+    events = story.events
+    if len(events) > _MOST_EVENTS:
+        events = tuple(event for event in events if event.number in story.chosen) or events[-_MOST_EVENTS:]
     texts = {event.number: _text(event, story) for event in events}
     heights = [max(len(texts[event.number].splitlines()), 2) * _LINE + 0.12 for event in events]
     with mpl.rc_context(settings):
@@ -53,7 +56,9 @@ def draw_story(story: Story, path: Path) -> None:
             depth += height
         _draw(axes, story, places, texts, depth)
         figure.text(0.02, 1 - 0.22 / tall, _title(story), size=11, weight="bold", va="center")
-        figure.text(0.02, 1 - 0.46 / tall, _subtitle(story), size=8, color="#444444", va="center", parse_math=False)
+        figure.text(
+            0.02, 1 - 0.46 / tall, _subtitle(story, len(events)), size=8, color="#444444", va="center", parse_math=False
+        )
         _legend(axes)
         draft = path.with_name(f".{path.name}.part")
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
@@ -154,7 +159,7 @@ def _text(event: StoryEvent, story: Story) -> str:
     time = f"{event.time:%H:%M:%S.%f}"[:-3] if event.time is not None else ""
     what = "refresh" if event.refresh else verb(event.operation)
     asked = "asked for: " if event.number == story.marked else ""
-    lines = [f"{event.number}  {time}  {asked}{_headline(event, what)}{_won(event, story)}"]
+    lines = [f"{event.number}  {time}  {asked}{_headline(event, what)}{_won(event)}"]
     if event.kind is Kind.DEFINED:
         lines += _wrapped(event.sentence)
     elif event.kind is Kind.HEARD:
@@ -183,11 +188,9 @@ def _headline(event: StoryEvent, what: str) -> str:
     return f"{what}{of}: {(event.verdict or '').lower().replace('_', ' ')}"
 
 
-def _won(event: StoryEvent, story: Story) -> str:
+def _won(event: StoryEvent) -> str:
     """Return which event won over a rejected one, if it is in the story."""
-    place = None if event.winner is None else event.winner.place
-    won = [each.number for each in story.events if place is not None and each.place == place]
-    return f", {won[0]} won" if won else ""
+    return f", {event.cites[0]} won" if event.cites else ""
 
 
 def _short(event: StoryEvent, story: Story) -> str:
@@ -221,12 +224,11 @@ def _title(story: Story) -> str:
     return _shown(f"{story.table}  {story.key}")
 
 
-def _subtitle(story: Story) -> str:
+def _subtitle(story: Story, drawn: int) -> str:
     functions = ", ".join(f"{name}: {text or 'no function'}" for name, text in story.functions.items())
     days = sorted({f"{event.time:%Y-%m-%d}" for event in story.events if event.time is not None})
     when = "" if not days else f"   {days[0]} UTC"
-    left = len(story.events) - _MOST_EVENTS
-    more = f"   the last {_MOST_EVENTS} events of {len(story.events)}" if left > 0 else ""
+    more = f"   {drawn} of {len(story.events)} events" if drawn < len(story.events) else ""
     return _shown(f"{functions}{when}{more}")
 
 

@@ -108,6 +108,8 @@ def applied_sentence(
         return f"the refresh was applied: the row is now as it stood on {change.cluster}"
     if met.known and met.row is None and change.operation == "UPDATE_ROW":
         said += " as a write, which makes the row"
+    elif met.row is not None and change.operation == "WRITE_ROW":
+        said += " over the row that was there"
     if function is None:
         return f"{said}: no conflict function is set for the table here, so nothing was compared"
     if not judged:

@@ -9,6 +9,7 @@ that is on one cluster alone, the operations that last made it and removed it ta
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import attrs
 
@@ -56,6 +57,8 @@ def parting_of(told: Told, row: WantedRow, ends: Mapping[str, End]) -> Parting:
     parted, sentence = _parted(told, last, decided)
     if columns:
         where = f"{_list(columns)} {'differs' if len(columns) == 1 else 'differ'}"
+        for name, numbers in _different_origins(told, pair, row).items():
+            wrote[name] |= numbers
     else:
         changed = {name: told.changed.get((name, row)) for name in pair}
         there = next(name for name in pair if ends[name].row is not None)
@@ -79,6 +82,23 @@ def _writers(told: Told, seat: Seat, columns: Sequence[str]) -> set[int]:
     return {told.made[seat]} if seat in told.made else set()
 
 
+def _different_origins(told: Told, pair: Sequence[str], row: WantedRow) -> dict[str, set[int]]:
+    """
+    Return the events that made a row on each cluster, if they go back to different operations.
+
+    Where one cluster had removed the row that the other one still had, its removal takes the place of the older one.
+    """
+    made = {number: name for name in pair for number in [told.made.get((name, row))] if number is not None}
+    if len({told.origin(number).number for number in made}) < len(pair):
+        return {}
+    early, late = sorted(made)
+    here = [event for event in told.events[early : late - 1] if event.cluster == made[late]]
+    removed = [each.number for before, each in pairwise(here) if before.row is not None and each.row is None]
+    if removed:
+        return {made[late]: {removed[-1], late}}
+    return {made[early]: {early}, made[late]: {late}}
+
+
 def _parted(told: Told, last: Mapping[str, int | None], decided: Sequence[StoryEvent]) -> tuple[int | None, str]:
     """Return the number of the event that parted a row, and what it decided in words."""
     refused = [event.number for event in decided if event.verdict != Verdict.APPLIED.name]
@@ -98,7 +118,8 @@ def answer_of(told: Told, asked: Iterable[int]) -> tuple[int, ...]:
     """
     Return the numbers of the events that say what became of some operations, in order.
 
-    They are what was decided on them, against what they lost, the refreshes that followed, and what became of these.
+    They are what was decided on them, against what they lost, the refreshes that followed, what these carry, and what
+    became of them.
 
     Args:
         told: The story.
@@ -116,7 +137,20 @@ def answer_of(told: Told, asked: Iterable[int]) -> tuple[int, ...]:
                 else event.cause_number in found
             )
         }
-    return tuple(sorted(_with_what_they_cite(told, found)))
+    carried = {number for number in found for number in _changes_since_rejection(told, told.events[number - 1])}
+    return tuple(sorted(_with_what_they_cite(told, found | carried)))
+
+
+def _changes_since_rejection(told: Told, refresh: StoryEvent) -> list[int]:
+    """Return the last change of a row between the rejection that a refresh answers and the refresh, if there is one."""
+    rejected = min(rejections_of(refresh, told.events), default=refresh.number)
+    place = refresh.cluster, refresh.table, refresh.key
+    return [
+        event.number
+        for event in told.events[rejected : refresh.number - 1]
+        if (event.cluster, event.table, event.key) == place
+        and (event.verdict == Verdict.APPLIED.name or event.kind in (Kind.COMMITTED, Kind.LOGGED))
+    ][-1:]
 
 
 def _decisions(told: Told, pair: Sequence[str], cluster: str, number: int | None) -> list[StoryEvent]:

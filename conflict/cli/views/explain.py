@@ -25,6 +25,7 @@ __all__ = ["differences_json", "print_differences", "print_story", "row_words"]
 _COLORS = ("cyan", "magenta", "yellow", "blue")  # of clusters
 _INDENT = 5
 _LONGEST = 40  # characters of a value
+_MOST_SENTENCES = 5  # of a transaction in a tree
 _MOST_EVENTS, _LAST_EVENTS = 40, 20  # of a row with more events, the last ones are printed
 _LEAST_WIDTH = 20
 _BAD = {"REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"}
@@ -60,18 +61,15 @@ def print_story(
         console.print(f"{len(shown):,} of {len(story.events):,} events are shown.")
     brief = story.marked is not None and len(shown) == len(story.chosen)
     _print_events(console, shown, look, brief=brief)
-    _print_trees(console, story, brief=brief)
+    if not brief:
+        _print_trees(console, story)
     console.print()
     for line in _ending(story):
         console.print(Text(line))
     for note in (*story.notes, *dict.fromkeys(_open_notes(shown))):
         console.print(Text(note, style="yellow"))
     if story.table and len(shown) < len(story.events):
-        console.print(
-            f"\nThe row has {len(story.events):,} events; --last N shows more of them, as does --since DATETIME:"
-        )
-        command = f"ndb-conflict explain {run} --table {story.table} --key '{story.key}' --last {len(story.events)}"
-        console.print(Text(command), soft_wrap=True)
+        _print_what_else(console, story, run)
 
 
 def print_differences(
@@ -125,6 +123,18 @@ def print_differences(
     first = stories[0]
     console.print("\nThe whole story of a row:")
     console.print(Text(f"ndb-conflict explain {run} --table {first.table} --key '{first.key}'"), soft_wrap=True)
+
+
+def _print_what_else(console: Console, story: Story, run: str) -> None:
+    """Print the commands that show more than is shown."""
+    every = len(story.events)
+    command = f"ndb-conflict explain {run} --table {story.table} --key '{story.key}'"
+    console.print(f"\nAll {every:,} events of the row; --since DATETIME and --last N print a part of them:")
+    console.print(Text(command if every <= _MOST_EVENTS else f"{command} --last {every}"), soft_wrap=True)
+    if story.because:
+        console.print("Why its transaction is in conflict, and what is in conflict because of it:")
+        number = story.because[0].transaction_id
+        console.print(Text(f"ndb-conflict explain {run} --transaction {number}"), soft_wrap=True)
 
 
 def _open_notes(events: Iterable[StoryEvent]) -> Iterator[str]:
@@ -351,21 +361,16 @@ def _value(value: Value) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _print_trees(console: Console, story: Story, *, brief: bool) -> None:
-    """Print the trees; briefly, none that says what an operation that is in conflict itself says already."""
-    own = brief and story.marked is not None and story.event(story.marked).own_cause is not None
+def _print_trees(console: Console, story: Story) -> None:
     for title, trees in (
-        ("Why the transaction is in conflict:", () if own else story.because),
-        ("What is in conflict because of it:", () if brief else story.follows),
+        ("Why the transaction is in conflict:", story.because),
+        ("What is in conflict because of it:", story.follows),
     ):
         if trees:
             console.print()
             console.print(Text(title, style="bold"))
         for tree in trees:
             console.print(_tree_view(tree))
-    if brief and story.because:
-        number = story.because[0].transaction_id
-        console.print(f"\n--transaction {number} shows the whole transaction, and what is in conflict because of it.")
 
 
 def _tree_view(tree: Tree) -> TreeView:
@@ -384,8 +389,10 @@ def _label(tree: Tree) -> Text:
     label = Text(f"{name} of {tree.source}, epoch {tree.source_epoch}")
     if tree.through is not None:
         label.append(f", through {tree.through[0]} {tree.through[1]}")
-    for sentence in tree.sentences:
+    for sentence in tree.sentences[:_MOST_SENTENCES]:
         label.append(f"\n{sentence}")
+    if len(tree.sentences) > _MOST_SENTENCES:
+        label.append(f"\nand {counted(len(tree.sentences) - _MOST_SENTENCES, 'operation')} more")
     if not tree.sentences and tree.through is None:
         label.append("\nno operation of it is in conflict itself")
     return label

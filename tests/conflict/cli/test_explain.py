@@ -47,6 +47,12 @@ def test_an_exceptions_row_and_its_picture(result: Path, tmp_path: Path) -> None
     arguments = ("explain", result, "--exception", 1, "--plot", tmp_path / "story.svg")
     code, output = invoke(*arguments)
     assert (code, "> 7 16:00:15.765 A rejects B's delete (event 4)" in output) == (0, True)
+    assert "cft.t1$EX on A: NDB$server_id=1" in output
+    assert "NDB$CFT_CAUSE=ROW_DOES_NOT_EXIST" in output
+    assert "What won is the delete of A in its epoch 5321464479746 (event 6)" in output
+    assert [int(each) for each in re.findall(r"(\d+) 16:00:\d\d\.\d{3} [AB] ", output)] == [4, 6, 7]
+    assert "… 1 other event …" in output
+    assert f"ndb-conflict explain {result} --table cft.t1 --key 'k=3'" in output
     assert output.endswith(f"The picture is in {tmp_path / 'story.svg'}.")
     assert "asked for: delete of 4: rejected" in (tmp_path / "story.svg").read_text()
     assert invoke(*arguments)[0] == ExitCode.REFUSED

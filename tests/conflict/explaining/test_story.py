@@ -10,7 +10,7 @@ from conflict.explaining.decisions import Applied, Decided
 from conflict.explaining.drafts import Facts, drafts_of
 from conflict.explaining.row_changes import Log, LoggedChange
 from conflict.explaining.rows import key_as_it_compares
-from conflict.explaining.short_story import parting_of
+from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.story import End, Kind, Place, StoryEvent
 from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, trees_of
@@ -48,6 +48,12 @@ def outcome(applier: str, **columns: Any) -> Decided:
     return Decided(applier, {**dict.fromkeys(OUTCOMES.names), **plain, **columns})
 
 
+def rejection(source_epoch: int, epoch: int, operation: str, cause: str, **columns: Any) -> Decided:
+    """Return what A decided on an operation of B that it rejected; B logged it at the position of its epoch."""
+    place = {"source": "B", "source_epoch": source_epoch, "file": "B.000001", "position": source_epoch}
+    return outcome("A", **place, epoch=epoch, operation=operation, verdict="REJECTED", cause=cause, **columns)
+
+
 def log(cluster: str, changes: list[LoggedChange], reported: dict[int, list[tuple[int, int]]]) -> Log:
     """Return a log; epoch n committed in second n."""
     return Log(cluster, changes, {each.epoch: each.epoch * 1_000_000 for each in changes}, reported)
@@ -82,18 +88,13 @@ def test_a_conflict_and_its_refresh() -> None:
         change("B", 21, "UPDATE_ROW", {"x": 2}, own=False),
         change("B", 23, "WRITE_ROW", {"k": 1, "x": 2}, own=False),
     ]
-    rejected = outcome(
-        "A",
-        source="B",
-        source_epoch=19,
-        epoch=22,
-        operation="UPDATE_ROW",
-        verdict="REJECTED",
-        cause="ROW_IN_CONFLICT",
+    rejected = rejection(
+        19,
+        22,
+        "UPDATE_ROW",
+        "ROW_IN_CONFLICT",
         incoming=10,
         stored=20,
-        file="B.000001",
-        position=19,
         winner_cluster="A",
         winner_epoch=20,
         winner_operation="UPDATE_ROW",
@@ -160,6 +161,105 @@ def test_changes_that_cross() -> None:
     )
 
 
+def test_a_late_write_makes_a_deleted_row_again() -> None:
+    """
+    A deletes a row that B had deleted and written before that, so that B's late write comes after A's delete.
+
+    The short form has the delete, the write that made the row again, and the last update; not B's delete, which came to
+    nothing, nor the update between.
+    """
+    mine = [
+        change("A", 10, "WRITE_ROW", {"k": 1, "x": 1}),
+        change("A", 20, "DELETE_ROW", None),
+        change("A", 31, "WRITE_ROW", {"k": 1, "x": 2}, own=False),
+        change("A", 32, "UPDATE_ROW", {"x": 3}, own=False),
+        change("A", 33, "UPDATE_ROW", {"x": 4}, own=False),
+    ]
+    theirs = [
+        change("B", 11, "WRITE_ROW", {"k": 1, "x": 1}, own=False),
+        change("B", 12, "DELETE_ROW", None),
+        change("B", 13, "WRITE_ROW", {"k": 1, "x": 2}),
+        change("B", 14, "UPDATE_ROW", {"x": 3}),
+        change("B", 15, "UPDATE_ROW", {"x": 4}),
+        change("B", 25, "DELETE_ROW", None, own=False),
+    ]
+    missing = rejection(12, 30, "DELETE_ROW", "ROW_DOES_NOT_EXIST")
+    applied = {"A": [Applied("B", 12, 30, 0), *(Applied("B", 13 + n, 31 + n, 0) for n in range(3))]}
+    applied["B"] = [Applied("A", 10, 11, 0), Applied("A", 20, 25, 0)]
+    logs = {"A": log("A", mine, {}), "B": log("B", theirs, {})}
+    story = told(Facts(logs, applied, [missing], {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)}), "NDB$EPOCH()")
+    parting = parting_of(story, ROW, {"A": End({"k": 1, "x": 4}), "B": End(None)})
+    chosen = [brief(story.events[number - 1])[:4] for number in parting.events]
+    assert chosen == [
+        ("B", "committed", 13, None),
+        ("B", "committed", 15, None),
+        ("A", "committed", 20, None),
+        ("B", "judged", 25, "APPLIED"),
+        ("A", "judged", 31, "APPLIED"),
+        ("A", "judged", 33, "APPLIED"),
+    ]
+    made, removed = (parting.events[place] for place in (4, 3))
+    assert parting.number == made
+    assert parting.sentence.startswith(
+        f"It is on A alone. On A B's write made it (event {parting.events[0]}, applied in"
+    )
+    assert f"on B A's delete removed it (event {parting.events[2]}, applied in event {removed})" in parting.sentence
+    (rejected,) = (event for event in story.events if event.verdict == "REJECTED")
+    assert rejected.sentence.endswith(f"What won is the delete of A in its epoch 20 (event {parting.events[2]})")
+
+
+def test_an_update_of_a_refreshed_row_loses_against_what_the_refresh_carries() -> None:
+    """B's first update makes A refresh the row, so its second one meets the refresh: what won is A's update."""
+    mine = [
+        change("A", 10, "WRITE_ROW", {"k": 1, "x": 1}),
+        change("A", 20, "UPDATE_ROW", {"x": 2}),
+        change("A", 22, "WRITE_ROW", {"k": 1, "x": 2}, own=False, flags=2, position=22),
+        change("A", 24, "WRITE_ROW", {"k": 1, "x": 2}, own=False, flags=2, position=24),
+    ]
+    theirs = [
+        change("B", 11, "WRITE_ROW", {"k": 1, "x": 1}, own=False),
+        change("B", 18, "UPDATE_ROW", {"x": 3}),
+        change("B", 19, "UPDATE_ROW", {"x": 4}),
+    ]
+    lost = [
+        rejection(
+            source_epoch,
+            epoch,
+            "UPDATE_ROW",
+            "ROW_IN_CONFLICT",
+            incoming=10,
+            stored=stored,
+            winner_cluster="A",
+            winner_epoch=stored,
+            winner_operation="UPDATE_ROW" if stored == 20 else "WRITE_ROW",
+            winner_refresh=stored != 20,
+            winner_file="A.000001" if stored == 20 else None,
+            winner_position=20,
+            winner_row=0,
+        )
+        for source_epoch, epoch, stored in ((18, 22, 20), (19, 24, 22))
+    ]
+    applied = {"A": [Applied("B", 18, 22, 0), Applied("B", 19, 24, 0)], "B": [Applied("A", 10, 11, 0)]}
+    logs = {"A": log("A", mine, {}), "B": log("B", theirs, {})}
+    story = told(Facts(logs, applied, lost, {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)}), "NDB$EPOCH()")
+    first, second = (event for event in story.events if event.verdict == "REJECTED")
+    won = next(event.number for event in story.events if event.kind is Kind.COMMITTED and event.epoch == 20)
+    refresh = next(event.number for event in story.events if event.kind is Kind.REFRESHED)
+    assert first.sentence.endswith(f"What won is the update of A in its epoch 20 (event {won})")
+    assert second.sentence.startswith(
+        "the update was rejected: the row was refreshed here in epoch 22, and only epochs"
+    )
+    assert f"update of A in its epoch 20 (event {won}); the refresh of epoch 22 (event {refresh})" in second.sentence
+    assert [brief(story.events[number - 1])[:3] for number in answer_of(story, [second.number])] == [
+        ("B", "committed", 19),
+        ("A", "committed", 20),
+        ("A", "refreshed", 22),
+        ("A", "judged", 24),
+        ("A", "refreshed", 24),
+        ("B", "not applied", None),
+    ]
+
+
 def test_what_was_not_applied_parts() -> None:
     """A change that the other applier never came to is what parted the row."""
     mine = [change("A", 10, "WRITE_ROW", {"k": 1, "x": 1})]
@@ -182,19 +282,7 @@ def test_a_value_that_wins_and_one_that_does_not() -> None:
         change("B", 12, "UPDATE_ROW", {"k": 1, "x": 6}),
         change("B", 14, "UPDATE_ROW", {"k": 1, "x": 4}),
     ]
-    lost = outcome(
-        "A",
-        source="B",
-        source_epoch=14,
-        epoch=16,
-        operation="UPDATE_ROW",
-        verdict="REJECTED",
-        cause="ROW_IN_CONFLICT",
-        incoming=4,
-        stored=6,
-        file="B.000001",
-        position=14,
-    )
+    lost = rejection(14, 16, "UPDATE_ROW", "ROW_IN_CONFLICT", incoming=4, stored=6)
     facts = Facts(
         {"A": log("A", mine, {}), "B": log("B", theirs, {})},
         {"A": [Applied("B", 12, 15, 0), Applied("B", 14, 16, 0)], "B": [Applied("A", 10, 11, 0)]},
