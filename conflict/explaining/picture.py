@@ -29,8 +29,9 @@ _MOST_LINES, _LINE, _MOST_EVENTS = 3, 0.17, 60  # lines of an event, inches of a
 
 def draw_story(story: Story, path: Path) -> None:
     """
-    Draw a story; the file appears whole. Of more than 60 events, only those are drawn that answer what was asked, or the
-    last 60.
+    Draw a story; the file appears whole.
+
+    Of more than 60 events, those that answer what was asked are drawn, or the last 60.
 
     Args:
         story: The story.
