@@ -107,7 +107,8 @@ COMMANDS = {
 
 app = typer.Typer(
     cls=group_of(COMMANDS),
-    help="Show how MySQL NDB Cluster logs changes, and what happens when changes of two clusters conflict.",
+    help="Show how MySQL NDB Cluster logs changes, and what happens when changes of two clusters conflict.\n\n"
+    "Start with: ndb-conflict demo",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

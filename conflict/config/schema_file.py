@@ -23,6 +23,8 @@ from ndb_formats.types.charsets import is_charset
 
 __all__ = ["load_schema", "what_to_give"]
 
+_MOST = 16 << 20  # bytes of a file of definitions that is looked for
+
 
 def load_schema(
     path: Path | str | None,
@@ -78,8 +80,10 @@ def what_to_give(binlogs: Iterable[Path | str], tables: Iterable[str]) -> str:
 
 
 def _defines(file: Path, tables: frozenset[str]) -> bool:
-    """Whether a file defines any of some tables; one that is no schema does not."""
+    """Whether a file defines any of some tables; one that is no schema, or a dump of data, does not."""
     try:
+        if file.stat().st_size > _MOST:
+            return False
         return not tables.isdisjoint(table.name for table in load_schema(file).tables)
     except (ConflictError, FormatError, OSError):
         return False

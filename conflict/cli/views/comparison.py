@@ -17,7 +17,7 @@ from conflict.rules.decision import Cause
 
 __all__ = ["print_comparison"]
 
-_LOSSES = ("lost\nupdates", "\n= rejected", "+ over-\nwritten", "rows\ndiffer", "rows\nsent")
+_LOSSES = ("lost\nupdates", "=\nrejected", "+ over-\nwritten", "rows\ndiffer", "rows\nsent")
 _LOST = "Lost updates were rejected, or else overwritten by a change that had not seen them."
 _CAUSES = {
     Cause.ROW_DOES_NOT_EXIST: "no\nrow",
