@@ -15,10 +15,10 @@ from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
+from conflict.columnar.kernels.logged_rows import logged_rows
+from conflict.columnar.kernels.lost_changes import LAST_OPERATION, Made, Written, lost_changes, written_by
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
-from conflict.comparing.kernels.logged_rows import logged_rows
-from conflict.comparing.kernels.lost_changes import LAST_OPERATION, Written, lost_changes, written_by
 from conflict.comparing.transactions import Rejected, rejected_in
 
 __all__ = ["BucketFigures", "bucket_figures", "written_in"]
@@ -78,7 +78,8 @@ def bucket_figures(
     names = [cluster.name for cluster in result.clusters]
     tables, keys = [table.full_name for table in bucket.numbers.tables], len(bucket.key_table)
     counters, figures = count_bucket(result)
-    lost = lost_changes(result.applies, bucket.rows, written, keys, folded)
+    made = Made(result.applies.applier, folded.own_end, folded.decisions)
+    lost = lost_changes(made, [rows.key for rows in bucket.rows], written, keys)
     lost_keys = np.concatenate([rows.key[each.lost] for rows, each in zip(bucket.rows, lost, strict=True)])
     ended = BucketResult(bucket, result.clusters, result.applies, result.conflicts, folded.applied_alone())
     reader = ImageReader(bucket)

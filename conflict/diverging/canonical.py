@@ -55,7 +55,7 @@ def state_key(state: State, scope: Scope, *, with_history: bool = False) -> byte
     Args:
         state: The state.
         scope: Its scope.
-        with_history: Tell states apart by who committed which transaction after having seen what, too.
+        with_history: Tell states apart by who committed which transaction after having seen what, and wrote what, too.
     """
     clusters = _cluster(state, 0, scope), _cluster(state, 1, scope)
     budget = len(state.made), state.outages
@@ -63,7 +63,8 @@ def state_key(state: State, scope: Scope, *, with_history: bool = False) -> byte
         history = [(each.side, each.epoch, each.seen) for each in state.made]
         reached = [side.reached for side in state.sides]
         plain = [(cluster.rows, [attrs.astuple(epoch) for epoch in cluster.log], cluster.rest) for cluster in clusters]
-        return _digest((budget, history, reached, plain))
+        authors = [sorted((key, sorted(parts.items())) for key, parts in side.authors.items()) for side in state.sides]
+        return _digest((budget, history, reached, plain, authors))
     sides = [(0, 1), (1, 0)] if scope.symmetric else [(0, 1)]
     return min(
         _digest((budget, _named([clusters[side] for side in order], *names, scope)))

@@ -1,52 +1,36 @@
 """
-Lost updates: changes of users that were rejected, or overwritten by a change that had not seen them.
-
-They are the two kinds that `simulate` counts, see docs/model.md.
+Lost updates: whether an epoch apply loses a change of a user, as `conflict.rules.lost_updates` defines it.
 """
 
 from __future__ import annotations
 
-from conflict.diverging.scope import Scope
-from conflict.diverging.state import NAME, State, cells
+from conflict.diverging.state import State
 from conflict.diverging.steps import Event
 from conflict.results.model import Outcome
-from conflict.rules.decision import Verdict, is_delete_delete
+from conflict.rules.lost_updates import loses
 
-__all__ = ["loses"]
+__all__ = ["loses_update"]
 
 
-def loses(before: State, event: Event, after: State, scope: Scope) -> bool:
+def loses_update(before: State, event: Event, after: State) -> bool:
     """
     Whether an epoch apply lost an update.
 
-    A delete of a row that is gone loses nothing. Of an epoch that is applied again, what is rejected had its effect the
-    first time; what is applied can overwrite what users did since.
+    Of an epoch that is applied again, what is rejected had its effect the first time; what is applied can overwrite
+    what users did since.
     """
-    return any(
-        outcome.ordinal >= 0
-        and (_is_rejected(outcome, before, event.side) or _overwrites(outcome, before, event.side, after, scope))
-        for outcome in event.outcomes
+    return any(_is_rejected(each, before, event.side) for each in event.outcomes) or any(
+        _is_unseen(over, by, event.side, after) for by, over in event.overwritten
     )
 
 
 def _is_rejected(outcome: Outcome, before: State, side: int) -> bool:
-    """Whether an operation was rejected when it came for the first time."""
-    gone = is_delete_delete(outcome.operation, outcome.cause)
+    """Whether a change of a user was rejected, and lost, when it came for the first time."""
     again = outcome.source_epoch <= before.sides[side].reached
-    return outcome.verdict is Verdict.REJECTED and not gone and not again
+    return outcome.ordinal >= 0 and loses(outcome.verdict, outcome.operation, outcome.cause) and not again
 
 
-def _overwrites(outcome: Outcome, before: State, side: int, after: State, scope: Scope) -> bool:
-    """Whether an operation that was applied replaced a value of this cluster that its transaction had not seen."""
-    if outcome.verdict is not Verdict.APPLIED or outcome.transaction_id is None:
-        return False
-    key, first = (NAME, outcome.key), scope.first_data_column - 1
-    old = cells(before.sides[side].rows.get(key), scope)
-    new = cells(after.sides[side].rows.get(key), scope)
-    seen = after.made[outcome.transaction_id].seen
-    for place, value in enumerate(old or ()):
-        if place >= first and value >= 0 and (new is None or new[place] != value):
-            made = after.made[value]
-            if made.side == side and made.epoch > seen:
-                return True
-    return False
+def _is_unseen(over: int, by: int, side: int, state: State) -> bool:
+    """Whether a transaction of a cluster was overwritten by one that had not seen it."""
+    made = state.made[over]
+    return made.side == side and made.epoch > state.made[by].seen

@@ -13,7 +13,7 @@ import attrs
 
 from conflict.diverging.canonical import state_key
 from conflict.diverging.goals import Goal
-from conflict.diverging.losses import loses
+from conflict.diverging.losses import loses_update
 from conflict.diverging.packing import packed, unpacked
 from conflict.diverging.scope import Scope
 from conflict.diverging.state import Side, State
@@ -191,5 +191,5 @@ def _is_reached(goal: Goal, before: State, events: Sequence[Event], after: State
     if goal is Goal.STOP:
         return after.stopped()
     if goal is Goal.LOST:
-        return any(loses(before, event, after, scope) for event in events)
+        return any(loses_update(before, event, after) for event in events)
     return not after.stopped() and after.is_quiet(scope) and after.differs(scope)

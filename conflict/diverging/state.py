@@ -106,6 +106,7 @@ class Side:
         stopped: Whether its applier stopped.
         epochs: In how many epochs its users committed.
         reached: The highest epoch of the other cluster that it took.
+        authors: Of each row, the transaction that wrote each part of it last; see `conflict.rules.lost_updates`.
     """
 
     rows: Mapping[RowKey, Row]
@@ -116,6 +117,7 @@ class Side:
     stopped: bool = False
     epochs: int = 0
     reached: int = 0
+    authors: Mapping[bytes, Mapping[int, int]] = attrs.field(factory=dict)
 
 
 @attrs.frozen

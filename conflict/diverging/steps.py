@@ -6,7 +6,7 @@ The reference engine carries out every step: `ReplayedCluster.commit` a transact
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -22,6 +22,8 @@ from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row
 from conflict.results.model import Outcome, Stop
+from conflict.rules.decision import Verdict
+from conflict.rules.lost_updates import RowWrite, overwrite, write
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
@@ -91,6 +93,7 @@ class Event:
         outcomes: Of an epoch apply, what became of its operations.
         effects: Of an epoch apply, what it did to rows, by their keys.
         stop: Of an epoch apply, why the applier stopped; None if it did not.
+        overwritten: Of an epoch apply, pairs of a transaction and one of this cluster of which it overwrote something.
     """
 
     side: int
@@ -98,6 +101,7 @@ class Event:
     outcomes: tuple[Outcome, ...] = ()
     effects: Mapping[bytes, Effect] = attrs.field(factory=dict)
     stop: Stop | None = None
+    overwritten: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def changes(self) -> bool:
@@ -166,14 +170,18 @@ def _commit(state: State, step: Commit, scope: Scope) -> tuple[State, list[Event
     side = _opened(state.sides[step.side], joins=step.joins)
     state = state.with_side(step.side, side)
     cluster, now, number = replayed(state, step.side, scope), side.now, len(state.made)
-    changes = tuple(_change(cluster, wish, number, step.side, scope) for wish in step.wishes)
-    transaction = Transaction(now.number, now.groups, changes)
+    changes = [_change(cluster, wish, number, step.side, scope) for wish in step.wishes]
+    transaction = Transaction(now.number, now.groups, tuple(change for change, _ in changes))
     cluster.commit(transaction)
     after = attrs.evolve(
         side,
         rows=cluster.store.rows,
         now=attrs.evolve(_after(cluster, now, scope), content=True, own=True),
         epochs=side.epochs + (not now.own and number != LOAD),
+        authors={
+            **side.authors,
+            **{change.key: write(side.authors.get(change.key, {}), number, written) for change, written in changes},
+        },
     )
     made = (*state.made, Made(step.side, now.number, side.reached))
     return attrs.evolve(state.with_side(step.side, after), made=made), [Event(step.side, transaction)]
@@ -198,8 +206,8 @@ def _after(cluster: ReplayedCluster, now: Logged, scope: Scope) -> Logged:
     return attrs.evolve(now, entries=(*now.entries, *new), relayed=relayed, groups=now.groups + 1)
 
 
-def _change(cluster: ReplayedCluster, wish: Wish, number: int, side: int, scope: Scope) -> RowChange:
-    """Return a row change with the images that the format gives it."""
+def _change(cluster: ReplayedCluster, wish: Wish, number: int, side: int, scope: Scope) -> tuple[RowChange, RowWrite]:
+    """Return a row change with the images that the format gives it, and what it writes."""
     key = scope.keys[wish.row]
     row = cluster.store.get((NAME, key))
     after = {} if row is None else dict(row.payloads)
@@ -216,7 +224,13 @@ def _change(cluster: ReplayedCluster, wish: Wish, number: int, side: int, scope:
         written.add(1)
     columns = _logged_columns(scope, side, wish.operation, frozenset(written))
     before_image = None if row is None else _image(scope, row.payloads, columns.before)
-    return RowChange(NAME, key, columns.operation, before_image, _image(scope, after, columns.after), number)
+    change = RowChange(NAME, key, columns.operation, before_image, _image(scope, after, columns.after), number)
+    return change, RowWrite(columns.operation, frozenset(written), _columns(scope))
+
+
+def _columns(scope: Scope) -> frozenset[int]:
+    """Return the ordinals of all columns but the key."""
+    return frozenset(range(1, scope.first_data_column + scope.columns))
 
 
 @lru_cache(maxsize=100)
@@ -273,6 +287,7 @@ def _apply_one(state: State, number: int, epoch: Logged, scope: Scope) -> tuple[
     result = applying.result
     effects = result.effects.get((apply.epoch, apply.group), {})
     now = _after(applying, side.now, scope) if result.stop is None else side.now
+    authors, overwritten = _overwritten(side, applying.outcomes, epoch, scope)
     after = attrs.evolve(
         side,
         rows=applying.store.rows,
@@ -280,10 +295,29 @@ def _apply_one(state: State, number: int, epoch: Logged, scope: Scope) -> tuple[
         known=applying.max_replicated_epoch,
         stopped=result.stop is not None,
         reached=max(side.reached, epoch.number),
+        authors=authors,
     )
     left = attrs.evolve(other, taken=other.taken + 1)
     if state.outages == scope.outages:  # nothing can be set back to what was taken
         left = attrs.evolve(left, log=left.log[left.taken :], taken=0)
     by_key = {key: effect for (_, key), effect in effects.items()}
-    event = Event(number, apply, tuple(applying.outcomes), by_key, result.stop)
+    event = Event(number, apply, tuple(applying.outcomes), by_key, result.stop, overwritten)
     return state.with_side(number, after).with_side(1 - number, left), event
+
+
+def _overwritten(
+    side: Side, outcomes: Sequence[Outcome], epoch: Logged, scope: Scope
+) -> tuple[Mapping[bytes, Mapping[int, int]], frozenset[tuple[int, int]]]:
+    """Return who wrote which part of each row after an epoch was applied, and what overwrote what."""
+    authors, found = dict(side.authors), set[tuple[int, int]]()
+    changes = {entry.logged.ordinal: entry.logged.change for entry in epoch.entries}
+    for outcome in outcomes:
+        if outcome.verdict is not Verdict.APPLIED or outcome.transaction_id is None or outcome.ordinal < 0:
+            continue
+        after = changes[outcome.ordinal].after
+        updated = frozenset(() if after is None else after.present) - {0}
+        written = RowWrite(outcome.operation, updated, _columns(scope))
+        kept, over = overwrite(authors.get(outcome.key, {}), outcome.transaction_id, written)
+        authors[outcome.key] = kept
+        found.update((outcome.transaction_id, each) for each in over)
+    return authors, frozenset(found)

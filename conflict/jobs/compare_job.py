@@ -25,13 +25,13 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold_packed
+from conflict.columnar.kernels.lost_changes import Written
 from conflict.columnar.kernels.records import Changes, packed_changes
 from conflict.columnar.rounds.fixed_point import FixedPoint, without_rounds
 from conflict.columnar.stop_reports import stop_of
 from conflict.comparing.bucket_figures import BucketFigures, bucket_figures, written_in
 from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.figures import Figures, add_figures
-from conflict.comparing.kernels.lost_changes import Written
 from conflict.comparing.pairs import Pair
 from conflict.comparing.transactions import Rejected, Transactions, partly_rejected
 from conflict.comparing.trials import Subject, Trial

@@ -55,6 +55,11 @@ class ModelTable:
     row_bytes: int = 80
 
     @property
+    def data_columns(self) -> frozenset[int]:
+        """Ordinals of its columns but the key."""
+        return frozenset(range(1, self.columns + 1 + (self.stamp is not Stamp.NONE)))
+
+    @property
     def definition(self) -> str:
         """Its CREATE TABLE statement."""
         columns = [f"c{number + 1} BIGINT UNSIGNED" for number in range(self.columns)]

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, each_read_only
+from conflict.columnar.kernels.arrays import Decisions, Int32, Int64, OperationKind, UInt64, each_read_only
 from conflict.columnar.kernels.column_scans import CountedDecisions, count_outcomes
+from conflict.columnar.kernels.lost_changes import WORD, LostChanges, Made, Written, lost_changes, written_parts
 from conflict.columnar.output.counts import status_counters
 from conflict.model.as_history import row_key
 from conflict.model.configuration import DATABASE
-from conflict.model.kernels.world import Stamp
+from conflict.model.kernels.world import RESOLVE_BIT, Stamp
 from conflict.model.run import Simulated
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS, zero_counters
 from conflict.rules.decision import Cause, Verdict
@@ -81,6 +82,36 @@ def decided(run: Simulated) -> Iterator[Decided]:
             incoming,
             stored,
         )
+
+
+def lost_in(run: Simulated) -> list[LostChanges]:
+    """Return, per cluster, which changes of its users were lost. Shape (changes of its users,)."""
+    world, applies = run.world, int(run.world.run[0]["applies"])
+    rows, begin, stop = world.changes.rows, world.changes.begin, world.site["stop"]
+    tables = run.model.tables
+    stored = np.array([(1 << each.columns) - 1 | _resolve_bit(each.stamp) for each in tables], np.uint64)
+    keys, written = list[Int32](), list[Written]()
+    for mine in map(slice, begin, stop):
+        keys.append(rows["key"][mine])
+        columns = stored[world.key_table[keys[-1]]]
+        sets = [_two_words(each) for each in (world.made.written[mine], world.made.carried[mine], columns)]
+        written.append(written_parts(rows["operation"][mine], (sets[0], sets[1]), sets[2], WORD))
+    own_end = world.work.arrivals["own_end"][:applies].astype(np.int64)
+    made = Made(world.schedule.applies["applier"][:applies], own_end, final_decisions(run))
+    lost = lost_changes(made, keys, written, len(world.key_table))
+    first = [run.own_changes(side).start - begin[side] for side in range(2)]
+    return [
+        LostChanges(each.rejected[start:], each.overwritten[start:]) for each, start in zip(lost, first, strict=True)
+    ]
+
+
+def _resolve_bit(stamp: Stamp) -> int:
+    return 0 if stamp is Stamp.NONE else int(RESOLVE_BIT)
+
+
+def _two_words(columns: UInt64) -> UInt64:
+    """Return sets of columns with room for the bits of the row. Shape (changes, 2)."""
+    return np.stack([columns, np.zeros_like(columns)], axis=1)
 
 
 def outcome_counts(run: Simulated, decisions: Decisions) -> Int64:

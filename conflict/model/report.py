@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Bool, Decisions, Int64, OperationKind
+from conflict.columnar.kernels.lost_changes import LostChanges
 from conflict.model.binlogs import bytes_by_type
-from conflict.model.figures import counters_of, final_decisions, outcome_counts
-from conflict.model.kernels.world import NEVER, Loss
+from conflict.model.figures import counters_of, final_decisions, lost_in, outcome_counts
+from conflict.model.kernels.world import NEVER
 from conflict.model.run import Simulated
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
@@ -54,11 +55,11 @@ def intervals_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def figures_of(run: Simulated) -> Figures:
     """Return all figures of a run."""
     counters, counts = counters_of(run), outcome_counts(run, _users_decisions(run))
-    rejected, logged = _rejected_transactions(run), bytes_by_type(run)
+    lost, rejected, logged = lost_in(run), _rejected_transactions(run), bytes_by_type(run)
     sites = {
         site.name: {
             **_users(run, side),
-            **_losses(run, side),
+            **_losses(lost[side]),
             **rejected[side],
             "applier": _applier(run, side, counts[side]),
             "epochs": _epochs(run, side),
@@ -96,20 +97,23 @@ def _users(run: Simulated, side: int) -> Figures:
     }
 
 
-def _losses(run: Simulated, side: int) -> Figures:
-    loss = run.world.made.loss[run.own_changes(side)]
+def _losses(lost: LostChanges) -> Figures:
     return {
-        "rejected": int(np.count_nonzero(loss == Loss.REJECTED)),
-        "overwritten": int(np.count_nonzero(loss == Loss.OVERWRITTEN)),
+        "rejected": int(np.count_nonzero(lost.rejected)),
+        "overwritten": int(np.count_nonzero(lost.overwritten & ~lost.rejected)),
     }
 
 
 def _rejected_transactions(run: Simulated) -> list[Figures]:
     """Return, per cluster, how many transactions had a change rejected, and how many of these only a part."""
-    found = []
+    found, decisions = [], final_decisions(run)
+    refused = (decisions.verdict == Verdict.REJECTED) & (decisions.source >= 0)
+    appliers = run.world.schedule.applies["applier"][decisions.apply]
     for side in range(2):
         mine = run.own_changes(side)
-        rejected = run.world.made.loss[mine] == Loss.REJECTED
+        rejected = np.zeros(len(run.world.made.at), np.bool_)
+        rejected[run.world.changes.begin[side] + decisions.source[refused & (appliers != side)]] = True
+        rejected = rejected[mine]
         _, transaction = np.unique(run.world.made.transaction[mine], return_inverse=True)
         changes = np.bincount(transaction)
         gone = np.bincount(transaction[rejected], minlength=len(changes))

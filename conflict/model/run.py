@@ -266,12 +266,10 @@ def _changes(counts: Sequence[int]) -> Changes:
 def _made(count: int, columns: int) -> Made:
     return Made(
         at=np.zeros(count, np.int64),
-        seen=np.zeros(count, np.int64),
         transaction=np.zeros(count, np.int64),
         carried=np.zeros(count, np.uint64),
         written=np.zeros(count, np.uint64),
         columns=np.zeros((count, columns), np.uint64),
-        loss=np.zeros(count, np.int8),
     )
 
 

@@ -2,7 +2,7 @@
 What an applier does with an epoch of the other cluster.
 
 The decisions are those of `conflict.columnar.kernels.passes`; here is what surrounds them in a simulation: the max
-replicated epoch, transactions in conflict, data columns, and which changes of users are lost.
+replicated epoch, transactions in conflict, and data columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.passes import FULL, Groups, decide_pass, restore
 from conflict.columnar.kernels.plain_values import NO, YES
 from conflict.model.kernels.users import epoch_number, note_difference
-from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, all_columns, author_of, column_bit
+from conflict.model.kernels.world import NEVER, RESOLVE_BIT, all_columns, column_bit
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
 from ndb_formats.columnar.kernel import inlined, part, unsigned
@@ -25,7 +25,6 @@ __all__ = ["apply_epoch"]
 UPDATE, DELETE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW)
 APPLIED, REJECTED, MISSING = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Cause.ROW_DOES_NOT_EXIST)
 EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
-LOST_REJECTED, LOST_OVERWRITTEN = int(Loss.REJECTED), int(Loss.OVERWRITTEN)
 
 
 @part
@@ -45,6 +44,7 @@ def apply_epoch(here, now, world):
     if number == len(schedule.applies):
         return False
     _begin(here, foreign, site, setting, schedule.applies[number], work.arrivals[number])
+    work.arrivals[number]["own_end"] = site["stop"] - world.changes.begin[here]
     if _stops(number, here, work.arrivals, work.log, world.changes.rows, world.key_table, world.rules.cells, site):
         site["stop_epoch"], site["stop_group"] = epoch_number(setting, site["tick"]), site["groups"]
         return True
@@ -60,7 +60,7 @@ def apply_epoch(here, now, world):
     if made == FULL:
         return False
     brought = world.changes, world.made, world.entries
-    content = _take_columns(number, here, (started, made), decisions, states, rows, tables, brought, epochs)
+    content = _take_columns(number, here, (started, made), decisions, states, rows, tables, brought)
     sent = run["sent"]
     if answers:
         sent = log_rows(number, schedule, world.rules, work, decisions, (started, made), sent)
@@ -202,15 +202,13 @@ def _transactions_in_conflict(
 
 
 @part
-def _take_columns(number, here, places, decisions, states, rows, tables, brought, epochs):
+def _take_columns(number, here, places, decisions, states, rows, tables, brought):
     """Give rows the data columns of the operations that were applied; return whether anything changed."""
     changes, made, entries = brought
     content = False
     for place in range(places[0], places[1]):
         source, key = decisions.source[place], decisions.key[place]
         origin = source + changes.begin[1 - here] if source >= 0 else -1 - source
-        if decisions.verdict[place] == REJECTED and source >= 0:
-            made.loss[origin] = LOST_REJECTED
         if decisions.verdict[place] != APPLIED:
             continue
         if rows.passed[key] != number + 1:
@@ -224,27 +222,12 @@ def _take_columns(number, here, places, decisions, states, rows, tables, brought
         rows.carried[key] |= taken | (carried[origin] & RESOLVE_BIT)
         for column in range(table["columns"]):
             if taken & column_bit(column):
-                old = rows.columns[key, here, column]
-                new = unsigned(0) if deletes else values[origin, column]
-                if source >= 0 and old and old != new:
-                    _note_loss(here, old, made.seen[origin], made.loss, changes, epochs)
-                rows.columns[key, here, column] = new
+                rows.columns[key, here, column] = unsigned(0) if deletes else values[origin, column]
             elif not decisions.existed[place]:
                 rows.columns[key, here, column] = 0
         rows.version[key, here] += 1
         content |= rows.before[key] or states[key, here]["exists"]
     return content
-
-
-@inlined
-def _note_loss(here, value, seen, loss, changes, epochs):
-    """Note that a value was overwritten by a change of the other cluster, which had applied `seen` epochs of here."""
-    side, number = author_of(value)
-    if side == here:
-        change = number + changes.begin[here]
-        known = seen > 0 and changes.rows[change]["epoch"] <= epochs[here, seen - 1]["number"]
-        if not known and loss[change] != LOST_REJECTED:
-            loss[change] = LOST_OVERWRITTEN
 
 
 @part

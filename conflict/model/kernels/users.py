@@ -7,7 +7,7 @@ from __future__ import annotations
 from conflict.columnar.kernels.passes import catch_up
 from conflict.columnar.kernels.records import Changes
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
-from conflict.model.kernels.world import RESOLVE_BIT, Loss, Stamp, Wish, all_columns, column_bit, written_by
+from conflict.model.kernels.world import RESOLVE_BIT, Stamp, Wish, all_columns, column_bit, written_by
 from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
 
@@ -17,7 +17,6 @@ WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 READ, INSERT, PUT, SWAP = int(Wish.READ), int(Wish.INSERT), int(Wish.PUT), int(Wish.SWAP)
 WISHED_DELETE = int(Wish.DELETE)
 NO_STAMP, CLOCK = int(Stamp.NONE), int(Stamp.CLOCK)
-KEPT = int(Loss.KEPT)
 NOTHING = 0  # no operation
 
 
@@ -196,6 +195,6 @@ def _log_change(side, key, operation, wished, epoch, now, site, setting, table, 
         made.columns[number, column] = columns[key, side, column] if carried & bit else unsigned(0)
     made.carried[number] = carried | RESOLVE_BIT if after else carried
     made.written[number] = written | RESOLVE_BIT if stamped else written
-    made.at[number], made.seen[number], made.loss[number] = now, site["next_foreign"], KEPT
+    made.at[number] = now
     site["bytes"] += table["row_bytes"]
     site["stop"] = number + 1

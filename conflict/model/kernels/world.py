@@ -2,7 +2,7 @@
 What a simulation reads and writes: records per cluster, epoch, change and row, in the form that compiled code receives.
 
 Times are whole microseconds since the start of the run. Data columns hold numbers that name the change that wrote them
-(see `author_of`), so that two rows are equal exactly if their columns are.
+(see `written_by`), so that two rows are equal exactly if their columns are.
 """
 
 from __future__ import annotations
@@ -29,14 +29,12 @@ __all__ = [
     "Entries",
     "Intentions",
     "Intervals",
-    "Loss",
     "Made",
     "Rows",
     "Stamp",
     "Wish",
     "World",
     "all_columns",
-    "author_of",
     "column_bit",
     "written_by",
 ]
@@ -64,14 +62,6 @@ class Stamp(IntEnum):
     NONE = 0  # the table has no such column
     CLOCK = 1  # the time of the cluster's clock, in microseconds
     VERSION = 2  # the value that the row had there, plus 1
-
-
-class Loss(IntEnum):
-    """How a committed change was lost."""
-
-    KEPT = 0
-    REJECTED = 1
-    OVERWRITTEN = 2  # by a change whose cluster had not applied it
 
 
 # What does not change, per cluster. Durations in microseconds, `bandwidth` in bytes per second (0 is unlimited).
@@ -159,21 +149,17 @@ class Made(NamedTuple):
 
     Attributes:
         at: When it committed.
-        seen: How many epochs of the other cluster its own had applied then.
         transaction: Number of its transaction among `Intentions`.
         carried: Columns of its after image, as a set of bits.
         written: Columns that it set, as a set of bits; those of a delete are not kept.
         columns: Data columns of its after image. Shape (changes, columns).
-        loss: `Loss`.
     """
 
     at: Int64
-    seen: Int64
     transaction: Int64
     carried: UInt64
     written: UInt64
     columns: UInt64
-    loss: Int8
 
 
 class Entries(NamedTuple):
@@ -281,13 +267,6 @@ class World(NamedTuple):
 def written_by(side, number):
     """Return the value of a data column that the change of that number among a cluster's own ones wrote."""
     return (unsigned(number) << unsigned(1) | unsigned(side)) + unsigned(1)
-
-
-@inlined
-def author_of(value):
-    """Return the cluster that wrote a value of a data column, and the number of its change."""
-    number = value - unsigned(1)
-    return np.int64(number & unsigned(1)), np.int64(number >> unsigned(1))
 
 
 def _bit(column):

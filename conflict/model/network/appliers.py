@@ -15,16 +15,15 @@ from conflict.model.kernels.world import NEVER
 from conflict.model.logged_groups import LoggedGroup
 from conflict.model.network.differences import Differences
 from conflict.model.network.station import Change, Epoch, Station
-from conflict.model.network.users import author_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import RowKey
 from conflict.results.model import Outcome
 from conflict.rules.decision import Verdict
+from conflict.rules.lost_updates import RowWrite, loses, overwrite
 
 __all__ = ["apply_epoch", "operations"]
 
 _APPLIED_BIT = 1 << 47  # of a transaction id: a transaction of the applier
-_Images = Mapping[RowKey, Mapping[int, bytes | None]]
 
 
 def operations(here: Station, foreign: Epoch) -> int:
@@ -48,8 +47,7 @@ def apply_epoch(here: Station, now: int, stations: Sequence[Station], model: Mod
         here.applies.append((number, foreign.number, False))
         return
     outcomes = replayed.outcomes[decided:]
-    last = _note_origins(here, source, outcomes, stations)
-    _note_overwritten(here, before, last, stations)
+    _note_origins(here, source, outcomes, stations, model)
     changed = [key for key in arriving if _payloads(here, key) != before[key]]
     for key in {(each.table, each.key) for each in outcomes if each.verdict is Verdict.APPLIED}:
         here.versions[key] = here.versions.get(key, 0) + 1
@@ -86,45 +84,33 @@ def _log(here: Station, new: tuple[LoggedChange, ...], foreign: Epoch, model: Mo
 
 
 def _note_origins(
-    here: Station, source: Station, outcomes: Sequence[Outcome], stations: Sequence[Station]
-) -> dict[RowKey, Change]:
-    """
-    Note which changes of users the operations of an epoch come from, and which of them were rejected.
-
-    Returns:
-        The last change of a user that was applied, by row.
-    """
-    last, passed = dict[RowKey, Change](), dict[RowKey, list[Change]]()
+    here: Station, source: Station, outcomes: Sequence[Outcome], stations: Sequence[Station], model: Model
+) -> None:
+    """Note which changes of users the operations of an epoch come from, and which changes they lose."""
+    passed = dict[RowKey, list[Change]]()
     for each in outcomes:
         key = each.table, each.key
         place = (each.source_epoch, each.group, key) if each.ordinal < 0 else (each.source_epoch, each.ordinal)
-        origins = source.origins.get(place, ())
-        if each.verdict is Verdict.REJECTED:
-            for side, number in origins:
-                stations[side].rejected.add(number)
-        elif each.verdict is Verdict.APPLIED and origins:
-            last[key] = origins[-1]
-            passed.setdefault(key, []).extend(origins)
+        for origin in source.origins.get(place, ()):
+            if each.verdict is Verdict.REJECTED:
+                stations[origin[0]].refused.add(origin[1])
+            if loses(each.verdict, each.operation, each.cause):
+                stations[origin[0]].rejected.add(origin[1])
+            if each.verdict is Verdict.APPLIED:
+                _note_overwritten(here, key, origin, stations, model)
+                passed.setdefault(key, []).append(origin)
     for key, changes in passed.items():
         here.origins[here.open.number, here.group, key] = tuple(changes)
-    return last
 
 
-def _note_overwritten(
-    here: Station, before: _Images, last: Mapping[RowKey, Change], stations: Sequence[Station]
-) -> None:
-    """Note changes that an epoch overwrote with changes of clusters which had not applied them when they were made."""
-    for key, by in last.items():
-        columns = next(each for each in here.replayed.setups.values() if each.table.full_name == key[0]).table.columns
-        after = _payloads(here, key)
-        for ordinal in (place for place, column in enumerate(columns) if column.name.startswith("c")):
-            old, new = before[key].get(ordinal), after.get(ordinal)
-            if old is None or old == new:
-                continue
-            side, number = author_of(old) or by
-            writer = author_of(new) or by
-            if writer[0] != side and not _knew(writer, (side, number), stations):
-                stations[side].overwritten.add(number)
+def _note_overwritten(here: Station, key: RowKey, origin: Change, stations: Sequence[Station], model: Model) -> None:
+    """Note the changes that a change, applied here, overwrites without having seen them."""
+    made = stations[origin[0]].made[origin[1]]
+    written = RowWrite(made.change.operation, made.carried, model.tables[made.table].data_columns)
+    here.authors[key], over = overwrite(here.authors.get(key, {}), origin, written)
+    for side, number in over:
+        if side != origin[0] and not _knew(origin, (side, number), stations):
+            stations[side].overwritten.add(number)
 
 
 def _knew(later: Change, earlier: Change, stations: Sequence[Station]) -> bool:

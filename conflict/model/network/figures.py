@@ -55,7 +55,8 @@ def _users(run: Network, station: Station, made: Sequence[Made]) -> Figures:
 
 def _losses(station: Station, made: Sequence[Made]) -> Figures:
     rejected = {number for number in station.rejected if number >= station.loaded}
-    gone = Counter(station.made[number].transaction for number in rejected)
+    refused = {number for number in station.refused if number >= station.loaded}
+    gone = Counter(station.made[number].transaction for number in refused)
     changes = Counter(each.transaction for each in made)
     return {
         "rejected": len(rejected),

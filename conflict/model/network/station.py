@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from conflict.columnar.kernels.records import Records
+from conflict.history.model import RowChange
 from conflict.model.configuration import Site
 from conflict.model.kernels.users import epoch_number
 from conflict.model.kernels.world import NEVER, Intentions, Intervals
@@ -93,12 +94,30 @@ class Epoch:
 
 @attrs.frozen(eq=False)
 class Made:
-    """A change of a user: when it committed, in which epoch, its transaction and its table."""
+    """
+    A change of a user.
+
+    Attributes:
+        at: When it committed.
+        epoch: In which epoch.
+        transaction: Number of its transaction.
+        table: Number of its table.
+        change: How it was logged.
+        columns: The columns that it set, without the key.
+    """
 
     at: int
     epoch: Epoch
     transaction: int
     table: int
+    change: RowChange
+    columns: frozenset[int]
+
+    @property
+    def carried(self) -> frozenset[int]:
+        """The columns of its after image, without the key."""
+        after = self.change.after
+        return frozenset() if after is None else frozenset(after.present) - {0}
 
 
 @attrs.define
@@ -149,7 +168,9 @@ class Station:
         read: The version of each row that a transaction read, where transactions check that.
         made: The changes of its users.
         origins: Of operations that it logged, the changes of users that they come from.
-        rejected: Its changes that an applier rejected.
+        authors: Of each row, who wrote which part of it last; see `conflict.rules.lost_updates`.
+        refused: Its changes that an applier rejected.
+        rejected: Of these, those that are lost.
         overwritten: Its changes that a change overwrote whose cluster had not applied them.
         loaded: How many of its changes loaded the tables.
         decided: How many operations its applier had decided then.
@@ -186,6 +207,8 @@ class Station:
     read: dict[int, Mapping[int, int]] = attrs.field(factory=dict)
     made: list[Made] = attrs.field(factory=list)
     origins: dict[LoggedPlace, tuple[Change, ...]] = attrs.field(factory=dict)
+    authors: dict[RowKey, dict[int, Change]] = attrs.field(factory=dict)
+    refused: set[int] = attrs.field(factory=set)
     rejected: set[int] = attrs.field(factory=set)
     overwritten: set[int] = attrs.field(factory=set)
     loaded: int = 0

@@ -4,7 +4,7 @@ What the transactions of users do to the rows of their own cluster; see `conflic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -17,9 +17,10 @@ from conflict.model.network.station import Change, Keys, Made, Station
 from conflict.model.table_layouts import VALUE_BYTES
 from conflict.reference.epoch_log import LoggedChange, merged_change
 from conflict.reference.row_store import Row
+from conflict.rules.lost_updates import RowWrite, write
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["author_of", "serve_user"]
+__all__ = ["serve_user"]
 
 _SIDE_BITS = 16  # of a value that names a change
 _Payloads = Mapping[int, bytes | None]
@@ -44,14 +45,6 @@ def serve_user(here: Station, now: int, model: Model, keys: Keys, differences: D
         _try_again(here, number, now)
     else:
         _commit(here, number, now, model, keys, differences)
-
-
-def author_of(payload: bytes | None) -> Change | None:
-    """Return the change that wrote a value of a data column; None if it is NULL."""
-    if payload is None:
-        return None
-    value = int.from_bytes(payload, "little")
-    return value & ((1 << _SIDE_BITS) - 1), (value >> _SIDE_BITS) - 1
 
 
 def _written_by(change: Change) -> bytes:
@@ -89,7 +82,7 @@ def _try_again(here: Station, number: int, now: int) -> None:
 
 
 def _commit(here: Station, number: int, now: int, model: Model, keys: Keys, differences: Differences) -> None:
-    changes, touched = list[RowChange](), set[int]()
+    changes, columns, touched = list[RowChange](), list[frozenset[int]](), set[int]()
     identity = here.side << 48 | number + 1
     for kind, key, writes in _wishes(here, number):
         if key in touched:
@@ -101,28 +94,41 @@ def _commit(here: Station, number: int, now: int, model: Model, keys: Keys, diff
             here.totals.stale_reads += row in differences.since
             continue
         author = here.side, len(here.made) + len(changes)
-        change = _change(here, author, (kind, key, writes), now, model, keys)
-        if change is None:
+        found = _change(here, author, (kind, key, writes), now, model, keys)
+        if found is None:
             here.totals.missed += 1
             continue
-        changes.append(attrs.evolve(change, transaction_id=identity))
+        changes.append(attrs.evolve(found[0], transaction_id=identity))
+        columns.append(found[1])
         here.versions[row] = here.versions.get(row, 0) + 1
     here.totals.committed += 1
     if changes:
-        _log(here, Transaction(here.open.number, here.group, tuple(changes)), number, identity, now, model)
+        transaction = Transaction(here.open.number, here.group, tuple(changes))
+        _log(here, transaction, columns, number, identity, now, model)
         differences.note(((change.table, change.key) for change in changes), now)
 
 
-def _log(here: Station, transaction: Transaction, number: int, identity: int, now: int, model: Model) -> None:
-    """Commit a transaction to the rows and the log of its cluster."""
+def _log(
+    here: Station,
+    transaction: Transaction,
+    columns: Sequence[frozenset[int]],
+    number: int,
+    identity: int,
+    now: int,
+    model: Model,
+) -> None:
+    """Commit a transaction, which sets those columns, to the rows and the log of its cluster."""
     log = here.replayed.log
     before = len(log.get(here.open.number, ()))
     here.replayed.commit(transaction)
     new = tuple(each for each in log[here.open.number][before:] if isinstance(each, LoggedChange))
-    for entry in new:
-        here.origins[here.open.number, entry.ordinal] = ((here.side, len(here.made)),)
+    for entry, written in zip(new, columns, strict=True):
+        author, row = (here.side, len(here.made)), (entry.change.table, entry.change.key)
+        here.origins[here.open.number, entry.ordinal] = (author,)
         table = list(here.replayed.setups).index(entry.change.table)
-        here.made.append(Made(now, here.open, number, table))
+        here.made.append(Made(now, here.open, number, table, entry.change, written))
+        own = RowWrite(entry.change.operation, written, model.tables[table].data_columns)
+        here.authors[row] = write(here.authors.get(row, {}), author, own)
         here.open.bytes += model.tables[table].row_bytes
     here.open.groups.append(LoggedGroup(new, identity))
     here.group += 1
@@ -130,8 +136,8 @@ def _log(here: Station, transaction: Transaction, number: int, identity: int, no
 
 def _change(
     here: Station, author: Change, wish: tuple[Wish, int, int], now: int, model: Model, keys: Keys
-) -> RowChange | None:
-    """Return what a wish comes to, as the cluster logs it; None if it finds no row."""
+) -> tuple[RowChange, frozenset[int]] | None:
+    """Return what a wish comes to, as the cluster logs it, and the columns that it sets; None if it finds no row."""
     kind, key, writes = wish
     name, identity = keys.row(key)
     row = here.replayed.store.get((name, identity))
@@ -147,6 +153,7 @@ def _change(
     if table.stamp is not Stamp.NONE and (inserts or writes & int(RESOLVE_BIT)):
         values[resolve] = _stamped(here, table.stamp, old.get(resolve), now)
         written.add(resolve)
+    columns = frozenset(written)
     after: Row | None = None
     if inserts:
         written.add(0)
@@ -154,7 +161,8 @@ def _change(
     elif operation is Operation.UPDATE_ROW:
         after = Row({**old, **values}, local=True, epoch=0)
     wanted = RowChange(name, identity, operation, None, None)
-    return merged_change(setup, here.replayed.layouts[name], wanted, row, after, frozenset(written))
+    change = merged_change(setup, here.replayed.layouts[name], wanted, row, after, frozenset(written))
+    return None if change is None else (change, columns)
 
 
 def _stamped(here: Station, stamp: Stamp, old: bytes | None, now: int) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 
 from conflict.compatibility.deployment import Policy
 from conflict.diverging.goals import Goal, Values
+from conflict.diverging.losses import loses_update
 from conflict.diverging.retelling import retell
 from conflict.diverging.scope import Scope
 from conflict.diverging.search import Found, search
@@ -112,9 +113,19 @@ def test_an_outage_loses_updates(function: str | None) -> None:
     assert found(function, Goal.LOST, transactions=1).steps is None
 
 
-def test_an_outage_alone_loses_nothing() -> None:
-    """What B rejects when it comes again had its effect the first time."""
-    assert found("NDB$MAX(x)", Goal.LOST, transactions=1, outages=2).steps is None
+def test_an_outage_undoes_a_delete() -> None:
+    """The insert that B applies again makes the row that B's user deleted."""
+    result = found("NDB$MAX(x)", Goal.LOST, transactions=1, outages=2)
+    assert result.steps == (Load(1), SetBack(1), Commit(1, (DELETE,)), Apply(1))
+
+
+def test_what_comes_again_and_is_rejected_loses_nothing() -> None:
+    """The insert had its effect on B the first time; B's update, which has the greater value, stays."""
+    scope = Scope("NDB$MAX(x)", transactions=1, outages=1)
+    before = run(scope, [Load(1), SetBack(1), Commit(1, (UPDATE,))])
+    after, events = taken(before, Apply(1), scope)
+    assert [outcome.verdict for event in events for outcome in event.outcomes] == [Verdict.REJECTED]
+    assert not any(loses_update(before, event, after) for event in events)
 
 
 def test_what_stops_an_applier() -> None:

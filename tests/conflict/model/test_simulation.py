@@ -10,13 +10,13 @@ import pytest
 
 from conflict.errors import ConfigurationError
 from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site
-from conflict.model.figures import counters_of, decided
+from conflict.model.figures import counters_of, decided, lost_in
 from conflict.model.kernels.loop import run_until
-from conflict.model.kernels.world import Loss, Stamp, Wish
+from conflict.model.kernels.world import Stamp, Wish
 from conflict.model.report import figures_of
 from conflict.model.run import Simulated, simulate
 from conflict.model.workload import Listed, Mix, Workload
-from conflict.rules.decision import Verdict
+from conflict.rules.lost_updates import loses
 from conflict.rules.roles import Role
 from ndb_formats.columnar.kernel import kernel, with_python_values
 from ndb_formats.columnar.kernel_mode import Mode, Process
@@ -107,8 +107,8 @@ def test_without_a_function_both_sides_overwrite_each_other() -> None:
     assert found["rows_that_end_different"] == 1
     # Of each cluster, the last change is the one that stood when the other cluster's changes came.
     for side in (0, 1):
-        loss = run.world.made.loss[run.own_changes(side)]
-        assert (loss == Loss.OVERWRITTEN).nonzero()[0].tolist() == [len(loss) - 1]
+        overwritten = lost_in(run)[side].overwritten
+        assert overwritten.nonzero()[0].tolist() == [len(overwritten) - 1]
 
 
 def test_the_greater_clock_wins() -> None:
@@ -191,9 +191,9 @@ def test_every_change_is_kept_or_lost_for_a_reason(seed: int) -> None:
     """A change is lost as rejected exactly if its decision says so, and each is decided at most once."""
     run = simulate(random_model(seed), seed)
     for side, each in enumerate(run.model.sites):
-        rejected = int((run.world.made.loss[run.own_changes(side)] == Loss.REJECTED).sum())
+        rejected = int(lost_in(run)[side].rejected.sum())
         other = run.model.sites[1 - side].name
-        said = [one for one in decided(run) if one.applier == other and one.verdict is Verdict.REJECTED]
+        said = [one for one in decided(run) if one.applier == other and loses(one.verdict, one.operation, one.cause)]
         sent = run.world.work.log.entries[: int(run.world.run[0]["sent"])]
         assert rejected <= len(said) <= rejected + int(np.count_nonzero(sent["cluster"] == side)), each.name
     assert all(value >= 0 for counters in counters_of(run).values() for value in counters.values())

@@ -1,13 +1,10 @@
 """
-Changes of a bucket that were lost. Computes docs/compare.md, "Lost updates".
-
-A committed change is lost if the other cluster rejected it, or if a change of the other cluster overwrote columns that
-it wrote and had not seen it: it was committed before its cluster applied the lost one.
+Changes that were lost: `conflict.rules.lost_updates` over arrays, for what binlogs hold and for what a simulation made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -16,7 +13,7 @@ import numpy as np
 from conflict.columnar.kernels.arrays import (
     Bool,
     BucketRows,
-    EpochApplies,
+    Decisions,
     Int8,
     Int16,
     Int32,
@@ -24,20 +21,19 @@ from conflict.columnar.kernels.arrays import (
     OperationKind,
     UInt64,
     each_read_only,
-    read_only,
 )
-from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
-from conflict.rules.decision import Verdict
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.lost_updates import HIDDEN, OVERWRITTEN, WRITTEN, Parts
 from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["LAST_OPERATION", "LostChanges", "Written", "lost_changes", "written_by"]
+__all__ = ["LAST_OPERATION", "WORD", "LostChanges", "Made", "Written", "lost_changes", "written_by", "written_parts"]
 
 WORD = 64
-APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
-INSERT, DELETE = int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)
+APPLIED, REJECTED, MISSING = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Cause.ROW_DOES_NOT_EXIST)
+WRITE, DELETE = int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)
 LAST_OPERATION = max(map(int, Operation))
 OWN = int(OperationKind.CHANGE)
 NEVER = np.iinfo(np.int64).max
@@ -46,10 +42,10 @@ NEVER = np.iinfo(np.int64).max
 @attrs.frozen(eq=False)
 class LostChanges:
     """
-    What was lost of the changes of one cluster. All arrays have the shape of its `BucketRows`.
+    What was lost of the changes of one cluster. bool, shape (changes,).
 
     Attributes:
-        rejected: Whether the other cluster rejected the change.
+        rejected: Whether the other cluster rejected the change, and that lost it.
         overwritten: Whether a change that had not seen it overwrote it.
     """
 
@@ -62,19 +58,20 @@ class LostChanges:
         return self.rejected | self.overwritten
 
 
-class _Row(NamedTuple):
-    """What an insert or a delete concerns: the columns of the row, that it was made, that it was taken away."""
+@attrs.frozen(eq=False)
+class Made:
+    """
+    All decisions on the changes of both clusters, and when they were made.
 
-    columns: bool
-    made: bool
-    taken: bool
+    Attributes:
+        applier: See `EpochApplies`. int8, shape (applies,).
+        own_end: See `Folded`. int64, shape (applies,).
+        decisions: The decisions.
+    """
 
-
-# What the user of a change wanted; what a later change of the same cluster leaves nothing of; what a foreign change
-# overwrites: an insert over a delete makes the row again, and over an insert changes its columns alone.
-INSERTED, DELETED = _Row(True, True, False), _Row(False, False, True)
-EVERYTHING = _Row(True, True, True)
-OVER_DELETED, OVER_INSERTED = _Row(True, False, True), _Row(True, True, False)
+    applier: Int8
+    own_end: Int64
+    decisions: Decisions
 
 
 class Judged(NamedTuple):
@@ -87,8 +84,10 @@ class Judged(NamedTuple):
         apply: See `Decisions`, as the rest. int32, shape (operations,).
         source: Row number in the source's rows. int32.
         key: Its row. int32.
+        operation: `Operation`. int8.
         kind: `OperationKind`. int8.
         verdict: `Verdict`. int8.
+        cause: `Cause`. int8.
     """
 
     applier: Int8
@@ -96,8 +95,10 @@ class Judged(NamedTuple):
     apply: Int32
     source: Int32
     key: Int32
+    operation: Int8
     kind: Int8
     verdict: Int8
+    cause: Int8
 
 
 class OwnChanges(NamedTuple):
@@ -120,11 +121,13 @@ class OwnChanges(NamedTuple):
 @attrs.frozen(eq=False)
 class Written:
     """
-    What the changes of one cluster do to their rows, a bit each (see `_words`). All arrays: shape (changes, words).
+    What the changes of one cluster do to their rows: a bit for each part of the row, as `written_parts` has them.
+
+    All arrays: uint64, shape (changes, words).
 
     Attributes:
         wanted: What the user of each change wanted.
-        hidden: What it leaves nothing of that was written before.
+        hidden: What it leaves nothing of that its cluster wrote before.
         overwrites: What it overwrites of the other cluster's changes.
     """
 
@@ -141,8 +144,7 @@ def written_by(
     """
     Return, per cluster, what its changes do to their rows; the same under all functions.
 
-    An update writes the columns of its after image but those of the key. An insert writes all columns and makes the
-    row; a delete takes it away.
+    An update writes the columns of its after image but those of the key.
 
     Args:
         rows: As given to `fold`.
@@ -156,42 +158,51 @@ def written_by(
 
     def written(side: BucketRows, image: ImageArrays) -> Written:
         columns = stored[key_table[side.key]]
-        plain = side.operation, carried[image.after] & columns, columns, widest
-        kinds = (INSERTED, DELETED), (EVERYTHING, EVERYTHING), (OVER_DELETED, OVER_INSERTED)
-        return Written(*(read_only(_words(*plain, *each)) for each in kinds))
+        updated = carried[image.after] & columns
+        return written_parts(side.operation, (updated, updated), columns, widest)
 
     first, second = map(written, rows, sides)
     return first, second
 
 
-def lost_changes(
-    applies: EpochApplies, rows: Sequence[BucketRows], written: tuple[Written, Written], keys: int, folded: Folded
-) -> tuple[LostChanges, LostChanges]:
+def written_parts(operation: Int8, updated: tuple[UInt64, UInt64], columns: UInt64, row_bit: int) -> Written:
+    """
+    Return what changes do to their rows, in words of bits. Shape (changes,) and (changes, words).
+
+    Args:
+        operation: `Operation` of each change as it was logged.
+        updated: The columns that it set, and those that its after image carries; without those of the key.
+        columns: All columns of its row without those of the key.
+        row_bit: That the row is there has this bit, that it is gone the next one; columns have others.
+    """
+    wanted, hidden = (_words(operation, updated[0], columns, row_bit, each) for each in (WRITTEN, HIDDEN))
+    return Written(*each_read_only(wanted, hidden, _words(operation, updated[1], columns, row_bit, OVERWRITTEN)))
+
+
+def lost_changes(made: Made, keys: Sequence[Int32], written: Sequence[Written], rows: int) -> list[LostChanges]:
     """
     Return, per cluster, which of its changes were lost.
 
     Args:
-        applies: As given to `fold`.
-        rows: As given to `fold`.
-        written: What `written_by` returned for them.
-        keys: Number of keys.
-        folded: What `fold` returned.
+        made: The decisions on them.
+        keys: Per cluster, the row of each of its changes.
+        written: Per cluster, what its changes do to their rows.
+        rows: Number of rows.
     """
-    decisions = folded.decisions
-    made = (decisions.apply, decisions.source, decisions.key, decisions.kind, decisions.verdict)
-    judged = Judged(*each_read_only(applies.applier, folded.own_end, *made))
+    names = Judged._fields[2:]
+    judged = Judged(*each_read_only(made.applier, made.own_end, *(getattr(made.decisions, name) for name in names)))
     found = []
     for own in (0, 1):
-        seen, rejected = _delivered(1 - own, judged, len(rows[own]))
-        mine, other = written[own], written[1 - own]
-        changes = OwnChanges(*each_read_only(rows[own].key, mine.wanted, mine.hidden, seen))
-        found.append(LostChanges(rejected, _overwritten(own, judged, changes, other.overwrites, keys)))
-    return found[0], found[1]
+        seen, rejected = _delivered(1 - own, judged, len(keys[own]))
+        changes = OwnChanges(*each_read_only(keys[own], written[own].wanted, written[own].hidden, seen))
+        (foreign,) = each_read_only(written[1 - own].overwrites)
+        found.append(LostChanges(rejected, _overwritten(own, judged, changes, foreign, rows)))
+    return found
 
 
-def _bitmaps(sets: ColumnSets, widest: int) -> UInt64:
-    """Return the columns of each set, a bit each, and room for two bits more. Shape (sets, words)."""
-    words = np.zeros((len(sets.offsets) - 1, -(-(widest + 2) // WORD)), np.uint64)
+def _bitmaps(sets: ColumnSets, row_bit: int) -> UInt64:
+    """Return the columns of each set, a bit each, with room for those of the row. Shape (sets, words)."""
+    words = np.zeros((len(sets.offsets) - 1, -(-(row_bit + 2) // WORD)), np.uint64)
     owner = np.repeat(np.arange(len(words)), np.diff(sets.offsets))
     bits = np.uint64(1) << (sets.columns % WORD).astype(np.uint64)
     np.bitwise_or.at(words, (owner, sets.columns // WORD), bits)
@@ -203,26 +214,28 @@ def _sets_of(columns: Sequence[Sequence[int]]) -> ColumnSets:
     return ColumnSets(offsets, np.array([column for each in columns for column in each], np.int32))
 
 
-def _words(operation: Int8, updated: UInt64, columns: UInt64, widest: int, insert: _Row, delete: _Row) -> UInt64:
-    """
-    Return a set of what each change concerns, a bit each: columns, that the row was made, that it was taken away.
-
-    Args:
-        operation: `Operation` of each change. Shape (changes,).
-        updated: The columns of its after image but the key. Shape (changes, words).
-        columns: All columns of its row but the key. Shape (changes, words).
-        widest: Number of columns; the two bits from there on are those of the row.
-        insert: What an insert concerns.
-        delete: What a delete concerns.
-    """
+def _words(
+    operation: Int8, updated: UInt64, columns: UInt64, row_bit: int, meaning: Mapping[Operation, Parts]
+) -> UInt64:
+    """Return the parts of its row that each change concerns, as `parts` of `conflict.rules.lost_updates` does."""
     words = updated.copy()
-    for kind, row in ((INSERT, insert), (DELETE, delete)):
-        chosen = operation == kind
+    partial = (operation == WRITE) & (updated != columns).any(axis=1)
+    for kind, row in meaning.items():
+        chosen = (operation == int(kind)) & ~partial
         words[chosen] = columns[chosen] if row.columns else 0
-        bits = [widest + place for place, on in enumerate((row.made, row.taken)) if on]
-        words[chosen] |= _bitmaps(_sets_of([bits]), widest)[0]
+        words[chosen] |= _row_words(row, row_bit, words.shape[1])
+    if meaning is OVERWRITTEN:
+        words[partial] |= _row_words(Parts(columns=False, there=False, gone=True), row_bit, words.shape[1])
     words[operation > LAST_OPERATION] = 0
     return words
+
+
+def _row_words(row: Parts, row_bit: int, words: int) -> UInt64:
+    """Return the bits of a row: that it is there, that it is gone. Shape (words,)."""
+    found = np.zeros(words, np.uint64)
+    for place, on in ((row_bit, row.there), (row_bit + 1, row.gone)):
+        found[place // WORD] |= np.uint64(on) << np.uint64(place % WORD)
+    return found
 
 
 @kernel
@@ -232,14 +245,15 @@ def _delivered(receiver, judged, size):
 
     Returns:
         The number of the receiver's first own change after it applied each, `NEVER` if it did not receive it, int64;
-        and whether it rejected each, bool. Shape (size,).
+        and whether it rejected each in a way that loses it, bool. Shape (size,).
     """
     seen, rejected = np.full(size, NEVER, np.int64), np.zeros(size, np.bool_)
     for decision in range(len(judged.apply)):
         number, apply = judged.source[decision], judged.apply[decision]
         if judged.applier[apply] == receiver and number >= 0:
             seen[number] = min(seen[number], judged.own_end[apply])
-            if judged.kind[decision] == OWN and judged.verdict[decision] == REJECTED:
+            gone = judged.operation[decision] == DELETE and judged.cause[decision] == MISSING
+            if judged.kind[decision] == OWN and judged.verdict[decision] == REJECTED and not gone:
                 rejected[number] = True
     return seen, rejected
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.comparing.kernels.lost_changes import lost_changes, written_by
+from conflict.columnar.kernels.lost_changes import Made, lost_changes, written_by
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.reference.replay import resolve
-from conflict.rules.decision import Verdict
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.lost_updates import RowWrite, overwrite, write
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.columnar.one_bucket import bucket_by_kernels
@@ -26,7 +27,8 @@ def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]
     result = bucket_by_kernels(made, tables, resolve(made, tables))
     bucket = result.bucket
     written = written_by(bucket.rows, bucket.column_sets, (bucket.key_table, bucket.numbers.tables))
-    found = lost_changes(result.applies, bucket.rows, written, len(bucket.key_table), result.folded)
+    made_of = Made(result.applies.applier, result.folded.own_end, result.folded.decisions)
+    found = lost_changes(made_of, [rows.key for rows in bucket.rows], written, len(bucket.key_table))
     return {
         name: ([*map(int, each.rejected.nonzero()[0])], [*map(int, each.overwritten.nonzero()[0])])
         for name, each in zip("AB", found, strict=True)
@@ -55,11 +57,16 @@ def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]
         ("A:i1=5@1 B:<1@11 A:d1=5@2 B:d1=5@12 A:<12@3 B:<2@13", None, {"A": ([], []), "B": ([], [])}),
         ("A:i1=5@1 B:<1@11 A:d1=5@2 B:d1=5@12 B:i1=7@13 A:<12@3 A:<13@4", None, {"A": ([], [1]), "B": ([], [])}),
         # The insert hides behind the update, and the row stays; a delete takes both away.
-        ("A:i1=5@1 A:u1=5>6@2 B:i1=7@11 A:<11@3", None, {"A": ([], [0, 1]), "B": ([], [])}),
+        ("A:i1=5/5@1 A:u1=5>6@2 B:i1=7/7@11 A:<11@3", None, {"A": ([], [0, 1]), "B": ([], [])}),
         ("A:i1=5/5@1 A:u1=5/5>6/6@2 B:i1=7/7@11 A:<11@3", None, {"A": ([], [1]), "B": ([], [])}),
         ("A:i1=5/5@1 A:u1=5/5>6/6@2 B:i1=7/7,d1@11 A:<11@3", None, {"A": ([], [0, 1]), "B": ([], [])}),
         # A change after the foreign one was applied has seen it.
         ("A:i1=5@1 B:<1@11 B:u1=5>9@12 A:<12@2 A:u1=9>6@3 B:<3@13", None, {"A": ([], []), "B": ([], [])}),
+        # Both delete, and one delete is rejected for it: nothing is lost.
+        ("A:i1=5@1 B:<1@11 A:d1=5@2 B:d1=5@12 A:<12@3", "NDB$EPOCH()", {"A": ([], []), "B": ([], [])}),
+        # A write that lacks a column is an update, logged as a write: it changes its own columns alone.
+        ("A:i1=5/5@1 B:<1@11 A:u1=/6@2 B:i1=9@12 A:<12@3", None, {"A": ([], []), "B": ([], [])}),
+        ("A:i1=5/5@1 B:<1@11 A:d1=5@2 B:i1=9@12 A:<12@3", None, {"A": ([], [1]), "B": ([], [])}),
         # By epoch, the change of B that has not seen that of A is rejected, and that of A stays.
         ("A:i1=5@1 B:<1@11 A:u1=5>6@2 B:u1=5>9@12 A:<12@3", "NDB$EPOCH()", {"A": ([], []), "B": ([0], [])}),
     ],
@@ -110,8 +117,8 @@ def _timeline(cluster: Cluster) -> tuple[list[_Change], dict[int, int]]:
         elif isinstance(item, Transaction):
             first = sum(each.epoch == item.epoch for each in changes)
             for ordinal, change in enumerate(item.changes, first):
-                update = change.operation is Operation.UPDATE_ROW and change.after is not None
-                columns = {1, 2} & set(change.after.present) if update and change.after else {1, 2}
+                deleted = change.after is None or change.operation is Operation.DELETE_ROW
+                columns = {1, 2} if deleted else {1, 2} & set(change.after.present if change.after else ())
                 changes.append(
                     _Change(
                         place, item.epoch, ordinal, (change.table, change.key), change.operation, frozenset(columns)
@@ -135,10 +142,12 @@ def _overwritten_by(other: _Change, at: int, mine: list[_Change], received: dict
 
 def brute_force(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]]:
     """Return the same by comparing every change with every change."""
-    verdicts = {
-        (each.source, each.source_epoch, each.ordinal): each.verdict
-        for each in resolve(made, tables).outcomes
-        if each.ordinal >= 0
+    outcomes = [each for each in resolve(made, tables).outcomes if each.ordinal >= 0]
+    verdicts = {(each.source, each.source_epoch, each.ordinal): each.verdict for each in outcomes}
+    gone = {
+        (each.source, each.source_epoch, each.ordinal)
+        for each in outcomes
+        if each.operation is Operation.DELETE_ROW and each.cause is Cause.ROW_DOES_NOT_EXIST
     }
     sides = {cluster.name: _timeline(cluster) for cluster in made.clusters}
     found = {}
@@ -152,8 +161,41 @@ def brute_force(made: History, tables: Setups) -> dict[str, tuple[list[int], lis
             number
             for number, change in enumerate(mine)
             if verdicts.get((name, change.epoch, change.ordinal)) is Verdict.REJECTED
+            and (name, change.epoch, change.ordinal) not in gone
         ]
         found[name] = (rejected, sorted(overwritten))
+    return found
+
+
+def by_rules(made: History, tables: Setups) -> dict[str, list[int]]:
+    """Return what was overwritten, by the rules for one row at a time."""
+    applied_changes = {
+        (each.source, each.source_epoch, each.ordinal)
+        for each in resolve(made, tables).outcomes
+        if each.ordinal >= 0 and each.verdict is Verdict.APPLIED
+    }
+    sides = {cluster.name: _timeline(cluster) for cluster in made.clusters}
+    found = {}
+    for name, other in (("A", "B"), ("B", "A")):
+        (mine, applied), (theirs, received) = sides[name], sides[other]
+        steps = [(own.place, own.ordinal, own, number) for number, own in enumerate(mine)]
+        steps += [
+            (applied[change.epoch], change.ordinal, change, -1)
+            for change in theirs
+            if (other, change.epoch, change.ordinal) in applied_changes
+        ]
+        authors: dict[object, dict[int, int]] = {}
+        overwritten: set[int] = set()
+        for _, _, change, number in sorted(steps, key=lambda step: step[:2]):
+            written, before = RowWrite(change.operation, change.columns, frozenset({1, 2})), authors.get(change.row, {})
+            if number >= 0:
+                authors[change.row] = write(before, number, written)
+                continue
+            authors[change.row], over = overwrite(before, -1, written)
+            overwritten |= {
+                each for each in over - {-1} if received.get(mine[each].epoch, change.place) >= change.place
+            }
+        found[name] = sorted(overwritten)
     return found
 
 
@@ -163,7 +205,7 @@ FUNCTIONS = [None, "NDB$OLD(x)", "NDB$MAX(x)", "NDB$MAX_DEL_WIN_INS(x)", "NDB$EP
 @settings(max_examples=60)
 @given(st.sampled_from(FUNCTIONS), st.integers(0, 2**32), st.integers(5, 80))
 def test_what_is_lost_follows_from_its_definition(function: str | None, seed: int, count: int) -> None:
-    """As by comparing every change with every change."""
+    """As by comparing every change with every change, and by the rules for one row."""
     roles = EPOCH2 if function and "EPOCH2" in function else {}
     both = function != "NDB$EPOCH()"
     made = world(function, only_first=not both, roles=roles)
@@ -171,7 +213,9 @@ def test_what_is_lost_follows_from_its_definition(function: str | None, seed: in
     for cluster in (0, 1):
         made.close(cluster)
     known, tables = with_moments(made, roles), setups(function, function if both else None)
-    assert lost(known, tables) == brute_force(known, tables)
+    found = lost(known, tables)
+    assert found == brute_force(known, tables)
+    assert {name: overwritten for name, (_, overwritten) in found.items()} == by_rules(known, tables)
 
 
 @settings(max_examples=60)
