@@ -177,14 +177,14 @@ class EpochReader:
             self._rows(event, rows)
         elif kind is EventType.QUERY_EVENT:
             statement = decode_query(event.body).statement
-            if statement == "BEGIN":
+            if statement == "BEGIN" or statement.startswith("XA START "):  # of another engine: NDB knows no XA
                 seconds = event.header.timestamp
                 self._open = _Open(time=seconds, committed=committed or seconds * MICROSECONDS)
-            elif statement == "COMMIT":
+            elif statement in ("COMMIT", "ROLLBACK"):
                 return self._close()
             elif self.definitions is not None:
                 self._follow(event, self.definitions)
-        elif kind is EventType.XID_EVENT:
+        elif kind in (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT):
             return self._close()
         elif kind in UNREAD_ROW_EVENTS:
             message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"

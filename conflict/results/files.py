@@ -319,15 +319,23 @@ def _zero_counts() -> Counter[str]:
 
 
 def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[dict[str, Any]]:
-    """Return the first rejected outcomes in the files of each applier, at most `count`, as dictionaries."""
+    """
+    Return the first rejected outcomes of each applier, at most `count`, as dictionaries.
+
+    They are the first in the order of the log, among as many as are looked at; the files have another order.
+    """
     examples = []
     for cluster in clusters:
         path = f"outcomes/applier={cluster}"
         if out.exists(path):
             dataset = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
-            found = dataset.head(count, filter=pads.field("verdict") == Verdict.REJECTED.name).to_pylist()
-            examples += [{**outcome, "applier": cluster} for outcome in found]
+            found = dataset.head(_MOST_LOOKED_AT, filter=pads.field("verdict") == Verdict.REJECTED.name)
+            order = [(name, "ascending") for name in ("epoch", "source_epoch", "group", "ordinal", "table", "key")]
+            examples += [{**each, "applier": cluster} for each in found.sort_by(order).slice(0, count).to_pylist()]
     return examples
+
+
+_MOST_LOOKED_AT = 10_000
 
 
 def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:

@@ -230,12 +230,15 @@ def _gtid_body(gtid: Event) -> Callable[[int], bytes]:
 
 def _ends_transaction(event: Event) -> bool:
     if event.type is EventType.QUERY_EVENT:
-        return decode_query(event.body).statement != "BEGIN"
+        return not decode_query(event.body).statement.startswith(_INSIDE)
     return event.type in (
         EventType.XID_EVENT,
         EventType.XA_PREPARE_LOG_EVENT,
         EventType.TRANSACTION_PAYLOAD_EVENT,
     )
+
+
+_INSIDE = ("BEGIN", "XA START", "XA END", "SAVEPOINT", "ROLLBACK TO")
 
 
 def _shape(source: RowsEvent, columns: EventColumns, padding: Sequence[bool]) -> RowsEvent:

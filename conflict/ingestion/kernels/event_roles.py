@@ -29,10 +29,13 @@ class EventRole(IntEnum):
 
 NONE, BEGIN, END, OTHER_ROWS, ROWS, STATUS, UNREADABLE = (int(role) for role in EventRole)
 QUERY, XID = int(EventType.QUERY_EVENT), int(EventType.XID_EVENT)
+PREPARE = int(EventType.XA_PREPARE_LOG_EVENT)
 FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROWS_EVENT_V1)
 FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
 PARTIAL = int(EventType.PARTIAL_UPDATE_ROWS_EVENT)
-BEGIN_TEXT, COMMIT_TEXT = (np.frombuffer(text, np.uint8) for text in (b"BEGIN", b"COMMIT"))
+BEGIN_TEXT, COMMIT_TEXT, ROLLBACK_TEXT, XA_TEXT = (
+    np.frombuffer(text, np.uint8) for text in (b"BEGIN", b"COMMIT", b"ROLLBACK", b"XA START ")
+)
 QUERY_HEAD = 13
 GTID, ANONYMOUS_GTID = int(EventType.GTID_LOG_EVENT), int(EventType.ANONYMOUS_GTID_LOG_EVENT)
 # Of a Gtid event: where the type of its logical timestamp is, its value, and where the time of the commit is; see
@@ -42,13 +45,18 @@ TIME_BITS = np.uint64((1 << 55) - 1)
 
 
 @inlined
-def _is(data, place, end, text):
-    if end - place != len(text):
+def _starts(data, place, end, text):
+    if end - place < len(text):
         return False
     for byte in range(len(text)):
         if data[place + byte] != text[byte]:
             return False
     return True
+
+
+@inlined
+def _is(data, place, end, text):
+    return end - place == len(text) and _starts(data, place, end, text)
 
 
 @kernel
@@ -71,11 +79,11 @@ def roles_of(data, types, starts, ends, batches, of_status):
         if code == QUERY:
             start = starts[event]
             place = start + QUERY_HEAD + np.int64(data[start + 8]) + np.int64(load16(data, start + 11)) + 1
-            if _is(data, place, ends[event], BEGIN_TEXT):
+            if _is(data, place, ends[event], BEGIN_TEXT) or _starts(data, place, ends[event], XA_TEXT):
                 role = BEGIN
-            elif _is(data, place, ends[event], COMMIT_TEXT):
+            elif _is(data, place, ends[event], COMMIT_TEXT) or _is(data, place, ends[event], ROLLBACK_TEXT):
                 role = END
-        elif code == XID:
+        elif code in (XID, PREPARE):
             role = END
         elif code == PARTIAL:
             role = UNREADABLE
