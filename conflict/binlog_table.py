@@ -25,10 +25,10 @@ from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import scan_log
 from ndb_formats.columnar.records import records_of
-from ndb_formats.columnar.selected_changes import ChangeReading, selected_changes
+from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selected_changes
 from ndb_formats.columnar.stretches import schema_at_start
 from ndb_formats.columnar.table_changes import in_order
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import CutFileError, FormatError
 from ndb_formats.row_records import RECORDS
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
@@ -112,8 +112,8 @@ class BinlogTable:
 
         Raises:
             ConfigurationError: As `schema`.
-            FormatError: A file cannot be read further, or a statement that changes definitions not be followed, with
-                its name and the position; all changes before have been yielded.
+            FormatError: A file cannot be read further, with its name and the position; all changes before have been
+                yielded. One that only ends too early ends the log of its server, with a warning.
         """
         with opened_inputs(self.files) as inputs:
             schema = self._schema(inputs)
@@ -185,8 +185,13 @@ class BinlogTable:
                     said.add(note)
                     warnings.warn(LogWarning(note), stacklevel=3)
 
+            def is_end(error: CutFileError) -> bool:
+                if ends := ends_log(error):
+                    noted(f"{inputs.renamed(error)}; what comes after it in the log of its server is not read")
+                return ends
+
             reading = ChangeReading(
-                definitions, moments=moments, columns=columns, verify=True, rows=self.rows, noted=noted
+                definitions, moments=moments, columns=columns, verify=True, rows=self.rows, noted=noted, is_end=is_end
             )
             for block in selected_changes(inputs.paths, self.selection, reading):
                 yield inputs.file_of(block.file), list(block.batches)
@@ -262,7 +267,7 @@ def read_binlog(
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )
     given = [Path(each) for each in ([files] if isinstance(files, Path | str) else files)]
-    source = log_source(given, None if schema is None else Path(schema), at_end=schema_at == "end")
+    source = log_source(given, None if schema is None else Path(schema), at_end=schema_at == "end", unpacks=True)
     found = BinlogTable(
         source.files,
         None,

@@ -11,12 +11,11 @@ import numpy as np
 
 from conflict.config.moments import shown_range
 from conflict.decoding.inputs import Inputs
-from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.event_index import index_parts
 from ndb_formats.columnar.json_lines import json_lines
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import LoggedChange, LoggedEnd, scan_log
-from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
+from ndb_formats.columnar.selected_changes import Block, ChangeReading, ends_log, selected_changes
 from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import CutFileError
 from ndb_formats.findings import LogRemark
@@ -65,7 +64,7 @@ class Decoding:
             FormatError: A file cannot be read further, other than that it ends too early.
         """
         # Without definitions, the text is that of mysqlbinlog, which follows none.
-        reading = self._reading(rows=_TEXT_ROWS, follows=bool(self.schema.tables))
+        reading = self._reading(rows=_TEXT_ROWS, follows=self.schema.has_tables)
         for part in log_text(self.inputs.paths, self.selection, reading, self.text_options):
             self.found |= bool(part)
             yield part
@@ -135,7 +134,7 @@ class Decoding:
         self.definition_notes[note] = None
 
     def _is_end(self, error: CutFileError) -> bool:
-        """Return whether a log ends inside an event, as mysqlbinlog takes it: not if no event of the file is whole."""
-        whole = (error.position or 0) > FIRST_POSITION
-        self.cuts += [error] if whole else []
-        return whole
+        """Keep what ends the log of a server."""
+        ends = ends_log(error)
+        self.cuts += [error] if ends else []
+        return ends

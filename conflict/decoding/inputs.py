@@ -21,14 +21,13 @@ import attrs
 import zstandard
 
 from conflict.config.local_paths import plain_path
-from conflict.discovery.logs import STANDARD_INPUT
+from conflict.discovery.logs import GZIP, STANDARD_INPUT, ZSTD
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.errors import FormatError
 
 __all__ = ["Inputs", "opened_inputs"]
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MAGIC_SIZE = 4
 _PIECE = 1 << 20
 
@@ -88,7 +87,7 @@ def _copied(file: Path, copy: Path) -> bool:
         _copy(sys.stdin.buffer, copy, "standard input")
         return True
     with file.open("rb") as stream:
-        if file.is_file() and stream.read(_MAGIC_SIZE)[:_MAGIC_SIZE].startswith((_GZIP, _ZSTD)):
+        if file.is_file() and stream.read(_MAGIC_SIZE)[:_MAGIC_SIZE].startswith((GZIP, ZSTD)):
             stream.seek(0)
             _copy(stream, copy, str(file))
             return True
@@ -103,9 +102,9 @@ def _copy(stream: BinaryIO, copy: Path, name: str) -> None:
     joined = cast(IO[bytes], _Joined(magic, stream))
     try:
         with copy.open("wb") as out:
-            if magic.startswith(_GZIP):
+            if magic.startswith(GZIP):
                 source = cast(IO[bytes], gzip.GzipFile(fileobj=joined))
-            elif magic.startswith(_ZSTD):
+            elif magic.startswith(ZSTD):
                 source = zstandard.ZstdDecompressor().stream_reader(joined, read_across_frames=True)
             else:
                 source = joined

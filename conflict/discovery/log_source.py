@@ -13,7 +13,7 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.schema_file import load_schema
 from conflict.config.table_names import full_name_of, is_full_name
 from conflict.discovery.logs import files_of
-from conflict.errors import ConfigurationError
+from ndb_formats.binlog_reader import server_of
 from ndb_formats.columnar.stretches import schema_at_start
 from ndb_formats.columnar.table_search import table_names
 from ndb_formats.schema.exact_keys import with_inexact_keys
@@ -67,7 +67,9 @@ class LogSource:
         return with_inexact_keys(found) if inexact_keys else found
 
 
-def log_source(given: Sequence[Path], schema: Path | None = None, *, at_end: bool = False) -> LogSource:
+def log_source(
+    given: Sequence[Path], schema: Path | None = None, *, at_end: bool = False, unpacks: bool = False
+) -> LogSource:
     """
     Return the binlogs that some paths stand for.
 
@@ -75,14 +77,14 @@ def log_source(given: Sequence[Path], schema: Path | None = None, *, at_end: boo
         given: Files, which may be compressed, pipes or ``-``; folders, index files, patterns; or one run file (.toml).
         schema: File of CREATE TABLE statements; by default that of the run file.
         at_end: Whether it describes the end of the logs.
+        unpacks: Whether whoever reads the files unpacks compressed ones.
 
     Raises:
-        ConfigurationError: Something is missing, holds no binlog or cannot be used, or the clusters of a run file have
-            definitions of their own.
+        ConfigurationError: Something is missing, holds no binlog or cannot be used.
         FormatError: A binlog is damaged at its start, or encrypted.
     """
     if len(given) != 1 or given[0].suffix != ".toml":
-        return LogSource(tuple(files_of(given)), schema, at_end)
+        return LogSource(tuple(files_of(given, unpacks=unpacks)), schema, at_end)
     run = load_run_file(given[0].absolute())
     files = tuple(file for cluster in run.configuration.clusters for file in cluster.files)
     if schema is not None:
@@ -110,10 +112,11 @@ def full_names(tables: Iterable[str], binlogs: Sequence[str]) -> frozenset[str]:
 
 
 def _schema_of(run: RunFile) -> Schema:
-    own = [cluster.name for cluster in run.configuration.clusters if cluster.schema is not None]
-    if own:
-        message = (
-            f"cluster {own[0]} of {run.path} has a schema of its own; give the binlogs of one cluster, and its --schema"
-        )
-        raise ConfigurationError(message)
-    return run.configuration.schema
+    """Return the definitions of a run, for the log of each server those of its cluster."""
+    own = {
+        server: cluster.schema
+        for cluster in run.configuration.clusters
+        for server in map(server_of, cluster.files)
+        if cluster.schema is not None and server is not None
+    }
+    return attrs.evolve(run.configuration.schema, of_servers=tuple(own.items()))

@@ -2,29 +2,35 @@
 Finds binlog files in what a user names, and groups them by the server that wrote them.
 
 A folder stands for the binlogs in it and below it, without relay logs; an index file for the files that it lists; a
-pattern for what it matches.
+pattern for what it matches. Compressed ones are among them, for commands that unpack them.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
+import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
+import zstandard
 
 from conflict.config.local_paths import plain_path
 from conflict.errors import ConfigurationError
-from ndb_formats.binlog_reader import first_event
+from ndb_formats.binlog_reader import Event, first_event
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
 from ndb_formats.errors import CutFileError
 from ndb_formats.events.header import EventHeader
 
-__all__ = ["STANDARD_INPUT", "FoundLog", "files_of", "find_logs"]
+__all__ = ["GZIP", "STANDARD_INPUT", "ZSTD", "FoundLog", "files_of", "find_logs"]
 
 STANDARD_INPUT = Path("-")
 INDEX = ".index"  # of a file that lists binlogs, as servers keep one
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # the first bytes of compressed files
+_HEAD = 1 << 16  # bytes of a compressed file that hold its first event
 _RELAY_LOG = 0x40  # LOG_EVENT_RELAY_LOG_F
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -47,31 +53,45 @@ class FoundLog:
 
 @attrs.frozen
 class _File:
-    """A binlog file, and the header of its first event."""
+    """A binlog file, the header of its first event, and whether it is compressed."""
 
     path: Path
     header: EventHeader
+    packed: bool = False
+
+    @property
+    def plain(self) -> Path:
+        """Its path without what a compression adds."""
+        return self.path.with_suffix("") if self.packed and not self.path.suffix[1:].isdecimal() else self.path
 
     @property
     def base(self) -> Path:
         """Its path without the number at its end."""
-        return self.path.with_suffix("") if self.path.suffix[1:].isdecimal() else self.path
+        return self.plain.with_suffix("") if self.plain.suffix[1:].isdecimal() else self.plain
 
     @property
     def number(self) -> int:
         """The number at the end of its name; -1 if it has none."""
-        return int(self.path.suffix[1:]) if self.path.suffix[1:].isdecimal() else -1
+        return int(self.plain.suffix[1:]) if self.plain.suffix[1:].isdecimal() else -1
 
 
-def find_logs(given: Sequence[Path]) -> tuple[FoundLog, ...]:
+def find_logs(given: Sequence[Path], *, unpacks: bool = False) -> tuple[FoundLog, ...]:
     """
     Return the binlogs below some paths, one per server, in the order in which they are met.
 
+    Args:
+        given: Files, folders, index files and patterns.
+        unpacks: Whether whoever reads them unpacks compressed ones.
+
     Raises:
-        ConfigurationError: Something is missing, is no binlog, or holds none, or one twice.
+        ConfigurationError: Something is missing, is no binlog, or holds none, or one twice; or one is compressed.
         FormatError: A file is damaged at its start, or encrypted.
     """
     files = {file.path.resolve(): file for path in given for file in _files(path)}
+    packed = [str(file.path) for file in files.values() if file.packed]
+    if packed and not unpacks:
+        message = f"{packed[0]} is compressed, and is read where it is here; unpack it first (gunzip, unzstd)"
+        raise ConfigurationError(message)
     expect_files(files)
     logs: dict[int, list[_File]] = {}
     for file in files.values():
@@ -84,9 +104,13 @@ def find_logs(given: Sequence[Path]) -> tuple[FoundLog, ...]:
     )
 
 
-def files_of(given: Iterable[Path]) -> Iterator[Path]:
+def files_of(given: Iterable[Path], *, unpacks: bool = False) -> Iterator[Path]:
     """
     Yield single files as they are, so that compressed ones and pipes can be given, and what all else stands for.
+
+    Args:
+        given: As for `find_logs`.
+        unpacks: See there.
 
     Raises:
         ConfigurationError: As `find_logs`.
@@ -94,7 +118,7 @@ def files_of(given: Iterable[Path]) -> Iterator[Path]:
     """
     for path in given:
         single = path == STANDARD_INPUT or (path.exists() and not path.is_dir() and path.suffix != INDEX)
-        yield from [path] if single else (file for log in find_logs([path]) for file in log.files)
+        yield from [path] if single else (file for log in find_logs([path], unpacks=unpacks) for file in log.files)
 
 
 def _files(given: Path) -> Iterator[_File]:
@@ -129,11 +153,15 @@ def _below(folder: Path) -> list[_File]:
         raise ConfigurationError(message)
     known: dict[tuple[int, str], _File] = {}
     for file in files:
-        other = known.setdefault((file.header.server_id, file.path.name), file)
+        other = known.setdefault((file.header.server_id, file.plain.name), file)
         if other is not file:
+            places = (
+                (f"in {other.path.parent}", f"in {file.path.parent}; give the folder to read")
+                if other.path.name == file.path.name
+                else (f"as {other.path}", f"as {file.path}; give the files to read")
+            )
             message = (
-                f"{folder} holds {file.path.name} of server {file.header.server_id} twice, in {other.path.parent} and "
-                f"in {file.path.parent}; give the folder to read"
+                f"{folder} holds {file.plain.name} of server {file.header.server_id} twice, {places[0]} and {places[1]}"
             )
             raise ConfigurationError(message)
     return files
@@ -163,9 +191,13 @@ def _binlog(path: Path) -> _File | None:
         raise ConfigurationError(message)
     try:
         with path.open("rb") as file:
-            if file.read(len(BINLOG_MAGIC)) not in (BINLOG_MAGIC, ENCRYPTED_MAGIC):
-                return None
-        first = first_event(path, verify=False)
+            magic = file.read(len(BINLOG_MAGIC))
+        if packed := magic.startswith((GZIP, ZSTD)):
+            first = _first_unpacked(path)
+        elif magic in (BINLOG_MAGIC, ENCRYPTED_MAGIC):
+            first = first_event(path, verify=False)
+        else:
+            return None
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise ConfigurationError(message) from error
@@ -173,7 +205,25 @@ def _binlog(path: Path) -> _File | None:
         return None
     if first is None or first.header.flags & _RELAY_LOG:
         return None
-    return _File(plain_path(path), first.header)
+    return _File(plain_path(path), first.header, packed)
+
+
+def _first_unpacked(path: Path) -> Event | None:
+    """Return the first event of a compressed file; None if it holds something else."""
+    with path.open("rb") as file:
+        packed = gzip.GzipFile(fileobj=file) if file.read(len(GZIP)) == GZIP else None
+        file.seek(0)
+        try:
+            head = (packed or zstandard.ZstdDecompressor().stream_reader(file)).read(_HEAD)
+        except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
+            message = f"{path}: the compressed file cannot be read: {error}"
+            raise ConfigurationError(message) from error
+    if not head.startswith((BINLOG_MAGIC, ENCRYPTED_MAGIC)):
+        return None
+    with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as folder:
+        copy = Path(folder) / path.name
+        copy.write_bytes(head)
+        return first_event(copy, verify=False)
 
 
 def _in_order(files: Sequence[_File]) -> list[Path]:

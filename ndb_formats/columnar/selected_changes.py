@@ -35,6 +35,7 @@ __all__ = [
     "Block",
     "ChangeReading",
     "SelectedPart",
+    "ends_log",
     "kept_rows",
     "selected_changes",
     "selected_parts",
@@ -101,6 +102,11 @@ class Block:
 
     file: str
     batches: Sequence[RowBatch]
+
+
+def ends_log(error: CutFileError) -> bool:
+    """Whether a log just ends where its file ends inside an event: not if no event of the file is whole."""
+    return (error.position or 0) > FIRST_POSITION
 
 
 def selected_changes(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[Block]:

@@ -64,8 +64,7 @@ class Stretches:
             follows: Whether statements in the log change them.
         """
         self.notes: list[str] = []
-        first = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
-        self._first = attrs.evolve(first, any_case=True)
+        self._schema = schema
         self._follows = follows
         self._known: dict[int | None, Definitions] = {}
 
@@ -79,7 +78,7 @@ class Stretches:
             stop: Position to stop before; None for the end of the file.
         """
         server = server_of(file)
-        current = self._known.get(server, self._first)
+        current = self._known.get(server) or self._start(server)
         for item in _statements([file]) if self._follows else ():
             if item.position < start or (stop is not None and item.position >= stop):
                 continue
@@ -93,6 +92,10 @@ class Stretches:
                 start = item.position
             self._known[server] = current = after
         yield Stretch(file, start, stop, current.schema)
+
+    def _start(self, server: int | None) -> Definitions:
+        schema = self._schema.of_server(server)
+        return attrs.evolve(Definitions.of(schema.tables, inexact_keys=schema.inexact_keys), any_case=True)
 
 
 def _unfollowed(item: LoggedStatement, error: FormatError) -> str:
@@ -114,6 +117,16 @@ def schema_at_start(files: Sequence[str], schema: Schema) -> Schema:
     Raises:
         SchemaError: A statement cannot be taken back.
     """
+    servers = {server for server, _ in schema.of_servers}
+    logs: dict[int | None, list[str]] = {}
+    for file in files:
+        server = server_of(file)
+        logs.setdefault(server if server in servers else None, []).append(file)
+    own = tuple((server, _before(logs.get(server, ()), each)) for server, each in schema.of_servers)
+    return attrs.evolve(_before(logs.get(None, ()), schema), of_servers=own)
+
+
+def _before(files: Sequence[str], schema: Schema) -> Schema:
     end = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
     return definitions_before(end, [item.statement for item in _statements(files)]).schema
 

@@ -34,7 +34,8 @@ def refuse_inexact_keys(tables: Iterable[Table]) -> None:
 
 def with_inexact_keys(schema: Schema) -> Schema:
     """Return a schema of which all columns are allowed in keys."""
-    return Schema(tuple(map(with_inexact_columns, schema.tables)), inexact_keys=True)
+    own = tuple((server, with_inexact_keys(each)) for server, each in schema.of_servers)
+    return Schema(tuple(map(with_inexact_columns, schema.tables)), inexact_keys=True, of_servers=own)
 
 
 def with_inexact_columns(table: Table) -> Table:

@@ -290,11 +290,22 @@ class Schema:
             adds.
         gone: Database and name of tables for which one without a database does not stand: a log dropped or renamed
             them, or changed them in a way that cannot be followed.
+        of_servers: Definitions of single servers, by id, whose logs have other ones.
     """
 
     tables: tuple[Table, ...] = ()
     inexact_keys: bool = False
     gone: frozenset[tuple[str, str]] = frozenset()
+    of_servers: tuple[tuple[int, Schema], ...] = ()
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether it defines anything."""
+        return bool(self.tables) or any(schema.has_tables for _, schema in self.of_servers)
+
+    def of_server(self, server: int | None) -> Schema:
+        """Return the definitions that hold for the log of a server."""
+        return next((schema for number, schema in self.of_servers if number == server), self)
 
     def find(self, database: str, name: str, *, any_case: bool = False) -> Table | None:
         """

@@ -129,8 +129,23 @@ def test_compressed_files_have_their_own_names(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(BINLOG.read_bytes()[:9000]))
     batches = iter(conflict.read_binlog(packed))
     assert next(batches)["file"][0].as_py() == str(packed)
-    with pytest.raises(FormatError, match=r"a\.gz, position \d+"):
+    with pytest.warns(
+        LogWarning, match=r"a\.gz, position \d+.*what comes after it in the log of its server is not read"
+    ):
         list(batches)
+
+
+def test_a_cut_file_ends_the_log_of_its_server_alone(tmp_path: Path) -> None:
+    """Its later files are not read, those of other servers are; a file without a whole event is an error."""
+    a, b = DEMO / "A.binlog.000001", DEMO / "B.binlog.000001"
+    cut = tmp_path / "A.binlog.000001"
+    cut.write_bytes(a.read_bytes()[:9000])
+    with pytest.warns(LogWarning, match="what comes after it in the log of its server is not read"):
+        found = conflict.read_binlog([cut, a, b], "cft.t1").to_arrow()
+    assert found["file"].unique().to_pylist() == [str(cut), str(b.absolute())]
+    cut.write_bytes(a.read_bytes()[:30])
+    with pytest.raises(FormatError, match="position 4"):
+        list(conflict.read_binlog([cut, b]))
 
 
 def test_what_is_not_there_is_refused() -> None:

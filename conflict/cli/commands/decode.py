@@ -129,7 +129,7 @@ def decode(
 
     allow_unpacked(unpacked_mib)
     output = Output(form, result_file, force, wide, temporals is Temporals.TYPED)
-    source = log_source(files, schema, at_end=schema_at is SchemaAt.END)
+    source = log_source(files, schema, at_end=schema_at is SchemaAt.END, unpacks=True)
     output.check([*source.files, *([] if schema is None else [schema])])
     selection = Selection(
         start_position=start_position,
@@ -145,7 +145,7 @@ def decode(
     )
     with opened_inputs(source.files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
         definitions = source.definitions(inputs.paths)
-        options = TextOptions(verbose, print_table_metadata, column_names or bool(definitions.tables))
+        options = TextOptions(verbose, print_table_metadata, column_names or definitions.has_tables)
         try:
             if source.at_end:
                 definitions = schema_at_start(inputs.paths, definitions)

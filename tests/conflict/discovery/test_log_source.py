@@ -1,10 +1,12 @@
 """What `decode`, `sizes` and `read_binlog` take: files, folders and run files."""
 
+import gzip
 import json
 import re
 from pathlib import Path
 
 import pytest
+import zstandard
 from typer.testing import CliRunner
 
 import conflict
@@ -50,14 +52,45 @@ def test_sizes_takes_them() -> None:
     assert [each["server_id"] for each in documents[0]["files"]] == [1, 2]
 
 
-def test_schemas_of_clusters_are_not_mixed(tmp_path: Path) -> None:
-    """Whose columns those of another cluster are would be a guess."""
-    text = (DEMO / "run.toml").read_text().replace("[clusters.A]", '[clusters.A]\nschema = "schema.sql"')
+def test_each_cluster_has_its_own_schema(tmp_path: Path) -> None:
+    """The log of a server is read with the definitions of its cluster, by every command, at either end."""
     for file in DEMO.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
+    text = (DEMO / "run.toml").read_text().replace("[clusters.B]", '[clusters.B]\nschema = "b.sql"')
+    (tmp_path / "b.sql").write_text((DEMO / "schema.sql").read_text().replace("n VARCHAR", "other VARCHAR"))
     (tmp_path / "run.toml").write_text(text)
-    with pytest.raises(ConfigurationError, match=r"cluster A of .* has a schema of its own"):
-        log_source([tmp_path / "run.toml"])
+    for end in ("", 'schema_at = "end"\n'):
+        (tmp_path / "run.toml").write_text(end + text)
+        shown = CliRunner().invoke(app, ["decode", "--format", "json", "--table", "plain", str(tmp_path / "run.toml")])
+        rows = [json.loads(line) for line in shown.stdout.splitlines()]
+        names = {(Path(each["file"]).name[0], name) for each in rows for name in each.get("after", ())}
+        assert names == {(cluster, name) for cluster in "AB" for name in ("id", "x")} | {("A", "n"), ("B", "other")}
+        table = conflict.read_binlog(tmp_path / "run.toml", "cft.plain").to_arrow()
+        assert [field.name for field in table.schema.field("after").type] == ["id", "x", "other", "n"]
+    whole = [
+        json.loads(CliRunner().invoke(app, ["sizes", "--json", "-", str(folder / "run.toml")]).stdout)
+        for folder in (DEMO, tmp_path)
+    ]
+    assert whole[0]["formats"] == whole[1]["formats"]
+
+
+def test_compressed_files_in_a_folder(tmp_path: Path) -> None:
+    """Are read in their places by who unpacks them, and refused by name by all others."""
+    plain = (DEMO / "A.binlog.000001").read_bytes()
+    (tmp_path / "binlog.000009").write_bytes(plain)
+    (tmp_path / "binlog.000002.gz").write_bytes(gzip.compress(plain))
+    (tmp_path / "binlog.000010.zst").write_bytes(zstandard.compress(plain))
+    (tmp_path / "notes.gz").write_bytes(gzip.compress(b"no binlog"))
+    files = conflict.read_binlog(tmp_path).to_arrow()["file"].unique().to_pylist()
+    names = ["binlog.000002.gz", "binlog.000009", "binlog.000010.zst"]
+    assert files == [str(tmp_path / name) for name in names]
+    for command in (["sizes"], ["resolve", "--out", str(tmp_path / "out")]):
+        done = CliRunner().invoke(app, [*command, str(tmp_path)])
+        assert done.exit_code == 2
+        assert "is compressed, and is read where it is here; unpack it first" in " ".join(done.output.split())
+    (tmp_path / "binlog.000002").write_bytes(plain)
+    with pytest.raises(ConfigurationError, match=r"holds binlog\.000002 of server 1 twice, as .*000002 and as .*\.gz"):
+        log_source([tmp_path], unpacks=True)
 
 
 def test_tables_may_be_named_without_their_database() -> None:
