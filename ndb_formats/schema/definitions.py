@@ -45,6 +45,9 @@ class Definitions:
             file of definitions is read it does not.
         any_case: Whether a name that no table has is that of the one that has it in other letters; see `Schema.find`.
         gone: See `Schema`.
+        left: Tables by the names that they had before MariaDB renamed them. It also logs so that a temporary table is
+            renamed, of which a log of rows tells nothing else: what is done to such a name later shows that its table
+            has stayed.
         temporary: Connection, database and name of each temporary table: statements of that connection mean it.
     """
 
@@ -54,6 +57,7 @@ class Definitions:
     unnamed_everywhere: bool = True
     any_case: bool = False
     gone: frozenset[Name] = frozenset()
+    left: Mapping[Name, Table] = attrs.field(factory=dict)
     temporary: frozenset[tuple[int, str, str]] = frozenset()
 
     @classmethod
@@ -63,8 +67,8 @@ class Definitions:
 
     @property
     def schema(self) -> Schema:
-        """The tables."""
-        return Schema(tuple(self.tables.values()), self.inexact_keys, self.gone)
+        """The tables, as changes of rows find them."""
+        return Schema((*self.tables.values(), *self.left.values()), self.inexact_keys, self.gone)
 
     def find(self, database: str, name: str) -> Table | None:
         """Return a table, or None; see `Schema.find`."""
@@ -116,19 +120,21 @@ class Definitions:
 
     def with_steps(self, steps: Sequence[TableStep]) -> Definitions:
         """Return the definitions after steps that are made together."""
-        left = self.without(*(step.before for step in steps if step.before is not None))
-        tables = dict(left.tables)
+        kept = self.without(*(step.before for step in steps if step.before is not None))
+        tables = dict(kept.tables)
         for step in steps:
             if step.after is not None:
                 tables[step.after.database, step.after.name] = step.after
-        return attrs.evolve(left, tables=with_references(tables, steps))
+        left = {name: table for name, table in kept.left.items() if name not in tables}
+        return attrs.evolve(kept, tables=with_references(tables, steps), left=left)
 
     def without(self, *gone: Table) -> Definitions:
         """Return the definitions without some tables that `find` returned."""
         names = frozenset((table.database, table.name) for table in gone)
         kept = {name: table for name, table in self.tables.items() if name not in names}
         unnamed = frozenset(name for name in names if ("", name[1]) in self.tables)
-        return attrs.evolve(self, tables=kept, gone=self.gone | unnamed)
+        left = {name: table for name, table in self.left.items() if name not in names}
+        return attrs.evolve(self, tables=kept, gone=self.gone | unnamed, left=left)
 
 
 _Followed = tuple[Definitions, tuple[TableStep, ...]]
@@ -237,6 +243,8 @@ def _truncate(known: Definitions, words: Words, statement: Statement) -> _Follow
 def _rename(known: Definitions, words: Words, statement: Statement) -> _Followed:
     """Rename tables one after the other; ``a TO x, b TO a, x TO b`` swaps two."""
     current, first = known, dict[Name, Table]()
+    temporary = dict.fromkeys(known.temporary)
+    mariadb = statement.session.server.mariadb
     words.accept("IF", "EXISTS")
     for item in words.rest().items():
         old = take_name(item, statement.database)
@@ -244,7 +252,11 @@ def _rename(known: Definitions, words: Words, statement: Statement) -> _Followed
         item.accept("TO")
         new = take_name(item, statement.database)
         found = current.find(*old)
-        if found is None or known.is_temporary(old, statement):
+        if (statement.session.thread, *old) in temporary:
+            del temporary[statement.session.thread, *old]
+            temporary[statement.session.thread, *new] = None
+            continue
+        if found is None or (mariadb and current.find(*new) is not None):  # a temporary one: the new name is in use
             continue
         origin = first.pop(old, None) or known.find(*old) or found
         renamed = attrs.evolve(found, database=new[0], name=new[1])
@@ -258,14 +270,20 @@ def _rename(known: Definitions, words: Words, statement: Statement) -> _Followed
         )
         for new, origin in first.items()
     ]
-    return _carried_out(known, statement, steps)
+    after, taken = _carried_out(attrs.evolve(known, temporary=frozenset(temporary)), statement, steps)
+    befores = [step.before for step in taken if mariadb and step.before is not None]
+    names = {(table.database, table.name): table for table in befores}
+    left = {name: table for name, table in names.items() if name not in after.tables}
+    return attrs.evolve(after, left={**after.left, **left}), taken
 
 
 def _alter(known: Definitions, words: Words, statement: Statement) -> _Followed:
     words.accept("IF", "EXISTS")
     name = take_name(words, statement.database)
-    found = known.find(*name)
-    if found is None or known.is_temporary(name, statement):
+    found = known.find(*name) or known.left.get(name)
+    if known.is_temporary(name, statement):
+        return _alter_temporary(known, words, statement, name), ()
+    if found is None:
         return known, ()
     _skip_waiting(words)
     session = statement.session
@@ -285,6 +303,18 @@ def _alter(known: Definitions, words: Words, statement: Statement) -> _Followed:
     if attached is not None:
         steps.append(TableStep(attached, None))
     return _carried_out(known, statement, steps)
+
+
+def _alter_temporary(known: Definitions, words: Words, statement: Statement, name: Name) -> Definitions:
+    """Follow the name of a temporary table."""
+    _skip_waiting(words)
+    for clause in words.rest().items():
+        if clause.accept("RENAME") and clause.upper not in ("COLUMN", "INDEX", "KEY"):
+            clause.accept_any(frozenset({"TO", "AS"}))
+            thread = statement.session.thread
+            new = take_name(clause, statement.database)
+            return attrs.evolve(known, temporary=known.temporary - {(thread, *name)} | {(thread, *new)})
+    return known
 
 
 def _new_index(

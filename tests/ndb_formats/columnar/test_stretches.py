@@ -11,9 +11,9 @@ from tests.ndb_formats.building import FORMAT_DESCRIPTION, MAGIC, QUERY, descrip
 SCHEMA = parse_schema("CREATE TABLE t (a INT PRIMARY KEY)", database="d")
 
 
-def write(path: Path, *statements: str, server_id: int = 3) -> list[int]:
+def write(path: Path, *statements: str, server_id: int = 3, version: str = "9.7.4-cluster") -> list[int]:
     """Write a binlog of statements; return the position of each, and that of the end."""
-    data = MAGIC + event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=server_id)
+    data = MAGIC + event_bytes(FORMAT_DESCRIPTION, description_body(version.encode()), server_id=server_id)
     positions = []
     for statement in statements:
         positions.append(len(data))
@@ -66,6 +66,34 @@ def test_a_definition_without_a_database(statements: list[str], expected: list[l
     write(file, *statements)
     found = columns(Stretches(parse_schema("CREATE TABLE t (a INT PRIMARY KEY)")), file)
     assert found[: len(expected)] == expected
+
+
+MARIADB = "10.11.19-MariaDB-log"
+
+
+@pytest.mark.parametrize(
+    ("version", "statements", "expected"),
+    [
+        # As MariaDB logs what is done to temporary tables in a log of rows: nothing but their new names.
+        (MARIADB, ["RENAME TABLE t TO s"], ["a"]),
+        ("9.7.4", ["RENAME TABLE t TO s"], []),
+        (MARIADB, ["RENAME TABLE t TO s", "ALTER TABLE t ADD b INT"], ["a", "b"]),
+        (MARIADB, ["RENAME TABLE t TO s", "CREATE TABLE t (x INT)"], ["x"]),
+        (MARIADB, ["RENAME TABLE t TO s", "CREATE TABLE IF NOT EXISTS t (x INT)"], ["x"]),
+        (MARIADB, ["RENAME TABLE t TO s", "ALTER TABLE s ADD b INT", "RENAME TABLE s TO t"], ["a", "b"]),
+        (MARIADB, ["CREATE TABLE s (x INT)", "RENAME TABLE s TO t"], ["a"]),
+        # In a log of statements all of it.
+        (MARIADB, ["CREATE TEMPORARY TABLE t (x INT)", "RENAME TABLE t TO s", "ALTER TABLE t ADD b INT"], ["a", "b"]),
+        (MARIADB, ["CREATE TEMPORARY TABLE s (x INT)", "RENAME TABLE s TO t", "ALTER TABLE t ADD b INT"], ["a"]),
+        ("9.7.4", ["CREATE TEMPORARY TABLE s (x INT)", "ALTER TABLE s RENAME TO t", "DROP TABLE t"], ["a"]),
+        ("9.7.4", ["CREATE TEMPORARY TABLE t (x INT)", "ALTER TABLE t RENAME s", "DROP TABLE t"], []),
+    ],
+)
+def test_temporary_tables(version: str, statements: list[str], expected: list[str], tmp_path: Path) -> None:
+    """Have names of their own; one that got the name of a table, or gave it up, leaves the table as it is."""
+    file = tmp_path / "1"
+    write(file, *statements, version=version)
+    assert columns(Stretches(SCHEMA), file)[-1] == expected
 
 
 @pytest.mark.parametrize(
