@@ -21,8 +21,9 @@ _NDB = (None, "NDB", "NDBCLUSTER")
 
 def serving_key(table: Table) -> int | None:
     """Return the place of the first unique key of whole NOT NULL columns; None if there is none."""
-    for place, names in enumerate(table.unique_keys):
-        if all(_whole_and_not_null(table.find(name)) for name in names):
+    for place, (key, names) in enumerate(zip(table.unique_names, table.unique_keys, strict=True)):
+        whole = not any((key.lower(), name.lower()) in table.unique_prefixes for name in names)
+        if whole and all(_whole_and_not_null(table.find(name)) for name in names):
             return place
     return None
 

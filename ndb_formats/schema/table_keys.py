@@ -119,7 +119,14 @@ def with_key(table: Table, index: IndexItem) -> Table:
     if index.kind == "PRIMARY":
         return attrs.evolve(table, primary_key=index.columns, primary_key_prefixes=index.prefixes)
     if index.kind == "UNIQUE" and not index.computed:
-        return table.with_unique_key(index.name, index.columns)
+        made = table.with_unique_key(index.name, index.columns)
+        lengths = _true_prefixes(_as_declared(index.columns, table.columns), index.prefixes, table.columns)
+        parts = {
+            (made.unique_names[-1].lower(), name.lower())
+            for name, cut in zip(index.columns, lengths, strict=False)
+            if cut
+        }
+        return attrs.evolve(made, unique_prefixes=table.unique_prefixes | parts)
     if index.kind in ("UNIQUE", "INDEX"):
         named = attrs.evolve(index, columns=("functional_index",)) if index.computed else index
         return table.with_index(index.name or table.free_name(named.columns[0]), index.columns)
@@ -135,6 +142,7 @@ def without_key(table: Table, name: str) -> Table:
         table,
         unique_keys=tuple(table.unique_keys[place] for place in kept),
         unique_names=tuple(table.unique_names[place] for place in kept),
+        unique_prefixes=frozenset(part for part in table.unique_prefixes if part[0] != name.lower()),
         indexes=tuple(index for index in table.indexes if index[0].lower() != name.lower()),
     )
 

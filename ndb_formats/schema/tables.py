@@ -194,6 +194,7 @@ class Table:
             column; empty if all are whole.
         collation: Collation of text columns that declare none; None if it is not known.
         unique_names: Name of each of the other unique keys.
+        unique_prefixes: Name and column, in lower case, of each part of these that is a prefix of its column.
         foreign_keys: Its foreign keys.
         serving: Name of the unique key that serves as the primary key; empty if the primary key is declared, or none.
         indexes: Name and columns of each index that identifies no row: statements name them, and new keys have to have
@@ -210,6 +211,7 @@ class Table:
     primary_key_prefixes: tuple[int, ...] = ()
     collation: str | None = attrs.field(default=None, eq=False, repr=False)
     unique_names: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
+    unique_prefixes: frozenset[tuple[str, str]] = attrs.field(default=frozenset(), eq=False, repr=False)
     foreign_keys: tuple[ForeignKey, ...] = attrs.field(default=(), eq=False, repr=False)
     serving: str = attrs.field(default="", eq=False, repr=False)
     indexes: tuple[tuple[str, tuple[str, ...]], ...] = attrs.field(default=(), eq=False, repr=False)

@@ -15,6 +15,10 @@ AS_DECLARED = [
     ("a INT NOT NULL, b INT, UNIQUE (a, b)", (), (("a", "b"),)),
     ("a INT NOT NULL UNIQUE, b INT PRIMARY KEY", ("b",), (("a",),)),
     ("a INT NOT NULL, KEY (a)", (), ()),
+    # A key of a prefix identifies no row; one as long as the column is whole.
+    ("a CHAR(5) NOT NULL, b INT NOT NULL, UNIQUE (A(3), b)", (), (("a", "b"),)),
+    ("a CHAR(5) NOT NULL, b INT NOT NULL, UNIQUE (a(5), b)", ("a", "b"), ()),
+    ("a CHAR(5) NOT NULL, b INT NOT NULL, UNIQUE (a(3), b), UNIQUE (b)", ("b",), (("a", "b"),)),
 ]
 
 
@@ -57,6 +61,10 @@ def test_as_declared_again() -> None:
         ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t ADD COLUMN c INT NULL", ("a",), (), False),
         ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t RENAME COLUMN a TO c", ("c",), (), False),
         ("a INT", "CREATE UNIQUE INDEX x ON d.t (a)", (), (("a",),), False),
+        # Prefixes stay those of their key.
+        ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t RENAME INDEX x TO Y", (), (("a",),), False),
+        ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t RENAME COLUMN a TO c", (), (("c",),), False),
+        ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t DROP KEY x, ADD UNIQUE x (a)", ("a",), (), True),
     ],
 )
 def test_statements(
