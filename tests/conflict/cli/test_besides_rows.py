@@ -85,7 +85,7 @@ def test_other_engines_are_no_part_of_a_run(name: str, after: int, tmp_path: Pat
         assert "81 row changes by appliers" in shown
         assert code == 0
         assert ("no part of the run" in shown or "no parts of the run" in shown) == (name != "mysql")
-        told.add(shown[shown.index("What the appliers did") :].replace(str(tmp_path / engine), "OUT"))
+        told.add(shown[shown.index("What the appliers did") : shown.index("Results are in")])
     assert len(told) == 1
 
 
