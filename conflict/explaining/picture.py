@@ -191,7 +191,7 @@ def _headline(event: StoryEvent, what: str) -> str:
 
 def _won(event: StoryEvent) -> str:
     """Return which event won over a rejected one, if it is in the story."""
-    return f", {event.cites[0]} won" if event.cites else ""
+    return f", {event.cites[0]} won" if event.cites and event.kind is Kind.JUDGED else ""
 
 
 def _short(event: StoryEvent, story: Story) -> str:

@@ -84,7 +84,7 @@ def _writers(told: Told, seat: Seat, columns: Sequence[str]) -> set[int]:
 
 def _different_origins(told: Told, pair: Sequence[str], row: WantedRow) -> dict[str, set[int]]:
     """
-    Return the events that made a row on each cluster, if they go back to different operations.
+    Return the events that made a row on each cluster, if they go back to different operations that never met.
 
     Where one cluster had removed the row that the other one still had, its removal takes the place of the older one.
     """
@@ -92,6 +92,8 @@ def _different_origins(told: Told, pair: Sequence[str], row: WantedRow) -> dict[
     if len({told.origin(number).number for number in made}) < len(pair):
         return {}
     early, late = sorted(made)
+    if any(event.verdict == Verdict.APPLIED.name for event in _decisions(told, pair, made[late], late)):
+        return {}
     here = [event for event in told.events[early : late - 1] if event.cluster == made[late]]
     removed = [each.number for before, each in pairwise(here) if before.row is not None and each.row is None]
     if removed:
@@ -137,20 +139,7 @@ def answer_of(told: Told, asked: Iterable[int]) -> tuple[int, ...]:
                 else event.cause_number in found
             )
         }
-    carried = {number for number in found for number in _changes_since_rejection(told, told.events[number - 1])}
-    return tuple(sorted(_with_what_they_cite(told, found | carried)))
-
-
-def _changes_since_rejection(told: Told, refresh: StoryEvent) -> list[int]:
-    """Return the last change of a row between the rejection that a refresh answers and the refresh, if there is one."""
-    rejected = min(rejections_of(refresh, told.events), default=refresh.number)
-    place = refresh.cluster, refresh.table, refresh.key
-    return [
-        event.number
-        for event in told.events[rejected : refresh.number - 1]
-        if (event.cluster, event.table, event.key) == place
-        and (event.verdict == Verdict.APPLIED.name or event.kind in (Kind.COMMITTED, Kind.LOGGED))
-    ][-1:]
+    return tuple(sorted(_with_what_they_cite(told, found)))
 
 
 def _decisions(told: Told, pair: Sequence[str], cluster: str, number: int | None) -> list[StoryEvent]:
@@ -208,6 +197,9 @@ def _did(told: Told, cluster: str, number: int | None, *, made: bool) -> str:
     event, origin = told.events[number - 1], told.origin(number)
     author = "its own" if origin.cluster == cluster else f"{origin.cluster}'s"
     what = "refresh" if origin.refresh else verb(origin.operation)
+    if origin.refresh and origin.cites:
+        carried = told.origin(origin.cites[0])
+        what += f", which carries the {verb(carried.operation)} of event {carried.number},"
     at = f"event {number}" if origin.number == number else f"event {origin.number}, applied in event {number}"
     if event.kind is Kind.DEFINED:
         author, what = "a", "statement"

@@ -188,11 +188,13 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
 
 
 def _won(draft: Draft, told: Told, names: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
-    """Return as the end of a sentence what an operation lost against, and the events that this names."""
-    outcome = draft.decided
+    """Return as the end of a sentence what an operation lost against, or a refresh carries; and the events named."""
+    outcome, changed = draft.decided, told.changed.get((draft.cluster, draft.row))
+    if draft.kind is Kind.REFRESHED and changed is not None:
+        return f"; it carries {told.change_words(changed)}", (changed,)
     if outcome is None:
         return "", ()
-    winner, changed = outcome.winner, told.changed.get((draft.cluster, draft.row))
+    winner = outcome.winner
     if winner is None:
         if outcome.decision.cause is not Cause.ROW_DOES_NOT_EXIST or changed is None:
             return "", ()

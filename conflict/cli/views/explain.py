@@ -318,7 +318,8 @@ def _details(event: StoryEvent, look: _Look, followers: Sequence[int] | None) ->
 
 
 def _images(event: StoryEvent) -> Iterator[str]:
-    if event.before is not None and event.operation != "WRITE_ROW":
+    says = set(event.before or ()) - {part.partition("=")[0] for part in event.key.split(", ")}
+    if event.before is not None and event.operation != "WRITE_ROW" and (says or event.after is None):
         yield f"before: {row_words(event.before)}"
     if event.after is not None:
         yield f"after: {row_words(event.after)}"
