@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from conflict.columnar.kernels.apply_order import NO_CLUSTER, known_before, order
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, Int64, RowMoments, UInt64, read_only
-from conflict.errors import HistoryError
 from conflict.history.model import Cluster, EpochApply
+from conflict.history.scheduling.causal_order import circular_schedule
 
 __all__ = ["ApplierEpochs", "Located", "order_applies", "plan_applies"]
 
@@ -141,11 +141,7 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     applier, number, stuck = order(epochs, foreign)
     if stuck != NO_CLUSTER:
         at = len(applier) - int((applier != stuck).sum())
-        message = (
-            f"the schedule is circular: cluster {names[stuck]} applies epoch "
-            f"{applied[stuck].foreign_epoch[at]} before the other cluster can have made it"
-        )
-        raise HistoryError(message)
+        raise circular_schedule(names[stuck], int(applied[stuck].foreign_epoch[at]))
     known = known_before(applier, number, epochs, foreign, traced)
     chosen = number + applier.astype(np.int64) * len(applied[0])
     columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _TYPES}

@@ -10,7 +10,9 @@ import attrs
 
 from conflict.rules.roles import Role
 
-__all__ = ["CauseKind", "LikelyCause", "LogFacts"]
+__all__ = ["CANNOT_TELL", "TELLING", "CauseKind", "LikelyCause", "LogFacts"]
+
+CANNOT_TELL = "Cannot tell which of: "  # before the causes that fit, in a sentence
 
 
 class CauseKind(StrEnum):
@@ -28,6 +30,19 @@ class CauseKind(StrEnum):
     ROW_SLICE = "row slice"
     FILES = "files"
     DEFINITION = "definition"
+
+
+# These count as contradictions by themselves.
+TELLING = frozenset(
+    {
+        CauseKind.BINLOG_TYPE,
+        CauseKind.TRANSACTION_IDS,
+        CauseKind.APPLY_STATUS,
+        CauseKind.ROLE_CHANGE,
+        CauseKind.ROLE,
+        CauseKind.FUNCTION,
+    }
+)
 
 
 @attrs.frozen

@@ -1,29 +1,22 @@
 """
 What makes a result doubtful, in sentences. Computes docs/compare.md, "Doubts".
 
-A result is doubtful where the binlogs contradict it, where nothing in them confirms it, and where they end early.
+A result is doubtful where the binlogs contradict it, where nothing in them confirms it, and where they end early. What
+is said before any figure is an alarm: the figures are not what happened, or something contradicts the configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from conflict.results.cause_kinds import CANNOT_TELL, TELLING, CauseKind
 from conflict.shown_text import counted
 
-__all__ = [
-    "Doubt",
-    "causes_of",
-    "doubts_of",
-    "missing_parts",
-    "not_examined",
-    "notes_of",
-    "remarks_of",
-    "unchecked",
-    "unexplained_changes",
-]
+__all__ = ["Doubt", "doubts_of", "is_contradicted", "not_what_happened"]
 
 Document = Mapping[str, Any]
 
@@ -37,72 +30,117 @@ class Doubt:
         label: What is wrong, in few words.
         text: What is to be said about it, with a full stop.
         serious: Whether a binlog could not be read, or contradicts the result.
+        alarm: Whether it is said before any figure.
     """
 
     label: str
     text: str
     serious: bool = False
+    alarm: bool = False
 
     def __str__(self) -> str:
         return f"{self.label}: {self.text}"
 
 
+def is_contradicted(run: Document) -> bool:
+    """
+    Whether the binlogs contradict a result or what is declared, or lack what a result needs.
+
+    Args:
+        run: As for `doubts_of`.
+    """
+    missing = any(remark["contradicts"] for remark in run["log_remarks"])
+    told = any(CauseKind(cause["kind"]) in TELLING for cause in run["likely_causes"])
+    return bool(run["contradicted_by_binlogs"]) or missing or told
+
+
+def not_what_happened(run: Document) -> bool:
+    """
+    Whether the figures of a result are not to be relied on at all.
+
+    Args:
+        run: As for `doubts_of`.
+    """
+    return bool(run["contradicted_by_binlogs"] or run.get("unrelated_binlogs"))
+
+
 def doubts_of(run: Document) -> tuple[Doubt, ...]:
     """
-    Return what makes a result doubtful, the worst first.
+    Return what makes a result doubtful, the worst first; alarms come before all others.
 
     Args:
         run: The document `run.json`, or the part that `conflict.results.run_document.ResolvedRun.checks` returns.
     """
-    parts = (_contradiction, causes_of, remarks_of, notes_of, unexplained_changes, not_examined, missing_parts)
-    return tuple(doubt for part in parts for doubt in part(run))
+    parts = (_contradiction, _causes, _remarks, _notes, _unexplained_changes, _not_examined, _missing_parts)
+    found = [doubt for part in parts for doubt in part(run)]
+    return tuple(sorted(found, key=lambda doubt: not doubt.alarm))
 
 
 def _contradiction(run: Document) -> Iterator[Doubt]:
     compared, differing = run["compared_with_binlogs"], run["contradicted_by_binlogs"]
+    label = "The binlogs contradict the run as it is configured"
     if differing:
         text = (
             f"of {counted(compared, 'row change')} by appliers, {differing:,} differ from those found here. "
             "What is shown is not what happened."
         )
-        yield Doubt("The binlogs contradict the run as it is configured", text, serious=True)
-    else:
-        yield from unchecked(run)
-
-
-def unchecked(run: Document) -> Iterator[Doubt]:
-    """Yield that nothing confirms a result, and whether that is because the binlogs do not fit each other."""
-    if run.get("unrelated_binlogs"):
+        yield Doubt(label, text, serious=True, alarm=True)
+    elif run.get("unrelated_binlogs"):
         text = (
             "no change by an applier is of an epoch that the other cluster's binlogs hold. They are of different "
-            "clusters or times, or their last files are missing."
+            "clusters or times, or their last files are missing. Give all binlog files of both servers, of one time."
         )
-        yield Doubt("The binlogs do not belong together", text, serious=True)
-    elif not run["compared_with_binlogs"]:
+        yield Doubt("The binlogs do not belong together", text, serious=True, alarm=True)
+    elif is_contradicted(run):
+        text = "not by a row change of an applier, but by what is said next."
+        yield Doubt(label, text, serious=True, alarm=True)
+    elif not compared:
         yield Doubt("Nothing is checked", "the binlogs show no row change by an applier.")
 
 
-def causes_of(run: Document) -> Iterator[Doubt]:
-    """Yield why the binlogs may contradict a result, and what they lack."""
+def _causes(run: Document) -> Iterator[Doubt]:
+    """Yield why the binlogs may contradict a result, and what they lack; what holds for several clusters once."""
     label = "Likely cause" if run["contradicted_by_binlogs"] else "Note"
+    alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for cause in run["likely_causes"]:
-        tables = f" ({', '.join(cause['tables'])})" if cause["tables"] else ""
-        yield Doubt(f"{label}{tables}", cause["sentence"])
+        what, _, options = cause["sentence"].partition(CANNOT_TELL)
+        alike.setdefault((cause["kind"], options or _without_cluster(what, cause)), []).append(cause)
+    for (_, options), causes in alike.items():
+        names = sorted({table for cause in causes for table in cause["tables"]})
+        text = _seen(causes)
+        text += f" {CANNOT_TELL}{options}" if CANNOT_TELL in causes[0]["sentence"] else ""
+        yield Doubt(f"{label} ({', '.join(names)})" if names else label, text, alarm=is_contradicted(run))
 
 
-def remarks_of(run: Document) -> Iterator[Doubt]:
+def _seen(causes: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the binlogs show, of causes that are the same but for the cluster that shows it."""
+    said: dict[str, list[tuple[str, str]]] = {}
+    for cause in causes:
+        what = cause["sentence"].partition(CANNOT_TELL)[0].strip()
+        said.setdefault(_without_cluster(what, cause), []).append((what, cause["cluster"]))
+    sentences = []
+    for (what, _), *others in said.values():
+        sentences += [what] + [f"The same on {' and '.join(name for _, name in others)}."] * bool(others)
+    return " ".join(sentences)
+
+
+def _without_cluster(text: str, cause: Mapping[str, Any]) -> str:
+    return re.sub(rf"\b{re.escape(cause['cluster'])}\b", "", text)
+
+
+def _remarks(run: Document) -> Iterator[Doubt]:
     """Yield what the binlogs hold besides rows: a result lacks it."""
     for remark in run["log_remarks"]:
-        yield Doubt("Not among the rows", f"{remark['sentence']}.", serious=remark["contradicts"])
+        yield Doubt("Not among the rows", f"{remark['sentence']}.", remark["contradicts"], remark["contradicts"])
 
 
-def notes_of(run: Document) -> Iterator[Doubt]:
-    """Yield what is to be said about the definitions of tables, those that were not read among them."""
+def _notes(run: Document) -> Iterator[Doubt]:
+    """Yield what is to be said about the definitions of tables, which may be why the binlogs contradict a result."""
     for note in run["definition_notes"]:
-        yield Doubt("Note", f"{note}.")
+        yield Doubt("Note", f"{note}.", alarm=not_what_happened(run))
 
 
-def unexplained_changes(run: Document) -> Iterator[Doubt]:
+def _unexplained_changes(run: Document) -> Iterator[Doubt]:
     """Yield the changes of clusters that found no row."""
     for name, changes in run["unexplained_changes"].items():
         if changes:
@@ -112,7 +150,7 @@ def unexplained_changes(run: Document) -> Iterator[Doubt]:
             )
 
 
-def not_examined(run: Document) -> Iterator[Doubt]:
+def _not_examined(run: Document) -> Iterator[Doubt]:
     """Yield how many applied epochs were too many to look at row by row."""
     epochs = run["epochs_not_examined"]
     if epochs:
@@ -120,7 +158,7 @@ def not_examined(run: Document) -> Iterator[Doubt]:
         yield Doubt("Not looked at", f"{counted(epochs, 'applied epoch')} {text}")
 
 
-def missing_parts(run: Document) -> Iterator[Doubt]:
+def _missing_parts(run: Document) -> Iterator[Doubt]:
     """Yield what is left out of a result, because a binlog ends too early or cannot be read."""
     for name, epochs in run["epochs_left_out"].items():
         if epochs:

@@ -84,6 +84,7 @@ class ResultSummary:
         return [attrs.astuple(table) for table in self.tables]
 
     def _sentences(self) -> Iterator[str]:
+        yield from (str(doubt) for doubt in self.doubts if doubt.alarm)
         answer = {True: "converged", False: "did not converge", None: "may or may not have converged"}[self.converged]
         if self.changes or self.converged is False:
             yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts; the clusters {answer}."
@@ -91,7 +92,7 @@ class ResultSummary:
             yield "The binlogs hold no row change of the clusters' own, of tables that are known."
         if self.compared and not self.contradicted:
             yield f"All {self.compared:,} row changes by appliers in the binlogs agree."
-        yield from map(str, self.doubts)
+        yield from (str(doubt) for doubt in self.doubts if not doubt.alarm)
         for name in self.stops:
             yield f"The applier of {name} stopped."
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import columns_of_text
 from conflict.history.role_changes import ShownChange
-from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
+from conflict.results.cause_kinds import CANNOT_TELL, CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
@@ -85,7 +85,7 @@ def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str
             if not marked:
                 sentence = (
                     f"{name} refreshed rows after conflicts at some times, and no binlog marks a row as reflected. "
-                    "Cannot tell which of: another conflict function was in force, which works without roles "
+                    f"{CANNOT_TELL}another conflict function was in force, which works without roles "
                     f"(NDB$EPOCH, NDB$EPOCH_TRANS); the role of {name} changed after epoch {each.before} of the other "
                     "cluster."
                 )
@@ -118,9 +118,9 @@ def declared_types(
             if misfit is not None:
                 fitting = ", ".join(map(str, fitting_types([one.table for one in known], events)))
                 what = (
-                    f"they are those of binlog type {fitting}."
+                    f"they are those of binlog type {fitting} (binlog_type of its row of mysql.ndb_replication)."
                     if fitting
-                    else "no binlog type logs all of them. Cannot tell which of: its PRIMARY KEY has more columns than "
+                    else f"no binlog type logs all of them. {CANNOT_TELL}its PRIMARY KEY has more columns than "
                     f"the definition says ({', '.join(setup.table.primary_key) or 'none'}); its binlog type changed."
                 )
                 sentence = (
@@ -166,9 +166,9 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             name,
             CauseKind.REPLICA_UPDATES,
             (),
-            f"The binlog of {name} shows no change of its applier. Cannot tell which of: log_replica_updates was OFF "
-            "there; the applier did not run; it came to nothing with all that it received, by its conflict function "
-            "and role; its last file is missing.",
+            f"The binlog of {name} shows no change of its applier. {CANNOT_TELL}log_replica_updates was OFF there; the "
+            "applier did not run; it came to nothing with all that it received, by its conflict function and role; its "
+            "last file is missing.",
             (CauseKind.REPLICA_UPDATES, CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.FILES),
         )
 

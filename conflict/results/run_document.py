@@ -15,6 +15,7 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.history.run import Run
 from conflict.history.scheduling.reconcile import Inference
 from conflict.results.cause_kinds import CauseKind, LikelyCause
+from conflict.results.doubts import is_contradicted
 from conflict.results.layout import RESULT_FORMAT, outcomes_note
 from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
@@ -23,16 +24,7 @@ from ndb_formats.findings import LogRemark
 
 __all__ = ["ResolvedRun", "versions"]
 
-# These count as contradictions by themselves.
 _HIDING = {CauseKind.APPLY_STATUS, CauseKind.REPLICA_UPDATES}
-_TELLING = {
-    CauseKind.BINLOG_TYPE,
-    CauseKind.TRANSACTION_IDS,
-    CauseKind.APPLY_STATUS,
-    CauseKind.ROLE_CHANGE,
-    CauseKind.ROLE,
-    CauseKind.FUNCTION,
-}
 
 
 @attrs.frozen
@@ -77,8 +69,7 @@ class ResolvedRun:
     @property
     def contradicted(self) -> bool:
         """Whether the binlogs contradict the result or what the run file declares, or lack what a result needs."""
-        missing = any(remark.contradicts for remark in self.remarks)
-        return bool(self.summary.contradicted) or missing or any(each.kind in _TELLING for each in self.likely_causes)
+        return is_contradicted(self.checks())
 
     @property
     def unrelated(self) -> bool:

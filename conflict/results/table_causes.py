@@ -14,7 +14,7 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.marks import Mark
-from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
+from conflict.results.cause_kinds import CANNOT_TELL, CauseKind, LikelyCause, LogFacts
 from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
 from conflict.rules.table_setup import RefusalKind, TableSetup
 
@@ -24,14 +24,15 @@ Setups = Mapping[str, Mapping[str, TableSetup]]
 
 _REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)
 _CHANGES = (Effect.CHANGED.name, Effect.DELETED.name)
-_GIVE = "--conflict-fn, --ndb-replication or conflict_fn in the run file"
+_GIVE = "--conflict-fn 'TABLE=FUNCTION', --ndb-replication FILE, or conflict_fn in the run file"
+_IN_FORCE = f"another conflict function was in force ({_GIVE})"
 _WORDS = {
-    CauseKind.FUNCTION: "another conflict function, or none, was in force",
+    CauseKind.FUNCTION: f"another conflict function, or none, was in force ({_GIVE})",
     CauseKind.ROLE: "another role was in force (--primary, or role in the run file)",
     CauseKind.PRIMARY: "the other cluster was the primary, or both were (--primary)",
-    CauseKind.FILES: "a file, or some events, are missing",
-    CauseKind.DEFINITION: "the PRIMARY KEY is not the one that the definition says",
-    CauseKind.BINLOG_TYPE: "another binlog type was in force",
+    CauseKind.FILES: "a file, or some events, are missing (give all binlog files of both servers)",
+    CauseKind.DEFINITION: "the PRIMARY KEY is not the one that the definition says (--schema, schema in the run file)",
+    CauseKind.BINLOG_TYPE: "another binlog type was in force (binlog_type of its row of mysql.ndb_replication)",
     CauseKind.VALUES: "the binlogs are not of the same time, or one of them was altered",
 }
 
@@ -45,7 +46,8 @@ class _Seen:
         cluster: The cluster.
         setup: How it set the table up.
         refreshed: Refreshed, and not so derived.
-        not_refreshed: The reverse.
+        not_refreshed: The reverse; changed instead.
+        kept: Derived as refreshed, and neither refreshed nor changed.
         more: Changed, and nothing derived.
         less: The reverse.
         marks: The marks that fit neither role nor function.
@@ -57,6 +59,7 @@ class _Seen:
     setup: TableSetup
     refreshed: int
     not_refreshed: int
+    kept: int
     more: int
     less: int
     marks: tuple[Mark, ...]
@@ -74,7 +77,8 @@ class _Seen:
             cluster,
             setup,
             count((None, *_CHANGES), _REFRESHES),
-            count(_REFRESHES, (None, *_CHANGES)),
+            count(_REFRESHES, _CHANGES),
+            count(_REFRESHES, (None,)),
             count((None,), _CHANGES),
             count(_CHANGES, (None,)),
             tuple(mark for mark in Mark if any(count((each,), (marked_text(each, mark),)) for each in _CHANGES)),
@@ -127,8 +131,8 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
     tables = (setup.table.full_name,)
     if setup.function is None or not setup.function.spec.uses_role:
         sentence = (
-            f"{name} marked rows as reflected, which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does: another "
-            "function was in force."
+            f"{name} marked rows as reflected, which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does: "
+            f"{_IN_FORCE}."
         )
         return LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
     if mark is Mark.REFLECTED:
@@ -136,7 +140,7 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
             f"{name} marked rows as reflected, which only a primary does: another role was in force (--primary {name})."
         )
     else:
-        sentence = f"{name} did not mark rows as reflected, which a primary does: another role was in force."
+        sentence = f"{name} did not mark rows as reflected, as a primary does: another role was in force (--primary)."
     return LikelyCause(name, CauseKind.ROLE, tables, sentence)
 
 
@@ -149,7 +153,7 @@ def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:
     if refusal.kind is RefusalKind.UPDATES_AS_WRITES:
         yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.BINLOG_TYPE))
     else:
-        yield each.cause(CauseKind.FUNCTION, f"{what}: another conflict function was in force.")
+        yield each.cause(CauseKind.FUNCTION, f"{what}: {_IN_FORCE}.")
 
 
 def _of_roles(seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups) -> Iterator[LikelyCause]:
@@ -176,7 +180,7 @@ def _of_marks(
         elif own.refreshes:
             sentence = (
                 f"{each.cluster} refreshed rows after conflicts and did not mark those that it applied as reflected: "
-                f"NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not {each.setup.function}."
+                f"NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not {each.setup.function} ({_GIVE})."
             )
             yield each.cause(CauseKind.FUNCTION, sentence)
         else:
@@ -192,8 +196,12 @@ def _of_refreshes(each: _Seen, seen: Iterable[_Seen], setups: Setups) -> Iterato
     did = f"{name} refreshed rows after conflicts"
     given = next((setup.function for setup in setups[name].values() if _by_epoch(setup)), None)
     there, other = _elsewhere(name, setups)
-    if function is not None:
-        sentence = f"{did}, which {function} does not do: another function was in force."
+    at_there = [each for each in seen if each.cluster == there]
+    if function is not None and any(each.kept or each.not_refreshed for each in at_there):
+        what = f"{did}, which {function} does not do, and {there} did not, where {other} is given"
+        yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.PRIMARY))
+    elif function is not None:
+        sentence = f"{did}, which {function} does not do: {_IN_FORCE}."
         yield each.cause(CauseKind.FUNCTION, sentence)
     elif given is not None:
         what = f"{did}, and no conflict function is given for them"
@@ -201,17 +209,17 @@ def _of_refreshes(each: _Seen, seen: Iterable[_Seen], setups: Setups) -> Iterato
         if given.spec.transactional:
             yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
         else:
-            yield each.cause(
-                CauseKind.FUNCTION, f"{what}: one by epoch was in force there; or, in place of {given}, {one}."
-            )
+            sentence = f"{what}: one by epoch was in force there; or, in place of {given}, {one} ({_GIVE})."
+            yield each.cause(CauseKind.FUNCTION, sentence)
     elif there is not None:
         what = f"{did}, and {other} is given for {there} alone"
-        if any(each.cluster == there and each.not_refreshed for each in seen):
+        # A cluster without a function changes what it is sent; a row that it kept is at most one that was not there.
+        if any(each.not_refreshed for each in at_there) and all(each.kept <= each.not_refreshed for each in at_there):
             yield each.cause(CauseKind.PRIMARY, f"{what}, which did not: {name} was the primary (--primary {name}).")
         else:
             yield _cannot_tell(each, what, (CauseKind.PRIMARY, CauseKind.FUNCTION, CauseKind.FILES))
     else:
-        sentence = f"{did}: a function by epoch was in force, and none is declared. Declare it with {_GIVE}."
+        sentence = f"{did}: a function by epoch was in force, and none is declared ({_GIVE})."
         yield each.cause(CauseKind.FUNCTION, sentence)
 
 
@@ -267,7 +275,7 @@ def _cannot_tell(each: _Seen, what: str, kinds: tuple[CauseKind, ...]) -> Likely
     words = dict(_WORDS)
     if each.setup.function is None and each.setup.refusal is None:
         words[CauseKind.FUNCTION] = f"a conflict function was in force that is not given ({_GIVE})"
-    sentence = f"{what[0].upper()}{what[1:]}. Cannot tell which of: {'; '.join(words[kind] for kind in kinds)}."
+    sentence = f"{what[0].upper()}{what[1:]}. {CANNOT_TELL}{'; '.join(words[kind] for kind in kinds)}."
     return LikelyCause(each.cluster, kinds[0], (each.table,), sentence, kinds)
 
 

@@ -201,8 +201,9 @@ def with_function(
         if text is None or spec is None or spec.uses_role or not spec.refreshes:
             rows.append(attrs.evolve(row, conflict_fn=text))
         else:
-            known_servers = [cluster.server_id for cluster in configuration.clusters]
-            servers = known_servers if row.server_id == 0 else [row.server_id]
+            others = [each.server_id for each in configuration.replication if (each.db, each.table_name) == place]
+            every = [each.server_id for each in configuration.clusters if each.server_id not in others]
+            servers = every if row.server_id == 0 else [row.server_id]
             rows += [attrs.evolve(row, server_id=each, conflict_fn=text if each == first else None) for each in servers]
     changed = attrs.evolve(configuration, replication=tuple(rows))
     if spec is not None and spec.uses_role and all(cluster.role is Role.NONE for cluster in configuration.clusters):

@@ -17,15 +17,7 @@ from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.history.run import Run
 from conflict.history.scheduling.reconcile import Inference
-from conflict.results.doubts import (
-    causes_of,
-    missing_parts,
-    not_examined,
-    notes_of,
-    remarks_of,
-    unchecked,
-    unexplained_changes,
-)
+from conflict.results.doubts import doubts_of, not_what_happened
 from conflict.results.model import Stop
 from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import RunSummary
@@ -53,31 +45,38 @@ def print_run(console: Console, resolved: ResolvedRun, examples: Sequence[Mappin
         examples: Some rejected operations (see `conflict.results.files.rejected_examples`).
         where: Folder of the result.
     """
-    run = resolved.run
+    run, checks = resolved.run, resolved.checks()
+    alarms = [doubt for doubt in doubts_of(checks) if doubt.alarm]
+    print_doubts(console, alarms)
     _print_setups(console, run)
+    _print_contradictions(console, resolved.summary)
+    mark = ", which is not what happened" if not_what_happened(checks) else ""
     tallies = [
         (cluster, name, tally)
         for cluster, tables in resolved.summary.tables.items()
         for name, tally in tables.items()
         if _operations(tally)
     ]
-    console.print(_outcomes(tallies))
-    rare = _rare_outcomes(tallies)
+    console.print(_outcomes(tallies, mark))
+    rare = _rare_outcomes(tallies, mark)
     if rare is not None:
         console.print(rare)
     causes = [cause.name for cause in Cause if any(tally.get(cause.name) for _, _, tally in tallies)]
     if causes:
-        console.print(_conflicts(tallies, causes))
-        console.print("For example:")
+        console.print(_conflicts(tallies, causes, mark))
+        console.print(f"For example{mark}:")
         for example in examples:
             console.print(Padding(_example(run, example), (0, 0, 0, 2)))
-    console.print(_final_rows(run, resolved.summary))
+    console.print(_final_rows(run, resolved.summary, mark))
     _print_convergence(console, run, resolved)
     _print_appliers(console, resolved)
     _print_engine(console, resolved)
     _print_start(console, resolved)
     _print_open_questions(console, resolved)
     _print_agreement(console, resolved)
+    print_doubts(console, (doubt for doubt in doubts_of(checks) if not doubt.alarm))
+    if alarms:
+        console.print(f"[red]{alarms[0].label}:[/red] see the first lines.")
     console.print(f"Results are in [bold]{escape(where)}[/bold].", soft_wrap=True)
 
 
@@ -104,17 +103,17 @@ def _operations(tally: Mapping[str, int]) -> int:
     return sum(tally.get(verdict.name.lower(), 0) for verdict in Verdict)
 
 
-def _outcomes(tallies: Tallies) -> Table:
+def _outcomes(tallies: Tallies, mark: str) -> Table:
     """One row per applier and table that had operations."""
     keys = ("applied", "ignored", "rejected", "refreshes")
     rows = [
         [cluster, name, _operations(tally), *(tally.get(key, 0) for key in keys)] for cluster, name, tally in tallies
     ]
     headings = ["changes", "applied", "ignored", "conflicts", "refreshed"]
-    return table_of("What the appliers did", ["applier", "table"], headings, rows)
+    return table_of(f"What the appliers did{mark}", ["applier", "table"], headings, rows)
 
 
-def _rare_outcomes(tallies: Tallies) -> Table | None:
+def _rare_outcomes(tallies: Tallies, mark: str) -> Table | None:
     """Verdicts that are rare; a table of their own, because one of all would not fit into 80 columns."""
     rare = [name for name in ("discarded", "skipped", "cannot_tell") if any(tally.get(name) for _, _, tally in tallies)]
     rows = [
@@ -123,16 +122,16 @@ def _rare_outcomes(tallies: Tallies) -> Table | None:
         if any(tally.get(each) for each in rare)
     ]
     headings = [name.replace("_", " ") for name in rare]
-    return table_of("What else became of changes", ["applier", "table"], headings, rows) if rare else None
+    return table_of(f"What else became of changes{mark}", ["applier", "table"], headings, rows) if rare else None
 
 
-def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:
+def _conflicts(tallies: Tallies, causes: Sequence[str], mark: str) -> Table:
     """One row per applier and table that had conflicts, by cause."""
     headings = [cause.lower().replace("_", " ") for cause in causes]
     rows = [
         [cluster, name, *(tally[cause] for cause in causes)] for cluster, name, tally in tallies if tally["rejected"]
     ]
-    return table_of("Conflicts by cause", ["applier", "table"], headings, rows)
+    return table_of(f"Conflicts by cause{mark}", ["applier", "table"], headings, rows)
 
 
 def _contradictions(summary: RunSummary) -> list[tuple[str, str, str, int]]:
@@ -146,14 +145,14 @@ def _contradictions(summary: RunSummary) -> list[tuple[str, str, str, int]]:
     return sorted(found, key=lambda each: -each[3])
 
 
-def _final_rows(run: Run, summary: RunSummary) -> Table:
+def _final_rows(run: Run, summary: RunSummary, mark: str) -> Table:
     names = [cluster.name for cluster in run.clusters]
     headings = [*(f"rows on {name}" for name in names), "differing"]
     rows = [
         [table, *(summary.rows[name].get(table, 0) for name in names), _differing(differing)]
         for table, differing in summary.differing_rows.items()
     ]
-    return table_of("What the tables hold at the end", ["table"], headings, rows)
+    return table_of(f"What the tables hold at the end{mark}", ["table"], headings, rows)
 
 
 def _differing(rows: int | None) -> Text:
@@ -224,7 +223,6 @@ def _print_appliers(console: Console, resolved: ResolvedRun) -> None:
                 "When they were applied, or whether, decides on counters and exceptions alone; the first possible "
                 "place is taken."
             )
-    print_doubts(console, unexplained_changes(resolved.checks()))
     if summary.rounds:
         sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds[:MOST_SIZES])
         sizes += ", …" * (len(summary.rounds) > MOST_SIZES)
@@ -313,31 +311,24 @@ def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
 
 
 def _print_agreement(console: Console, resolved: ResolvedRun) -> None:
-    """Print how the result agrees with the appliers' changes in the binlogs, and what is left out."""
+    """Print that the result agrees with the appliers' changes in the binlogs."""
     summary = resolved.summary
-    print_doubts(console, unchecked(resolved.checks()))
-    agreement = (
-        f"[red]differs in {summary.contradicted:,} of them[/red]"
-        if summary.contradicted
-        else "[green]agrees with all of them[/green]"
+    if summary.compared and not summary.contradicted and not resolved.unrelated:
+        changes = counted(summary.compared, "row change")
+        console.print(f"The binlogs show {changes} by appliers; the result [green]agrees with all of them[/green].")
+
+
+def _print_contradictions(console: Console, summary: RunSummary) -> None:
+    """Print what the binlogs show otherwise, the most frequent kinds first."""
+    kinds = _contradictions(summary)
+    if not kinds:
+        return
+    console.print(table_of(_SHOWN_TITLE, ["applier", "table", "contradiction"], ["rows"], kinds[:MOST_KINDS]))
+    rest = kinds[MOST_KINDS:]
+    if rest:
+        rows = counted(sum(number for *_, number in rest), "row")
+        console.print(f"{counted(len(rest), 'more kind')}, of {rows}, {'is' if len(rest) == 1 else 'are'} rarer.")
+    console.print(
+        "The figures below are not what happened: counters, ranges and rows do not hold where rows differ. "
+        "contradictions/ lists them."
     )
-    if summary.compared and not resolved.unrelated:
-        console.print(
-            f"The binlogs show {counted(summary.compared, 'row change')} by appliers; the result {agreement}."
-        )
-    if summary.contradicted:
-        kinds = _contradictions(summary)
-        console.print(table_of(_SHOWN_TITLE, ["applier", "table", "contradiction"], ["rows"], kinds[:MOST_KINDS]))
-        rest = kinds[MOST_KINDS:]
-        if rest:
-            rows = counted(sum(number for *_, number in rest), "row")
-            console.print(f"{counted(len(rest), 'more kind')}, of {rows}, {'is' if len(rest) == 1 else 'are'} rarer.")
-        console.print(
-            "The result is not what happened: counters, ranges and rows do not hold where rows differ. "
-            "contradictions/ lists them."
-        )
-    print_doubts(console, causes_of(resolved.checks()))
-    print_doubts(console, remarks_of(resolved.checks()))
-    print_doubts(console, notes_of(resolved.checks()))
-    print_doubts(console, not_examined(resolved.checks()))
-    print_doubts(console, missing_parts(resolved.checks()))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from conflict.errors import HistoryError
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Transaction
 
-__all__ = ["interleave"]
+__all__ = ["circular_schedule", "interleave"]
 
 Item = Transaction | EpochApply | DefinitionChange
 
@@ -43,11 +43,15 @@ def interleave(history: History) -> Iterator[tuple[Cluster, Item]]:
     for cluster in history.clusters:
         if places[cluster.name] < len(timelines[cluster.name]):
             item = timelines[cluster.name][places[cluster.name]]
-            message = (
-                f"the schedule is circular: cluster {cluster.name} applies epoch "
-                f"{getattr(item, 'foreign_epoch', '?')} before it can have been made"
-            )
-            raise HistoryError(message)
+            raise circular_schedule(cluster.name, getattr(item, "foreign_epoch", "?"))
+
+
+def circular_schedule(cluster: str, epoch: int | str) -> HistoryError:
+    """Return the error of a cluster that applies an epoch before the other one can have made it."""
+    return HistoryError(
+        f"the schedule is circular: cluster {cluster} applies epoch {epoch} before the other cluster can have made it; "
+        "a file may be missing, or be of another time: give all binlog files of both clusters"
+    )
 
 
 def _logged(timeline: Sequence[Item], place: int, epoch: int) -> bool:

@@ -18,7 +18,7 @@ from conflict.reporting.wording.logs import log_of
 from conflict.result import Result
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
 from conflict.results.counting import By
-from conflict.results.doubts import doubts_of
+from conflict.results.doubts import doubts_of, not_what_happened
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted
 
@@ -37,7 +37,7 @@ def resolve_part(result: Result, source: str) -> Part:
     """Return the part of a report on a result of `resolve`, read from `source`."""
     run, conflicts = result.run, read_conflicts(result.folder, result.clusters)
     return Part(
-        "What happened",
+        "Not what happened: the run as it is configured" if not_what_happened(run) else "What happened",
         source,
         _asked(run),
         tuple(_answer(result, conflicts)),

@@ -62,3 +62,22 @@ def test_no_figure_is_cut_in_80_columns() -> None:
     assert all(f"{figure:,}" in said for figure in figures.values())
     assert all(heading in said for heading in ("conflicts", "refreshed", "discarded", "skipped", "cannot tell"))
     assert max(map(len, said.splitlines())) <= 80
+
+
+def test_an_alarm_comes_before_the_figures() -> None:
+    """Every table says that it is not what happened, and the end points to the alarm."""
+    tallies = {"A": {"cft.t1": {"applied": 2}}}
+    contradictions = {"A": {"cft.t1": {"derived CHANGED, shown nothing": 2}}}
+    summary = attrs.evolve(NOTHING, tables=tallies, compared=3, contradicted=2, contradictions=contradictions)
+    said = printed(summary, 7).splitlines()
+    assert said[0].startswith(
+        "The binlogs contradict the run as it is configured: of 3 row changes by appliers, 2 differ"
+    )
+    titles = [line for line in said if line.startswith("What the ")]
+    assert titles == [
+        "What the binlogs show otherwise",
+        "What the appliers did, which is not what happened",
+        "What the tables hold at the end, which is not what happened",
+    ]
+    assert said[-2] == "The binlogs contradict the run as it is configured: see the first lines."
+    assert "not what happened" not in printed(attrs.evolve(summary, contradicted=0, contradictions={}), 7)

@@ -93,8 +93,9 @@ def test_circular():
     """Two epochs that each contain news of the other cannot be ordered."""
     with pytest.raises(HistoryError) as caught:
         planned("A:<11@1 A:i1=1@1 B:<1@11 B:i1=1@11")
-    message = "the schedule is circular: cluster A applies epoch 11 before the other cluster can have made it"
-    assert str(caught.value) == message
+    said = str(caught.value)
+    assert said.startswith("the schedule is circular: cluster A applies epoch 11 before the other cluster can have")
+    assert said.endswith("give all binlog files of both clusters")
 
 
 def test_the_first_applied_epochs_alone():

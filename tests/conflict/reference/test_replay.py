@@ -103,7 +103,9 @@ class TestOrder:
         """Where no order exists the epoch at fault is named."""
         with pytest.raises(HistoryError) as caught:
             self.order("A:<11@1 A:i1=1@2 B:<2@11")
-        assert str(caught.value) == "the schedule is circular: cluster A applies epoch 11 before it can have been made"
+        assert str(caught.value).startswith(
+            "the schedule is circular: cluster A applies epoch 11 before the other cluster"
+        )
 
     def test_progress(self):
         """Every item of both timelines is reported."""

@@ -17,6 +17,7 @@ FILES, DEFINITION, VALUES = CauseKind.FILES, CauseKind.DEFINITION, CauseKind.VAL
 LESS, MORE = "derived CHANGED, shown nothing", "derived nothing, shown CHANGED"
 REFRESHED, NOT_REFRESHED = "derived CHANGED, shown REFRESHED", "derived REFRESHED, shown CHANGED"
 UNMARKED, MARKED = "derived CHANGED, shown CHANGED not as reflected", "derived CHANGED, shown CHANGED as reflected"
+KEPT = "derived REFRESHED, shown nothing"
 OTHER_VALUES = "derived CHANGED, shown CHANGED to other values"
 Functions = Mapping[str, str | None]
 
@@ -84,8 +85,9 @@ def test_no_function_is_said_before_a_missing_file() -> None:
     assert cause.tables == ("d.t", "d.u")
     assert cause.sentence == (
         "No conflict function is given, and A did not apply all that it received. Cannot tell which of: a conflict "
-        "function was in force that is not given (--conflict-fn, --ndb-replication or conflict_fn in the run file); a "
-        "file, or some events, are missing; the PRIMARY KEY is not the one that the definition says."
+        "function was in force that is not given (--conflict-fn 'TABLE=FUNCTION', --ndb-replication FILE, or "
+        "conflict_fn in the run file); a file, or some events, are missing (give all binlog files of both servers); "
+        "the PRIMARY KEY is not the one that the definition says (--schema, schema in the run file)."
     )
 
 
@@ -110,6 +112,18 @@ def test_the_other_cluster_is_the_primary() -> None:
     assert cause.sentence.endswith("which did not: A was the primary (--primary A).")
     (open_cause,) = causes({("A", "t"): REFRESHED}, *given)
     assert open_cause.kinds == (PRIMARY, FUNCTION, FILES)
+
+
+def test_a_primary_that_rejects_and_does_not_refresh_has_another_function() -> None:
+    """B is given NDB$EPOCH_TRANS; A had NDB$EPOCH, and B NDB$MAX, so the primary is not all that is wrong."""
+    (cause,) = causes({("A", "t"): REFRESHED, ("B", "t"): KEPT}, {"t": None}, {"t": "NDB$EPOCH_TRANS()"})
+    assert cause.kinds == (PRIMARY, FUNCTION, FILES)
+
+
+def test_functions_of_the_two_clusters_may_be_exchanged() -> None:
+    """A refreshed what NDB$MAX only rejects, and B did not refresh what NDB$EPOCH does."""
+    (cause,) = causes({("A", "t"): REFRESHED, ("B", "t"): KEPT}, {"t": "NDB$MAX(x)"}, {"t": "NDB$EPOCH()"})
+    assert cause.kinds == (FUNCTION, PRIMARY)
 
 
 def test_marks_tell_the_role_where_effects_differ_too() -> None:
@@ -139,7 +153,7 @@ def test_refreshes_without_marks_are_of_a_function_without_roles() -> None:
     facts = {"A": LogFacts(refreshes=True, role=Role.PRIMARY)}
     (cause,) = causes({("A", "t"): UNMARKED}, {"t": "NDB$EPOCH2()"}, facts=facts)
     assert cause.kinds == (FUNCTION,)
-    assert "NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not NDB$EPOCH2(6)." in cause.sentence
+    assert "NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not NDB$EPOCH2(6) (" in cause.sentence
 
 
 def test_what_one_cause_explains_hides_what_several_do() -> None:
