@@ -35,6 +35,7 @@ from conflict.results.layout import (
     rows_folder,
 )
 from conflict.rules.decision import Verdict
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["Result", "read_result"]
 
@@ -110,7 +111,9 @@ class Result:
         """
         found = full_name_of(name, self.tables)
         if found not in self.tables:
-            message = f"the result has no table {name}; it has {', '.join(self.tables)}"
+            message = (
+                f"the result has no table {name}{did_you_mean(name, self.tables)}; it has {', '.join(self.tables)}"
+            )
             raise HistoryError(message)
         return found
 
@@ -149,7 +152,9 @@ class Result:
         with self._reading():
             columns: dict[str, str] | None = self.run["configuration"]["tables"].get(table)
         if columns is None:
-            message = f"the result has no table {table}; it has {', '.join(self.tables)}"
+            message = (
+                f"the result has no table {table}{did_you_mean(table, self.tables)}; it has {', '.join(self.tables)}"
+            )
             raise HistoryError(message)
         return columns
 
@@ -189,7 +194,8 @@ class Result:
         """
         columns = self._columns_of(table)
         if cluster not in self.clusters:
-            message = f"the result has no cluster {cluster}; it has {' and '.join(self.clusters)}"
+            meant = did_you_mean(cluster, self.clusters)
+            message = f"the result has no cluster {cluster}{meant}; it has {' and '.join(self.clusters)}"
             raise HistoryError(message)
         with self._reading():
             wanted = self.run["final_rows"]

@@ -53,6 +53,7 @@ from conflict.sweeping.border import check_axis, parse_condition
 from conflict.sweeping.sweep import Search, check_folder, run_sweep
 from conflict.sweeping.sweep_file import load_sweep
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["conflicts", "decode", "report", "simulate", "sizes", "sweep", "workload"]
 
@@ -322,7 +323,7 @@ def conflicts(
         HistoryError: There is no result in the folder.
     """
     if by is not None and by not in tuple(By):
-        message = f"by {by} is not known; give {', '.join(By)}"
+        message = f"by {by} is not known{did_you_mean(str(by), By)}; give {', '.join(By)}"
         raise ConfigurationError(message)
     found = result if isinstance(result, Result) else read_result(str(result))
     first, last = (

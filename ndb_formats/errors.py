@@ -7,6 +7,8 @@ some of them; its callers fill in the others with `located`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Self
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "TruncatedError",
     "UnsupportedError",
     "WrongKeyError",
+    "did_you_mean",
 ]
 
 
@@ -125,3 +128,21 @@ class WrongKeyError(SchemaError):
 
 class SettingError(FormatError, ValueError):
     """A setting of the server has an invalid value."""
+
+
+def did_you_mean(given: str, known: Iterable[str], least: float = 0.6) -> str:
+    """
+    Return, for a message, the name that a name which is not known is most like: `` (did you mean NDB$MAX?)``.
+
+    Letter case does not count, nor do databases of tables where none is given. Nothing if no name is like it.
+
+    Args:
+        given: The name.
+        known: The names that there are.
+        least: How much a name must be like it, from 0 to 1; see `difflib`.
+    """
+    names = {name.lower(): name for name in known}
+    if "." not in given:
+        names = {small.rpartition(".")[2]: name for small, name in names.items()}
+    near = [] if given in names.values() else get_close_matches(given.lower(), names, n=1, cutoff=least)
+    return f" (did you mean {names[near[0]]}?)" if near else ""

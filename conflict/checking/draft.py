@@ -15,7 +15,8 @@ from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.server_variables import load_server_variables
 from conflict.discovery.draft import Additions, refuse_other_primary
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.conflict_fn_text import typed_function
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["draft_check"]
 
@@ -44,7 +45,8 @@ def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini:
         message = f"{len(names)} clusters ({', '.join(names)}) need a run file, which says who replicates from whom"
         raise ConfigurationError(message)
     if additions.primary is not None and additions.primary not in names:
-        message = f"--primary {additions.primary} is no cluster; they are {' and '.join(names)}"
+        meant = did_you_mean(additions.primary, names)
+        message = f"--primary {additions.primary} is no cluster{meant}; they are {' and '.join(names)}"
         raise ConfigurationError(message)
     for file in config_ini.values():
         load_epoch_times(file)  # for a message that names it alone, not a run file that nobody wrote
@@ -83,7 +85,7 @@ def _server_ids(names: Sequence[str], known: Mapping[str, Mapping[str, str]], ro
 def _rows(additions: Additions, names: Sequence[str], server_ids: Mapping[str, str]) -> Iterator[str]:
     """Yield a row of mysql.ndb_replication for each function; its binlog type is left to the server options."""
     for pattern, text in additions.functions.items():
-        spec = parse_conflict_function(text).spec
+        spec = typed_function(text).spec
         on_primary = spec.refreshes and not spec.uses_role
         if on_primary and additions.primary is None:
             message = f"{text} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"

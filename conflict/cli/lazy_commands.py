@@ -4,10 +4,11 @@ Commands that are imported when they run, so that `ndb-conflict --help` does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,6 +17,7 @@ from conflict.cli.refusals import closed_pipe, interrupted, refused, refusing_ba
 from conflict.config.local_paths import refuse_address
 from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConfigurationError
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["group_of"]
 
@@ -36,8 +38,12 @@ class _LazyCommand(TyperCommand):
         command: Any = typer.main.get_command(app)
         kinds = get_type_hints(function)
         for parameter in command.params:
-            if Path.__name__ in str(kinds.get(parameter.name)):
+            kind = kinds.get(parameter.name)
+            if Path.__name__ in str(kind):
                 _keep_local(parameter)
+            for one in (kind, *get_args(kind)):
+                if isinstance(one, type) and issubclass(one, Enum):
+                    _name_nearest(parameter, [str(each.value) for each in one])
         try:
             return command.make_context(info_name, args, parent, **extra)
         except ConfigurationError as error:
@@ -57,6 +63,21 @@ def _keep_local(parameter: Any) -> None:
         return read(ctx, value)
 
     parameter.process_value = read_local
+
+
+def _name_nearest(parameter: Any, names: Sequence[str]) -> None:
+    """Make a parameter that is one of some names say which one is meant."""
+    read = parameter.process_value
+
+    def read_name(ctx: Any, value: Any) -> Any:
+        try:
+            return read(ctx, value)
+        except typer.BadParameter as error:
+            for text in value if isinstance(value, list | tuple) else [value]:
+                error.message += did_you_mean(str(text), names) if text not in names else ""
+            raise
+
+    parameter.process_value = read_name
 
 
 def group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:

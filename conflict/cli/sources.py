@@ -48,7 +48,9 @@ ReplicationOption = Annotated[
 ConflictFnOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--conflict-fn", metavar="TABLE=FUNCTION", help="For bare binlogs: shop.orders=NDB$MAX(version), or shop.*=..."
+        "--conflict-fn",
+        metavar="TABLE=FUNCTION",
+        help="For bare binlogs: 'shop.orders=NDB$MAX(version)', in single quotes; or 'shop.*=...'.",
     ),
 ]
 PrimaryOption = Annotated[
@@ -71,7 +73,8 @@ def additions_of(
     for text in conflict_fn or ():
         table, equals, function = text.partition("=")
         if not (table and equals and function):
-            message = f"--conflict-fn {text} is not understood; give TABLE=FUNCTION, as in shop.orders=NDB$MAX(version)"
+            example = "'shop.orders=NDB$MAX(version)', in single quotes"
+            message = f"--conflict-fn {text} is not understood; give TABLE=FUNCTION, as in {example}"
             raise ConfigurationError(message)
         functions[table.strip()] = function.strip()
     if functions and ndb_replication is not None:

@@ -12,10 +12,10 @@ import attrs
 
 from conflict.comparing.policies import BY_COMMIT_TIME, LOWEST, OVERWRITE
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import MAX_GCI_BITS, parse_conflict_function
+from conflict.rules.conflict_fn_text import MAX_GCI_BITS, typed_function, what_was_meant
 from conflict.rules.functions import DEFAULT_GCI_BITS, Argument, ConflictFunction, FunctionSpec
 from conflict.rules.roles import Role
-from ndb_formats.errors import SettingError
+from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
 
 __all__ = ["Pair", "Policy", "function_on", "named", "parse_formats", "parse_policies", "role_on"]
@@ -124,17 +124,22 @@ def _full_name(text: str, table: str, columns: Mapping[str, str | None]) -> str:
     names = [name for name in columns if table in (name, name.rpartition(".")[2])]
     if len(names) == 1:
         return names[0]
-    fault = f"{' and '.join(names)} have this name" if names else f"functions are tried on {', '.join(columns)}"
+    fault = (
+        f"{' and '.join(names)} have this name"
+        if names
+        else f"functions are tried on {', '.join(columns)}{did_you_mean(table, columns)}"
+    )
     message = f"{text}: which table {table or '(none)'} is meant is not known; {fault}"
     raise ConfigurationError(message)
 
 
 def _of_table(text: str, function: str, specs: Mapping[str, FunctionSpec]) -> ConflictFunction:
     if not any(function.startswith(name) for name in specs):
-        message = f"{text}: by table there are functions that compare a column, {', '.join(specs)}"
+        meant = what_was_meant(function, tuple(specs.values()))
+        message = f"{text}: by table there are functions that compare a column, {', '.join(specs)}{meant}"
         raise ConfigurationError(message)
     try:
-        return parse_conflict_function(function, tuple(specs.values()))
+        return typed_function(function, tuple(specs.values()))
     except ConfigurationError as error:
         message = f"{text}: {error}"
         raise ConfigurationError(message) from error
@@ -164,7 +169,8 @@ def _by_table(functions: Mapping[str, ConflictFunction], tables: Iterable[str]) 
 def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str], primary: str) -> Policy:
     name, at, cluster = (each.strip() for each in text.rpartition("@")) if "@" in text else (text, "", "")
     if at and cluster not in clusters:
-        message = f"{text}: there is no cluster {cluster}; there are {' and '.join(clusters)}"
+        meant = did_you_mean(cluster, clusters)
+        message = f"{text}: there is no cluster {cluster}{meant}; there are {' and '.join(clusters)}"
         raise ConfigurationError(message)
     timed = BY_COMMIT_TIME.get(name.removesuffix("()"))
     if at and (timed is not None or name in {OVERWRITE, OVERWRITE + "()"}):
@@ -175,10 +181,10 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
     if timed is not None:
         return Policy(timed.name, ConflictFunction(timed, gci_bits=MAX_GCI_BITS))
     try:
-        function = parse_conflict_function(name, (*functions, LOWEST))
+        function = typed_function(name, (*functions, LOWEST))
     except ConfigurationError as error:
-        others = ", ".join((OVERWRITE, *BY_COMMIT_TIME))
-        message = f"{text}: {error}; besides functions there are {others} and LOWEST(column)"
+        meant, others = did_you_mean(name, (OVERWRITE, *BY_COMMIT_TIME)), ", ".join((OVERWRITE, *BY_COMMIT_TIME))
+        message = f"{text}: {error}; besides functions there are {others} and LOWEST(column){meant}"
         raise ConfigurationError(message) from error
     if function.spec.python is not None:
         message = f"{text}: rules in Python are not compared; write it as a row [[conflict_function]] of the run file"

@@ -25,6 +25,7 @@ from conflict.config.insert_statements import InsertedValues, created_columns, i
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
+from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
 from ndb_formats.types.digits import whole_number
 
@@ -130,7 +131,8 @@ def _row(cells: Mapping[str, object]) -> ReplicationRow:
     known = (*_COLUMNS, *_SLICES)
     unknown = sorted(set(cells) - set(known))
     if unknown:
-        message = f"unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        meant = did_you_mean(unknown[0], known)
+        message = f"unknown entries {', '.join(unknown)}{meant}; known are {', '.join(sorted(known))}"
         raise ConfigurationError(message)
     return ReplicationRow(
         _pattern("db", cells.get("db")),

@@ -96,6 +96,7 @@ from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET
+from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.tables import Schema
@@ -326,7 +327,7 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
         if wrong:
             message = (
                 f"replicates_from of cluster {cluster.name} has {wrong[0]!r}; it may name each of {', '.join(others)} "
-                "once"
+                f"once{did_you_mean(str(wrong[0]), others)}"
             )
             raise ConfigurationError(message)
     if all(cluster.replicates_from == () for cluster in clusters):
@@ -392,7 +393,8 @@ def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration])
     names = {cluster.name for cluster in clusters}
     for cluster in clusters:
         if cluster.rows_of is not None and cluster.rows_of not in names - {cluster.name}:
-            message = f"rows_of of cluster {cluster.name} is {cluster.rows_of!r}; it must name the other cluster"
+            meant = did_you_mean(cluster.rows_of, names)
+            message = f"rows_of of cluster {cluster.name} is {cluster.rows_of!r}; it must name the other cluster{meant}"
             raise ConfigurationError(message)
         if cluster.rows and empty:
             message = f'cluster {cluster.name} has rows at the start, but start is "empty"; leave one of them out'

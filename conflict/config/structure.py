@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from conflict.errors import ConfigurationError
+from ndb_formats.errors import did_you_mean
 
 __all__ = [
     "EPOCH",
@@ -36,10 +37,12 @@ class Kind:
     Attributes:
         words: In words, after "it must be".
         accepts: Whether it is a value.
+        names: The texts that it can be; none if other values are possible.
     """
 
     words: str
     accepts: Callable[[Any], bool]
+    names: Collection[str] = ()
 
 
 def integer(low: int, high: int) -> Kind:
@@ -53,7 +56,9 @@ def integer(low: int, high: int) -> Kind:
 def one_of(names: Collection[str]) -> Kind:
     """Return one of some texts."""
     return Kind(
-        f"one of {', '.join(names)}", lambda value: isinstance(value, str) and any(value == name for name in names)
+        f"one of {', '.join(names)}",
+        lambda value: isinstance(value, str) and any(value == name for name in names),
+        names,
     )
 
 
@@ -94,11 +99,13 @@ def check_entries(where: str, table: Any, known: Mapping[str, Kind], required: C
         raise ConfigurationError(message)
     unknown = sorted(map(str, table.keys() - known.keys()))
     if unknown:
-        message = f"{where} has unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        meant = did_you_mean(unknown[0], known)
+        message = f"{where} has unknown entries {', '.join(unknown)}{meant}; known are {', '.join(sorted(known))}"
         raise ConfigurationError(message)
     for name, kind in known.items():
         if name in table and not kind.accepts(table[name]):
-            message = f"{name} of {where} is {_shown(table[name])}; it must be {kind.words}"
+            meant = did_you_mean(str(table[name]), kind.names) if kind.names else ""
+            message = f"{name} of {where} is {_shown(table[name])}; it must be {kind.words}{meant}"
             raise ConfigurationError(message)
         if name in required and name not in table:
             message = f"{name} of {where} is missing; it must be {kind.words}"

@@ -15,6 +15,7 @@ from conflict.errors import ConfigurationError
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
 from ndb_formats.columnar.table_search import table_layouts
+from ndb_formats.errors import did_you_mean
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
@@ -63,7 +64,9 @@ def joined_schema(
         raise ConfigurationError(message)
     missing = sorted(set(columns or ()).difference(*(layout.names for layout in layouts)))
     if missing:
-        message = f"table {table} has no column {missing[0]}; it has {', '.join(layouts[-1].names)}"
+        names = layouts[-1].names
+        meant = did_you_mean(missing[0], names)
+        message = f"table {table} has no column {missing[0]}{meant}; it has {', '.join(names)}"
         raise ConfigurationError(message)
     return pa.schema(_joined_fields(table, layouts, columns, moments, kind_of))
 

@@ -25,8 +25,9 @@ from conflict.discovery.server_options import logged_options
 from conflict.errors import ConfigurationError
 from conflict.history.definitions.following import make_run
 from conflict.history.run import Run
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.conflict_fn_text import parse_conflict_function, typed_function
 from conflict.rules.functions import ConflictFunction
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["Additions", "Draft", "draft_run", "refuse_other_primary"]
 
@@ -92,9 +93,10 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         raise ConfigurationError(message)
     names = [log.name for log in logs]
     if additions.primary is not None and additions.primary not in names:
-        message = f"--primary {additions.primary} is no cluster; they are {' and '.join(names)}"
+        meant = did_you_mean(additions.primary, names)
+        message = f"--primary {additions.primary} is no cluster{meant}; they are {' and '.join(names)}"
         raise ConfigurationError(message)
-    functions = {pattern: parse_conflict_function(text) for pattern, text in additions.functions.items()}
+    functions = {pattern: typed_function(text) for pattern, text in additions.functions.items()}
     if any(function.spec.refreshes for function in functions.values()) and additions.primary is None:
         epoch = next(str(function) for function in functions.values() if function.spec.refreshes)
         message = f"{epoch} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
@@ -211,7 +213,8 @@ def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: s
     for pattern in functions:
         if not any(fnmatchcase(name, pattern) for name in tables):
             known = ", ".join(sorted(tables)[:10]) or "none"
-            message = f"--conflict-fn {pattern} matches no table; the tables are {known}"
+            meant = did_you_mean(pattern, tables)
+            message = f"--conflict-fn {pattern} matches no table{meant}; the tables are {known}"
             raise ConfigurationError(message)
     for full_name, (database, name) in tables.items():
         function = next((each for pattern, each in functions.items() if fnmatchcase(full_name, pattern)), None)

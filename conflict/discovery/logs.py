@@ -19,6 +19,7 @@ import zstandard
 
 from conflict.config.local_paths import plain_path
 from conflict.errors import ConfigurationError
+from conflict.history.log_files import refuse_same_names
 from ndb_formats.binlog_reader import Event, first_event
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
@@ -84,7 +85,8 @@ def find_logs(given: Sequence[Path], *, unpacks: bool = False) -> tuple[FoundLog
         unpacks: Whether whoever reads them unpacks compressed ones.
 
     Raises:
-        ConfigurationError: Something is missing, is no binlog, or holds none, or one twice; or one is compressed.
+        ConfigurationError: Something is missing, is no binlog, or holds none, or one twice; or two of one server have
+            one name; or one is compressed.
         FormatError: A file is damaged at its start, or encrypted.
     """
     files = {file.path.resolve(): file for path in given for file in _files(path)}
@@ -96,6 +98,8 @@ def find_logs(given: Sequence[Path], *, unpacks: bool = False) -> tuple[FoundLog
     logs: dict[int, list[_File]] = {}
     for file in files.values():
         logs.setdefault(file.header.server_id, []).append(file)
+    for server, own in logs.items():
+        refuse_same_names(f"server {server}", ((file.plain.name, file.path) for file in own))
     names = [_name(each) for each in logs.values()]
     named = None not in names and len(set(names)) == len(names)
     return tuple(
@@ -146,24 +150,11 @@ def _files(given: Path) -> Iterator[_File]:
 
 
 def _below(folder: Path) -> list[_File]:
-    """Return the binlogs in a folder and below it; copies of one name would count twice."""
+    """Return the binlogs in a folder and below it."""
     files = [file for path in sorted(folder.rglob("*")) if path.is_file() and (file := _binlog(path)) is not None]
     if not files:
         message = f"{folder} holds no binlog; give the folder, the files or the index file of a server's binlogs"
         raise ConfigurationError(message)
-    known: dict[tuple[int, str], _File] = {}
-    for file in files:
-        other = known.setdefault((file.header.server_id, file.plain.name), file)
-        if other is not file:
-            places = (
-                (f"in {other.path.parent}", f"in {file.path.parent}; give the folder to read")
-                if other.path.name == file.path.name
-                else (f"as {other.path}", f"as {file.path}; give the files to read")
-            )
-            message = (
-                f"{folder} holds {file.plain.name} of server {file.header.server_id} twice, {places[0]} and {places[1]}"
-            )
-            raise ConfigurationError(message)
     return files
 
 

@@ -16,7 +16,7 @@ from conflict.compatibility.requirements import Answer, Status, requirements
 from conflict.diverging.goals import Values
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.conflict_fn_text import typed_function
 from conflict.rules.functions import Argument, ConflictFunction
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -70,7 +70,7 @@ class Scope:
     @cached_property
     def parsed(self) -> ConflictFunction | None:
         """The conflict function."""
-        return None if self.function is None else parse_conflict_function(self.function)
+        return None if self.function is None else typed_function(self.function)
 
     @cached_property
     def by_epoch(self) -> bool:

@@ -18,6 +18,7 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import End
 from conflict.result import Result
+from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.row_keys import is_text, weight_of
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.charsets import encode_text
@@ -37,7 +38,7 @@ def table_named(tables: Mapping[str, Table], name: str) -> Table:
     """
     table = tables.get(full_name_of(name, tables))
     if table is None:
-        message = f"there is no table {name}; there are {', '.join(tables)}"
+        message = f"there is no table {name}{did_you_mean(name, tables)}; there are {', '.join(tables)}"
         raise HistoryError(message)
     if not table.primary_key:
         message = f"table {name} has no primary key, so nothing tells which changes are of one row"

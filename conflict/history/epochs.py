@@ -37,7 +37,7 @@ from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.selection import UNREAD_ROW_EVENTS
 
-__all__ = ["MICROSECONDS", "AppliedEpoch", "BinlogEpoch", "EpochReader", "read_epochs"]
+__all__ = ["MICROSECONDS", "AppliedEpoch", "BinlogEpoch", "EpochReader", "disordered", "read_epochs"]
 
 _SERVER_ID, _EPOCH, _LOG_NAME, _START_POSITION = range(4)
 Images = tuple[RowImage | None, RowImage | None]
@@ -359,10 +359,14 @@ def read_epochs(
             if epoch is None:
                 continue
             if epoch.number <= last:
-                message = (
-                    f"{file}, position {event.position}: epoch {epoch.number} follows {last}; "
-                    "give the files in the order in which they were written"
-                )
-                raise HistoryError(message)
+                raise disordered(f"{file}, position {event.position}", epoch.number, str(last))
             last = epoch.number
             yield epoch
+
+
+def disordered(place: str, epoch: int, last: str) -> HistoryError:
+    """Return the error of an epoch that does not rise; `last`: the one before it, and of which file."""
+    return HistoryError(
+        f"{place}: epoch {epoch} follows {last}, so the files are not one log in its order; give them in the order in "
+        "which they were written, and leave out those of another server or another time"
+    )

@@ -19,7 +19,7 @@ from conflict.config.input_row import InputRow
 from conflict.config.insert_statements import created_columns, inserted_values
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Column, Schema, Table
@@ -117,7 +117,8 @@ def _table_of(file: Path, schema: Schema) -> Table:
     """Return the table that a file is named after."""
     named = [table for table in schema.tables if file.stem in {table.name, table.full_name}]
     if len(named) != 1:
-        message = f"{file}: it is named after no table, or after several; name it database.table{file.suffix}"
+        meant = did_you_mean(file.stem, (table.full_name for table in schema.tables))
+        message = f"{file}: it is named after no table, or after several{meant}; name it database.table{file.suffix}"
         raise ConfigurationError(message)
     return named[0]
 

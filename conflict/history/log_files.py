@@ -1,11 +1,12 @@
 """
-Whether the binlog files of a run are those of its clusters, and none is missing between two others.
+Whether the binlog files of a run are those of its clusters, each once, and none is missing between two others.
 """
 
 from __future__ import annotations
 
+import filecmp
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from conflict.config.configuration import Configuration
@@ -13,7 +14,7 @@ from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.errors import FormatError
 
-__all__ = ["check_log_files"]
+__all__ = ["check_log_files", "refuse_same_names"]
 
 _UNKNOWN = -1
 
@@ -24,10 +25,11 @@ def check_log_files(configuration: Configuration) -> None:
 
     Raises:
         ConfigurationError: A file was written by another server, or is a folder or a pipe, or files are out of order,
-            or one is missing.
+            or one is missing, or there twice.
     """
     servers = {cluster.server_id: cluster.name for cluster in configuration.clusters}
     for cluster in configuration.clusters:
+        refuse_same_names(cluster.name, ((file.name, file) for file in cluster.files))
         _check_numbers(cluster.name, cluster.files)
         for file in cluster.files:
             if file.exists() and not file.is_file():
@@ -44,6 +46,35 @@ def check_log_files(configuration: Configuration) -> None:
             raise ConfigurationError(message)
 
 
+def refuse_same_names(whose: str, files: Iterable[tuple[str, Path]]) -> None:
+    """
+    Refuse two files of one name and one server, which no log has.
+
+    Args:
+        whose: What the files are given as.
+        files: The files, each with its name before it was compressed.
+
+    Raises:
+        ConfigurationError: There are two; the message says what to do.
+    """
+    known: dict[str, Path] = {}
+    for name, file in files:
+        other = known.setdefault(name, file)
+        if other is file:
+            continue
+        if file.name != other.name:
+            what = "one is compressed; give one of them"
+        elif file.exists() and other.exists() and filecmp.cmp(file, other, shallow=False):
+            what = "they are copies; give one of them"
+        else:
+            what = (
+                "they differ, so they are of two times, as before and after RESET, or of two servers that were given "
+                "the same server_id; give the files of one server and one time"
+            )
+        message = f"{other} and {file} are both given as {name} of {whose}: {what}"
+        raise ConfigurationError(message)
+
+
 def _writer(file: Path) -> int:
     """Return the id of the server that wrote a file, by its first event; `_UNKNOWN` if it cannot be read."""
     try:
@@ -55,10 +86,9 @@ def _writer(file: Path) -> int:
 
 
 def _check_numbers(cluster: str, files: Sequence[Path]) -> None:
-    """Check that files with the same name, but for the number at its end, have consecutive numbers."""
+    """Check that files with the same name, but for the number at its end, have consecutive numbers, in any folders."""
     for first, second in itertools.pairwise(files):
-        same = first.parent == second.parent and first.stem == second.stem
-        if not (same and first.suffix[1:].isdecimal() and second.suffix[1:].isdecimal()):
+        if not (first.stem == second.stem and first.suffix[1:].isdecimal() and second.suffix[1:].isdecimal()):
             continue
         expected, found = int(first.suffix[1:]) + 1, int(second.suffix[1:])
         if found != expected:
@@ -66,5 +96,6 @@ def _check_numbers(cluster: str, files: Sequence[Path]) -> None:
             what = (
                 f"{missing} is missing between them" if found > expected else "give them in the order of their numbers"
             )
-            message = f"the binlogs of {cluster} go from {first.name} to {second.name}; {what}"
+            apart = "" if first.parent == second.parent else f" ({first.parent} and {second.parent})"
+            message = f"the binlogs of {cluster} go from {first.name} to {second.name}{apart}; {what}"
             raise ConfigurationError(message)

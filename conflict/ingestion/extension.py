@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import attrs
 
-from conflict.errors import HistoryError
 from conflict.grid.manifest import Manifest, SegmentFacts
+from conflict.history.epochs import disordered
 from conflict.ingestion.plan import Plan
 from conflict.ingestion.segment_records import SegmentRecord
 from ndb_formats.errors import SchemaError, WrongKeyError
@@ -116,11 +116,7 @@ def _refuse_disorder(segments: Sequence[SegmentFacts]) -> None:
     with_epochs = [segment for segment in segments if segment.last_epoch]
     for before, after in pairwise(with_epochs):
         if after.first_epoch <= before.last_epoch:
-            message = (
-                f"{after.file}: epoch {after.first_epoch} follows {before.last_epoch} of {before.file}; "
-                "give the files in the order in which they were written"
-            )
-            raise HistoryError(message)
+            raise disordered(str(after.file), after.first_epoch, f"{before.last_epoch} of {before.file}")
 
 
 def _types(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["Hotspot", "KeyChoice", "Latest", "Uniform", "Weighted", "Zipfian", "drawn_by_weight", "key_choice"]
 
@@ -97,7 +98,8 @@ def key_choice(name: str, **parameters: float) -> KeyChoice:
         ConfigurationError: There is no such name.
     """
     if name not in _BY_NAME:
-        message = f"requestdistribution {name!r} is not known; give one of {', '.join(_BY_NAME)}"
+        meant = did_you_mean(name, _BY_NAME)
+        message = f"requestdistribution {name!r} is not known{meant}; give one of {', '.join(_BY_NAME)}"
         raise ConfigurationError(message)
     kind = _BY_NAME[name]
     found: KeyChoice = kind(**{word: value for word, value in parameters.items() if word in attrs.fields_dict(kind)})

@@ -16,9 +16,10 @@ from conflict.model.kernels.world import Stamp
 from conflict.model.presets import PRESETS
 from conflict.model.words import MILLISECOND, SECOND, Words, is_time
 from conflict.model.workload_file import workload_of
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.conflict_fn_text import typed_function
 from conflict.rules.functions import Argument
 from conflict.rules.roles import Role
+from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import effective_format, parse_binlog_type
 
 __all__ = ["load_model", "model_document", "parse_model", "with_preset"]
@@ -100,7 +101,7 @@ def with_preset(document: Mapping[str, Any]) -> dict[str, Any]:
         return rest
     name = document["preset"]
     if not isinstance(name, str) or name not in PRESETS:
-        message = f"preset {name!r} is not known; give one of {', '.join(PRESETS)}"
+        message = f"preset {name!r} is not known{did_you_mean(str(name), PRESETS)}; give one of {', '.join(PRESETS)}"
         raise ConfigurationError(message)
     return _over(parsed_toml(PRESETS[name]), rest)
 
@@ -181,7 +182,7 @@ def _functions(words: Words, names: Sequence[str]) -> dict[str, str]:
         return dict(given)
     if not isinstance(given, str):
         words.refuse("function", "a conflict function, as in NDB$EPOCH()")
-    spec = parse_conflict_function(given).spec
+    spec = typed_function(given).spec
     alone = spec.argument is Argument.GCI_BITS and not spec.uses_role
     return dict.fromkeys([primary] if alone else names, given)
 

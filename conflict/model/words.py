@@ -11,6 +11,7 @@ import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.model.kernels.world import FOREVER
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["LONGEST", "MILLISECOND", "SECOND", "Words", "is_number", "is_time"]
 
@@ -70,7 +71,8 @@ class Words:
         """Return a text, one of those that are known if any are."""
         value = self.value(name, default)
         if not isinstance(value, str) or (known and value not in known):
-            self.refuse(name, f"one of {', '.join(known)}" if known else "a text")
+            meant = did_you_mean(str(value), known)
+            self.refuse(name, f"one of {', '.join(known)}{meant}" if known else "a text")
         return value
 
     def switch(self, name: str) -> bool:
@@ -133,5 +135,6 @@ class Words:
         unknown = sorted(self.given.keys() - self._read)
         if unknown:
             place = f"[{self.where}]: " if self.where else ""
-            message = f"{place}{unknown[0]} is not known here; known are {', '.join(sorted(self._read))}"
+            meant = did_you_mean(unknown[0], self._read)
+            message = f"{place}{unknown[0]} is not known here{meant}; known are {', '.join(sorted(self._read))}"
             raise ConfigurationError(message)

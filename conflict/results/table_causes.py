@@ -16,6 +16,7 @@ from conflict.history.effects import Effect
 from conflict.history.marks import Mark
 from conflict.results.cause_kinds import CANNOT_TELL, CauseKind, LikelyCause, LogFacts
 from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
+from conflict.rules.roles import Role
 from conflict.rules.table_setup import RefusalKind, TableSetup
 
 __all__ = ["causes_of_tables", "of_mark"]
@@ -116,12 +117,12 @@ def causes_of_tables(
         *(cause for each in seen for cause in _of_refusal(each)),
         *_of_roles(seen, facts, setups),
         *(cause for each in seen for cause in _of_marks(each, seen, facts, setups)),
-        *(cause for each in seen for cause in _of_refreshes(each, seen, setups)),
+        *(cause for each in seen for cause in _of_refreshes(each, seen, facts, setups)),
     ]
     certain = [each for each in found if not each.cannot_tell]
     values = [_of_values(each) for each in seen if 2 * each.values >= each.all > 0]
     several = [each for each in found if each.cannot_tell] or [
-        _several(each, facts[each.cluster], setups) for each in seen if each.values < each.all
+        _several(each, facts, setups) for each in seen if each.values < each.all
     ]
     return tuple(_merged([*(certain or several), *values]))
 
@@ -188,7 +189,9 @@ def _of_marks(
             yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.ROLE))
 
 
-def _of_refreshes(each: _Seen, seen: Iterable[_Seen], setups: Setups) -> Iterator[LikelyCause]:
+def _of_refreshes(
+    each: _Seen, seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups
+) -> Iterator[LikelyCause]:
     """Yield what it points to that rows were refreshed which no function refreshes that is given."""
     name, function = each.cluster, each.setup.function
     if not each.refreshed or each.marks or _by_epoch(each.setup) or any(map(_refused, setups[name].values())):
@@ -207,7 +210,9 @@ def _of_refreshes(each: _Seen, seen: Iterable[_Seen], setups: Setups) -> Iterato
         what = f"{did}, and no conflict function is given for them"
         one = "one that rejects whole transactions, these rows among them (NDB$EPOCH_TRANS, NDB$EPOCH2_TRANS)"
         if given.spec.transactional:
-            yield _cannot_tell(each, what, (CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
+            of_primary = given.spec.uses_role and facts[name].role is not Role.PRIMARY
+            kinds = (CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION)
+            yield _cannot_tell(each, what, (CauseKind.ROLE, *kinds) if of_primary else kinds)
         else:
             sentence = f"{what}: one by epoch was in force there; or, in place of {given}, {one} ({_GIVE})."
             yield each.cause(CauseKind.FUNCTION, sentence)
@@ -250,8 +255,8 @@ def _of_values(each: _Seen) -> LikelyCause:
     return _cannot_tell(each, what, (CauseKind.VALUES, CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
 
 
-def _several(each: _Seen, own: LogFacts, setups: Setups) -> LikelyCause:
-    """Return the causes of what several explain; `own`: what the binlog of the cluster holds."""
+def _several(each: _Seen, facts: Mapping[str, LogFacts], setups: Setups) -> LikelyCause:
+    """Return the causes of what several explain; `facts`: per cluster, what its binlog holds."""
     function, name = each.setup.function, each.cluster
     kinds = [CauseKind.FUNCTION]
     if function is None:
@@ -263,7 +268,8 @@ def _several(each: _Seen, own: LogFacts, setups: Setups) -> LikelyCause:
         rejects = [f"rejected what {function} applies"] if each.refreshed or each.less else []
         applies = [f"applied what {function} rejects"] if each.more or each.not_refreshed else []
         what = f"{name} {' and '.join(rejects + applies) or f'did what {function} does not explain'}"
-        if function.spec.uses_role and not own.reflects:
+        primaries = [given for given, own in facts.items() if own.role is Role.PRIMARY]
+        if function.spec.uses_role and (not facts[name].reflects or len(primaries) > 1):
             kinds.append(CauseKind.ROLE)
         elif function.spec.refreshes and not function.spec.uses_role:
             kinds.append(CauseKind.PRIMARY)

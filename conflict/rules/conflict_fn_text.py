@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import DEFAULT_GCI_BITS, FUNCTIONS, Argument, ConflictFunction, FunctionSpec
+from ndb_formats.errors import did_you_mean
 from ndb_formats.types.digits import whole_number
 
-__all__ = ["MAX_GCI_BITS", "PARSE_ERROR", "parse_conflict_function"]
+__all__ = ["MAX_GCI_BITS", "PARSE_ERROR", "parse_conflict_function", "typed_function", "what_was_meant"]
 
 MAX_GCI_BITS = 31
 PARSE_ERROR = "Error in parsing conflict function. Message: "  # of server error 1626
@@ -57,6 +58,36 @@ def parse_conflict_function(text: str, functions: Sequence[FunctionSpec] = FUNCT
     if rest:
         raise _parse_error(text, "garbage in the end", rest)
     return ConflictFunction(spec, argument if spec.argument is Argument.COLUMN else None, bits)
+
+
+def typed_function(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> ConflictFunction:
+    """
+    Parse a function that a user typed: as `parse_conflict_function`, and the message says what was probably meant.
+
+    Raises:
+        ConfigurationError: As there.
+    """
+    try:
+        return parse_conflict_function(text, functions)
+    except ConfigurationError as error:
+        message = f"{error}{what_was_meant(text, functions)}"
+        raise ConfigurationError(message) from error
+
+
+def what_was_meant(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> str:
+    """Return, for a message, what a text that cannot be parsed may mean; a shell replaces ``$MAX`` by nothing."""
+    if not text.strip():
+        return "; for no function give NULL"
+    name, _, rest = text.partition("(")
+    name = name.strip()
+    if name == "NDB":
+        meant = f"NDB$MAX({rest.strip()}" if rest.strip(" )") else "NDB$EPOCH()"
+        return f"; a shell takes $... out of double quotes: use single quotes, as in '{meant}'"
+    plain = name.replace("\\", "")
+    plain = plain if "$" in plain else f"NDB${plain}"
+    known = (spec.name for spec in functions)
+    near = did_you_mean(name if plain == name else plain.lower(), known, 0.75)  # "NDB$" alone makes any two alike
+    return near + (r"; inside single quotes no \ stands before $" if "\\" in name else "")
 
 
 def _argument_end(text: str) -> int:

@@ -21,7 +21,7 @@ from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
 from ndb_formats.schema.tables import Schema, Table
 
-__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "refusal_of", "set_up"]
+__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "refusal_of", "refusal_of_column", "set_up"]
 
 CANT_CREATE_TABLE = 1005
 CONFLICT_FN_PARSE_ERROR = 1626
@@ -161,7 +161,7 @@ def _set_up_table(
 def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:
     """Return why a server does not create a table with a function; None if it does."""
     if function.spec.argument is Argument.COLUMN:
-        return _column_refusal(table, function.column or "")
+        return refusal_of_column(table, function.column or "")
     if function.spec.uses_role and update_format.as_write:
         message = (
             f"Table {table.full_name} configured to log updates as writes.  Not suitable for {function.spec.name}."
@@ -173,7 +173,8 @@ def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFo
     return None
 
 
-def _column_refusal(table: Table, name: str) -> Refusal | None:
+def refusal_of_column(table: Table, name: str) -> Refusal | None:
+    """Return why a server does not create a table with a function that compares a column; None if it does."""
     column = table.find(name)
     if column is None:
         message = f"Could not find resolve column {name}."

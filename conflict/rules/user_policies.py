@@ -30,6 +30,7 @@ import attrs
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
 from conflict.rules.functions import COMPARING, FUNCTIONS, OF_POLICIES, Cell, FunctionSpec
+from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["ENTRY_POINTS", "add_functions", "load_functions", "policies_of_tables", "python_function"]
@@ -69,7 +70,8 @@ def policies_of_tables(tables: Any) -> tuple[FunctionSpec, ...]:
 def _policy(table: Mapping[str, Any]) -> FunctionSpec:
     unknown = sorted(set(table) - {"name", *_OPERATIONS})
     if unknown:
-        message = f"unknown entries {', '.join(unknown)}; known are name, {', '.join(_OPERATIONS)}"
+        meant = did_you_mean(unknown[0], ("name", *_OPERATIONS))
+        message = f"unknown entries {', '.join(unknown)}{meant}; known are name, {', '.join(_OPERATIONS)}"
         raise ConfigurationError(message)
     name = table.get("name", "")
     _check_name(name)
@@ -85,7 +87,7 @@ def _policy(table: Mapping[str, Any]) -> FunctionSpec:
 def _cell(operation: str, words: Any) -> Cell:
     possible = [each for each, cell in _CELLS.items() if cell not in _NOT_FOR[operation]]
     if words not in possible:
-        message = f"{operation} is {words!r}; it can be {', '.join(possible)}"
+        message = f"{operation} is {words!r}; it can be {', '.join(possible)}{did_you_mean(str(words), possible)}"
         raise ConfigurationError(message)
     return _CELLS[words]
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from enum import Enum
 
-from ndb_formats.errors import SettingError
+from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, ordered, updated_columns
 from ndb_formats.schema.serving_key import serving_key
@@ -62,7 +62,8 @@ def parse_row_image(value: str) -> RowImageRule:
         return RowImageRule(value.strip().lower())
     except ValueError:
         names = ", ".join(rule.value for rule in RowImageRule)
-        message = f"binlog_row_image {value!r} is not known; there are {names}"
+        meant = did_you_mean(value, (rule.value for rule in RowImageRule))
+        message = f"binlog_row_image {value!r} is not known{meant}; there are {names}"
         raise SettingError(message) from None
 
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from ndb_formats.constants import APPLY_STATUS
-from ndb_formats.errors import SettingError
+from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns, updated_columns
 from ndb_formats.schema.tables import Column, Table
@@ -119,7 +119,8 @@ def parse_binlog_type(value: str | int | None) -> int:
     row = _BY_NAME.get(text.removeprefix("NBT_")) if number is None else _BY_NUMBER.get(number)
     if row is None:
         known = ", ".join(f"{row.number} {' or '.join(row.names)}" for row in BINLOG_TYPES if row.names)
-        message = f"binlog_type {value!r} is not known; there are {known}"
+        meant = did_you_mean(text.removeprefix("NBT_"), _BY_NAME)
+        message = f"binlog_type {value!r} is not known{meant}; there are {known}"
         raise SettingError(message)
     return row.number
 

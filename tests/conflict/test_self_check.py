@@ -169,7 +169,7 @@ def test_marks_of_another_role_are_contradictions(engine: str, tmp_path: Path) -
     assert run.summary.converged is None
     assert [each.sentence for each in run.likely_causes] == [
         "A marked rows as reflected, which only a primary does: another role was in force (--primary A).",
-        "B did not mark rows as reflected, which a primary does: another role was in force.",
+        "B did not mark rows as reflected, as a primary does: another role was in force (--primary).",
     ]
 
 
@@ -202,12 +202,18 @@ def test_swapped_sides_are_refused(tmp_path: Path) -> None:
         (("b.000001", "b.000003"), "from b.000001 to b.000003; b.000002 is missing between them"),
         (("b.000009", "b.000010"), None),
         (("b.000002", "b.000001"), "give them in the order of their numbers"),
+        (("one/b.000001", "two/b.000003"), r"from b.000001 to b.000003 \(.*one and .*two\); b.000002 is missing"),
+        (("one/b.000001", "two/b.000002"), None),
+        (
+            ("one/b.000001", "two/b.000001"),
+            "one/b.000001 and .*two/b.000001 are both given as b.000001 of A: they differ",
+        ),
         (("b.000001", "c.000007"), None),
         (("first", "second"), None),
     ],
 )
 def test_files_are_numbered_without_gaps(names: tuple[str, ...], words: str | None, tmp_path: Path) -> None:
-    """Files of one name have consecutive numbers; other names say nothing."""
+    """Files of one name have consecutive numbers, wherever they are, each once; other names say nothing."""
     configuration = ConflictCase.load(CONFLICT / MANY[0]).configuration()
     first, second = configuration.clusters
     first = attrs.evolve(first, files=tuple(tmp_path / name for name in names))

@@ -12,6 +12,7 @@ from ndb_formats.errors import (
     SettingError,
     TruncatedError,
     UnsupportedError,
+    did_you_mean,
 )
 
 
@@ -48,3 +49,19 @@ def test_errors_survive_pickling(kind: type[FormatError]):
     assert type(copy) is kind
     assert str(copy) == str(error)
     assert copy.__dict__ == error.__dict__
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("shop.ordes", " (did you mean shop.orders?)"),
+        ("SHOP.ORDERS", " (did you mean shop.orders?)"),
+        ("ordesr", " (did you mean shop.orders?)"),  # no database is given
+        ("stok", " (did you mean shop.stock?)"),
+        ("customers", ""),
+        ("shop.orders", ""),  # something else is wrong with it
+    ],
+)
+def test_the_nearest_name(given: str, meant: str) -> None:
+    """Of tables, with or without a database; none that is unlike."""
+    assert did_you_mean(given, ["shop.orders", "shop.stock"]) == meant

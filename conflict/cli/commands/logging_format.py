@@ -16,6 +16,7 @@ from conflict.config.local_paths import refuse_address
 from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
+from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.statement_logging.decision import BinlogFormat
 
 __all__ = ["logging"]
@@ -71,7 +72,8 @@ def _known_engine(name: str) -> str:
 
     found = engine_name(name)
     if found not in ENGINES:
-        message = f"--engine {name} is no storage engine of MySQL; give one of {', '.join(sorted(ENGINES))}"
+        meant = did_you_mean(name, ENGINES)
+        message = f"--engine {name} is no storage engine of MySQL{meant}; give one of {', '.join(sorted(ENGINES))}"
         raise ConfigurationError(message)
     return found
 

@@ -18,6 +18,7 @@ from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_js
 from conflict.compatibility.deployment import Policy
 from conflict.errors import ConfigurationError
 from conflict.rules.roles import Role
+from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:
     from conflict.rules.functions import ConflictFunction
@@ -53,13 +54,13 @@ def requirements(
     from conflict.compatibility.deployment import Deployment, TableLogging
     from conflict.compatibility.requirements import requirements as requirements_of
     from conflict.compatibility.requirements_table import TABLE_TYPES, example_function
-    from conflict.rules.conflict_fn_text import parse_conflict_function
+    from conflict.rules.conflict_fn_text import typed_function
     from conflict.rules.functions import FUNCTIONS
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [schema], force=force)
     options = _options(option or [])
-    asked = None if function is None else parse_conflict_function(function)
+    asked = None if function is None else typed_function(function)
     definition = _definition(schema, table, asked)
     types = TABLE_TYPES if binlog_type is None else (parse_binlog_type(binlog_type),)
     loggings = [TableLogging(number, options, transaction_ids) for number in types]
@@ -88,7 +89,9 @@ def _options(settings: Sequence[str]) -> ServerOptions:
     known = [field.name for field in attrs.fields(ServerOptions)]
     for name in values:
         if name not in known:
-            message = f"--option {name} is unknown; the options for type 0 are {', '.join(known)}"
+            message = (
+                f"--option {name} is unknown{did_you_mean(name, known)}; the options for type 0 are {', '.join(known)}"
+            )
             raise ConfigurationError(message)
     return server_options(values)
 
@@ -113,6 +116,7 @@ def _definition(schema: Path | None, name: str | None, function: ConflictFunctio
         raise ConfigurationError(message)
     if len(found) != 1:
         names = ", ".join(each.full_name for each in tables)
-        message = f"{schema}: --table must name one of {names}"
+        meant = did_you_mean(name or "", (each.full_name for each in tables))
+        message = f"{schema}: --table must name one of {names}{meant}"
         raise ConfigurationError(message)
     return found[0]

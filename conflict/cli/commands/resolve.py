@@ -38,6 +38,7 @@ from conflict.compatibility.deployment import Policy
 from conflict.config.moments import seconds_of
 from conflict.errors import ConfigurationError
 from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
+from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
@@ -198,7 +199,8 @@ def _epochs(option: str, texts: Sequence[str] | None, configuration: Configurati
         number = int(epoch) if epoch.isdecimal() and len(epoch) <= _DIGITS else -1
         if name not in configuration.server_ids or not equals or not 0 <= number < 2**64:
             names = " or ".join(configuration.server_ids)
-            message = f"{option} {text} is not understood; give cluster {names}, =, and an own epoch of it"
+            meant = did_you_mean(name, configuration.server_ids)
+            message = f"{option} {text} is not understood{meant}; give cluster {names}, =, and an own epoch of it"
             raise ConfigurationError(message)
         epochs[name] = number
     return epochs

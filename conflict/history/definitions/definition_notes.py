@@ -13,6 +13,7 @@ import attrs
 
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
 
@@ -89,7 +90,9 @@ def sentences_on_rows(run: Run) -> tuple[str, ...]:
     tables = {(table.database, table.name) for table in run.schema.tables}
     for setups in run.setups_over_time().values():
         tables |= {(each.shown[0].database, each.shown[0].name) for every in setups.values() for each in every}
+    names = [f"{database}.{table}" for database, table in tables]
     return tuple(
         f"row {row.db!r}, {row.table_name!r}, {row.server_id} of mysql.ndb_replication matches no table"
+        f"{did_you_mean(f'{row.db}.{row.table_name}', names)}"
         for row in rows_without_table(run.replication, tables)
     )

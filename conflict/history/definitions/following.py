@@ -25,11 +25,20 @@ from conflict.history.definitions.definition_notes import (
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
+from conflict.rules.conflict_fn_text import what_was_meant
 from conflict.rules.functions import Argument
-from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
+from conflict.rules.replication_table import ReplicationRow, best_match
+from conflict.rules.table_setup import (
+    Refusal,
+    RefusalKind,
+    TableSetup,
+    is_exceptions_table,
+    refusal_of_column,
+    set_up,
+)
 from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem, scan_log
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions, TableStep
 from ndb_formats.schema.tables import Schema, Table
@@ -37,6 +46,7 @@ from ndb_formats.schema.tables import Schema, Table
 __all__ = ["make_run"]
 
 Name = tuple[str, str]
+_OF_FUNCTIONS = {RefusalKind.PARSE, RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE}
 
 
 def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> Run:
@@ -48,7 +58,8 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
 
     Raises:
-        ConfigurationError: No table of the binlogs is known.
+        ConfigurationError: No table of the binlogs is known, or a table that a server refuses because of its function
+            is in the server's binlog.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
     assert not isinstance(configuration, Run)  # whose tables are not those at the start of the binlogs any more
@@ -64,6 +75,8 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         run = _with_history_tables(configuration, logs)
     else:
         run = Run.of(_with_tables(configuration, added))
+    for log in logs:
+        _refuse_functions_without_tables(run, log)
     resolved = _with_function(run) | _with_function(configuration)
     remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, resolved))
     remarks += tuple(LogRemark(said, table in resolved) for log in logs for table, said in log.unfollowed)
@@ -112,6 +125,39 @@ def _check_known(configuration: Configuration, logs: Sequence[ClusterLog], logge
             f"{some_of(unknown)}; give the CREATE TABLE statements of these"
         )
         raise ConfigurationError(message)
+
+
+def _refuse_functions_without_tables(run: Run, log: ClusterLog) -> None:
+    """
+    Refuse functions with which a server can have had no table, where its binlog shows the table at some time.
+
+    A table that it does not create is in its binlog at no time, whatever the function: none is in any recording.
+    """
+    rows = run.replication_of(log.cluster)
+    for over_time in run.setups_over_time()[log.cluster.name].values():
+        refusals = [setup.refusal for setup in over_time]
+        table, refusal = over_time[-1].shown[0], refusals[-1]
+        if refusal is None or any(each is None or each.kind not in _OF_FUNCTIONS for each in refusals):
+            continue
+        row = best_match(rows, table.database, table.name, log.cluster.server_id)
+        if (table.database, table.name) in log.logged and isinstance(row, ReplicationRow):
+            message = (
+                f"conflict_fn {row.conflict_fn} of {table.full_name}: {refusal.message.rstrip('.')}"
+                f"{_remedy(refusal, table, row.conflict_fn or '')}. A server does not create such a table, and the "
+                f"binlog of {log.cluster.name} changes it: another function was in force, or none (leave it out)"
+            )
+            raise ConfigurationError(message)
+
+
+def _remedy(refusal: Refusal, table: Table, function: str) -> str:
+    """Return, for a message, what a function may be meant for that its server refuses."""
+    if refusal.kind is RefusalKind.PARSE:
+        return what_was_meant(function)
+    columns = [column for column in table.columns if refusal_of_column(table, column.name) is None]
+    names = [column.name for column in columns]
+    meant = did_you_mean(refusal.column or "", names)
+    fit = f"columns that it can compare are {', '.join(names)}" if names else "it has no column that can be compared"
+    return f"{meant}; {fit}, of {', '.join(column.name for column in table.columns)}"
 
 
 def _logged_tables(items: Iterable[LogItem]) -> set[Name]:

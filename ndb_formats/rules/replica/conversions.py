@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import Enum, StrEnum
 
-from ndb_formats.errors import SettingError
+from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.schema.ndb_types import ndb_length
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.collation_names import max_bytes
@@ -59,7 +59,8 @@ def parse_type_conversions(text: str) -> frozenset[TypeConversion]:
     for name in names:
         if name not in TypeConversion.__members__:
             known = ", ".join(TypeConversion)
-            message = f"replica_type_conversions {text!r} is not known; it can hold {known}"
+            meant = did_you_mean(name, TypeConversion, 0.75)
+            message = f"replica_type_conversions {text!r} is not known{meant}; it can hold {known}"
             raise SettingError(message)
     return frozenset(TypeConversion[name] for name in names)
 

@@ -114,7 +114,10 @@ def test_rows_that_are_not_known_are_not_the_same(result: Path, tmp_path: Path) 
     [
         ((), "ask for one thing"),
         (("--key", "3"), "ask for one thing"),
-        (("--table", "cft.t9", "--key", "3"), "there is no table cft.t9; there are cft.t1, cft.t2, cft.plain"),
+        (
+            ("--table", "cft.t9", "--key", "3"),
+            "there is no table cft.t9 (did you mean cft.t2?); there are cft.t1, cft.t2, cft.plain",
+        ),
         (("--table", "cft.t2", "--key", "3"), "of table cft.t2 it is a=..., b=..."),
         (("--table", "cft.t1", "--key", "99"), "nothing happened to the row k=99 of cft.t1"),
         (("--differences", "--exception", "1"), "--differences stands alone"),

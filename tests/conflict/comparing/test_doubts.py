@@ -43,7 +43,7 @@ def test_a_function_that_was_not_in_force(wrong: Path, tmp_path: Path) -> None:
     code, output = invoke("compare", wrong, "--functions", "OVERWRITE", "--json", tmp_path / "out.json")
     assert code == ExitCode.CONTRADICTED
     assert "The binlogs contradict the run as it is configured: of 81 row changes by appliers, " in output
-    assert "which NDB$MAX(x) does not do: another function was in force." in output
+    assert "which NDB$MAX(x) does not do: another conflict function was in force" in output
     assert output.index("The binlogs contradict") < output.index("best first by")
     assert "* the functions and the format of the run, which the binlogs contradict." in output
     document = json.loads((tmp_path / "out.json").read_text())

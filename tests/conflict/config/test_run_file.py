@@ -252,7 +252,8 @@ class TestRefusals:
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle; known are binlogs, config_ini, ignore_server_ids, "
+                    "[clusters.B] has unknown entries rolle (did you mean role?); known are "
+                    "binlogs, config_ini, ignore_server_ids, "
                     "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
                     "ndb_replication, replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, "
                     "schema, server_id, variables"
@@ -262,7 +263,7 @@ class TestRefusals:
                 "[clusters.A]",
                 "[cluster]\n[clusters.A]",
                 (
-                    "the run file has unknown entries cluster; known are "
+                    "the run file has unknown entries cluster (did you mean clusters?); known are "
                     "charset, clusters, conflict_function, database, inexact_keys, ndb_replication, schedule, schema, "
                     "schema_at, start"
                 ),
@@ -303,7 +304,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("schedule", "complaint"),
         [
-            ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are applied, role, steps, stopped"),
+            (
+                "[schedule]\nstep = 1",
+                "[schedule] has unknown entries step (did you mean steps?); known are applied, role, steps, stopped",
+            ),
             (
                 '[[schedule.applied]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
                 "applier of [[schedule.applied]] is 'C'; it must be one of A, B",
@@ -318,7 +322,10 @@ class TestRefusals:
             ),
             (
                 '[[schedule.stopped]]\napplier = "A"\nepoch = 1\nafter_epoch = 1',
-                "[[schedule.stopped]] has unknown entries epoch; known are after_epoch, applier",
+                (
+                    "[[schedule.stopped]] has unknown entries epoch (did you mean after_epoch?); known are "
+                    "after_epoch, applier"
+                ),
             ),
             (
                 '[[schedule.role]]\napplier = "A"\nafter_epoch = 1\nrole = "MAIN"',

@@ -85,7 +85,7 @@ def test_names_with_wildcards_are_files_of_that_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("additions", "what"),
     [
-        ({"functions": {"cft.t9": "NDB$MAX(x)"}}, "--conflict-fn cft.t9 matches no table; the tables are cft.plain"),
+        ({"functions": {"cft.t9": "NDB$MAX(x)"}}, "--conflict-fn cft.t9 matches no table (did you mean cft.t2?); the"),
         ({"functions": {"cft.t1": "NDB$EPOCH()"}}, "say which cluster it is: --primary server1 or --primary server2"),
         ({"functions": {"cft.t1": "NDB$MAXI(x)"}}, "Error in parsing conflict function"),
         ({"primary": "C"}, "--primary C is no cluster; they are server1 and server2"),
@@ -107,7 +107,7 @@ def test_the_binlogs_of_one_server_are_not_enough(tmp_path: Path) -> None:
 def test_server_options_are_those_of_the_images(tmp_path: Path) -> None:
     """The demo was logged in type 9; with type 0 in mysql.ndb_replication, the options of the servers gave it."""
     rows = tmp_path / "rows.csv"
-    rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,t1,1,0,NDB$EPOCH()\ncft,%,0,0,\n")
+    rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,t1,1,0,NDB$EPOCH()\ncft,%,0,0,NULL\n")
     document = tomllib.loads(draft(tmp_path / "run.toml", ndb_replication=rows, primary="server1"))
     for cluster in document["clusters"].values():
         options = {name: value for name, value in cluster.items() if name.startswith("ndb_log")}
@@ -124,7 +124,7 @@ def test_server_options_at_their_defaults_are_left_out(tmp_path: Path) -> None:
     scenario = json.loads((case / "scenario.json").read_text("utf-8"))
     schema, rows = tmp_path / "schema.sql", tmp_path / "rows.csv"
     schema.write_text(f"USE {scenario['database']};" + "".join(each["create"] + ";" for each in scenario["tables"]))
-    rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,%,0,0,\n")
+    rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,%,0,0,NULL\n")
     found = draft_run([case], Additions(schema=schema, ndb_replication=rows), tmp_path / "run.toml")
     assert "ndb_log" not in found.text
 

@@ -97,9 +97,21 @@ def test_copies_below_a_folder_are_refused(tmp_path: Path) -> None:
     (london / "backup").mkdir()
     shutil.copy(A, london / "backup/binlog.999999")
     with pytest.raises(
-        ConfigurationError, match=r"holds binlog\.999999 of server 1 twice, in .*backup and in .*london"
+        ConfigurationError,
+        match=r"backup.* and .*london.* are both given as binlog\.999999 of server 1: they are copies; give one",
     ):
         find_logs([london])
+
+
+def test_two_binlogs_of_one_name_and_server_are_refused(tmp_path: Path) -> None:
+    """They are of two times, or of two servers with one id; to read them one after the other would be no log."""
+    london, _ = folders(tmp_path)
+    other = tmp_path / "other/binlog.999999"
+    other.parent.mkdir()
+    other.write_bytes(A.read_bytes() + bytes(1))
+    said = r"london/binlog\.999999 and .*other/binlog\.999999 are both given as binlog\.999999 of server 1: they differ"
+    with pytest.raises(ConfigurationError, match=said):
+        find_logs([london, other])
 
 
 def test_encrypted_binlogs_in_a_folder_are_said(tmp_path: Path) -> None:

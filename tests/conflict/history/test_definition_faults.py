@@ -284,3 +284,42 @@ def test_a_part_of_a_log_is_refused_where_definitions_change(span: Span) -> None
     readings = {cluster.name: read_cluster(cluster, followed) for cluster in followed.clusters}
     with pytest.raises(ConfigurationError, match="definitions of tables change in the binlogs"):
         history_of(followed, cut_readings(followed, readings))
+
+
+def with_function(configuration: Configuration, text: str) -> Configuration:
+    """Return a run in which t1 alone has a function, this one."""
+    rows = tuple(
+        attrs.evolve(row, conflict_fn=text if row.table_name == "t1" else None) for row in configuration.replication
+    )
+    return attrs.evolve(configuration, replication=rows)
+
+
+@pytest.mark.parametrize(
+    ("function", "complaint"),
+    [
+        ("NDB$MAX(version)", "Could not find resolve column version; columns that it can compare are x, of k, x, v, s"),
+        ("NDB$MAX(X)", r"Could not find resolve column X \(did you mean x\?\); columns"),
+        ("NDB$MAX(v)", "Column 'v' has wrong datatype; columns that it can compare are x, of k, x, v, s"),
+        ("NDB$MAXX(x)", r"missing '\(' at 'X\(x\)' \(did you mean NDB\$MAX\?\)"),
+        ("NDB(x)", "a shell takes .* use single quotes"),
+    ],
+)
+def test_a_function_that_no_server_takes_is_refused(function: str, complaint: str) -> None:
+    """The table is in the binlog of its server, which would not have created it."""
+    with pytest.raises(ConfigurationError, match=f"of day.t1: .*{complaint}.*the binlog of A changes it"):
+        make_run(with_function(load(WIDENED).configuration(), function))
+
+
+def test_a_column_that_is_added_later_is_no_error(tmp_path: Path) -> None:
+    """The function is in force from then on; before that the server had none."""
+    unsigned = edited_statements(load(ADDED), tmp_path, lambda text: text.replace("n1 INT", "n1 INT UNSIGNED"))
+    run = make_run(with_function(unsigned, "NDB$MAX(n1)"))
+    assert {str(setup.function) for setup in run.setups_over_time()["A"]["day.t1"]} == {"None", "NDB$MAX(n1)"}
+
+
+def test_a_table_that_its_server_did_not_create_is_none_of_its_binlog() -> None:
+    """The server refused the table with the same words: that is what happened, and no mistake of the user."""
+    run = make_run(ConflictCase.load(RECORDINGS / "conflict/parse/spec_01").configuration())
+    refusal = run.setups()["A"]["cft.t1"].refusal
+    assert refusal is not None
+    assert refusal.message == "Could not find resolve column X."

@@ -437,7 +437,7 @@ class TestFiles:
         with pytest.raises(HistoryError) as caught:
             next(epochs)
         assert str(caught.value).startswith(f"{files[1]}, position ")
-        assert f"epoch 5 follows {numbers[0]};" in str(caught.value)
+        assert f"epoch 5 follows {numbers[0]}, so the files are not one log" in str(caught.value)
 
     def test_a_file_that_is_cut(self, files: list[Path]):
         """Every epoch complete before the cut is yielded, then the error comes; what is pending is counted."""

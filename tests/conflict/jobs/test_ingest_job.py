@@ -141,7 +141,7 @@ class TestAppending:
             ),
         )
         with pytest.raises(
-            HistoryError, match=r"000002: epoch \d+ follows \d+ of .*000001; give the files in the order"
+            HistoryError, match=r"000002: epoch \d+ follows \d+ of .*000001, so the files are not one log"
         ):
             ingested(longer, history)
         assert load_manifest(history) == first

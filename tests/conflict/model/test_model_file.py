@@ -70,8 +70,8 @@ def test_the_highest_server_id() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"preset": "banks"}, "preset 'banks' is not known; give one of bank, inventory"),
-    ({"second": 3}, "second is not known here; known are"),
+    ({"preset": "banks"}, "preset 'banks' is not known (did you mean bank?); give one of bank, inventory"),
+    ({"second": 3}, "second is not known here (did you mean seconds?); known are"),
     ({"seconds": 0}, "seconds is 0; give a number from 0.001"),
     ({"clusters": {"A": {}}}, "[clusters] has A alone; a simulation is of two or more clusters"),
     ({"clusters": 3}, "clusters is 3; give a table"),
@@ -83,7 +83,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"function": "NDB$MIN(x)"}, "NDB$MIN"),
     ({"function": "NDB$EPOCH2()", "binlog_type": 3}, "updates as writes"),
     ({"function": {"C": "NDB$OLD(x)"}}, "function is {'C': 'NDB$OLD(x)'}; give a function per cluster: A, B"),
-    ({"workload": {"requestdistribution": "zipf"}}, "requestdistribution 'zipf' is not known; give one of uniform"),
+    (
+        {"workload": {"requestdistribution": "zipf"}},
+        "requestdistribution 'zipf' is not known (did you mean zipfian?); give one of uniform",
+    ),
     ({"preset": []}, "preset [] is not known"),
     ({"binlog_type": "NO_LOGGING"}, "[tables.usertable]: binlog_type is 'NO_LOGGING'; give one under which changes"),
     ({"seconds": 10**400}, "give a number from 0.001 to 1,000,000,000"),

@@ -104,6 +104,13 @@ def test_where_a_transactional_function_is_given_a_file_may_be_missing() -> None
     assert cause.kinds == (FUNCTION, FILES, DEFINITION)
 
 
+def test_rows_that_a_cluster_refreshed_which_is_no_primary() -> None:
+    """NDB$EPOCH2_TRANS rejects transactions on the primary alone, and none is given."""
+    facts = {"A": LogFacts(refreshes=True, role=Role.NONE)}
+    (cause,) = causes({("A", "plain"): REFRESHED}, {"t": "NDB$EPOCH2_TRANS()", "plain": None}, facts=facts)
+    assert cause.kinds == (ROLE, FUNCTION, FILES, DEFINITION)
+
+
 def test_the_other_cluster_is_the_primary() -> None:
     """A refreshed rows, also of a table without a function, and a function by epoch is given for B alone."""
     given: tuple[Functions, Functions] = {"t": None, "plain": None}, {"t": "NDB$EPOCH_TRANS()", "plain": None}
@@ -132,6 +139,13 @@ def test_marks_tell_the_role_where_effects_differ_too() -> None:
     (cause,) = causes({("A", "t"): LESS, ("B", "t"): MORE}, {"t": "NDB$EPOCH2()"}, facts=facts)
     assert (cause.cluster, cause.kinds) == ("A", (ROLE,))
     assert cause.sentence.endswith("another role was in force (--primary A).")
+
+
+def test_two_primaries_are_given_and_one_marks_rows() -> None:
+    """The role of the other one may be wrong, which changes what the first one does."""
+    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY), "B": LogFacts(role=Role.PRIMARY)}
+    (cause,) = causes({("A", "t"): LESS}, {"t": "NDB$EPOCH2_TRANS()"}, facts=facts)
+    assert cause.kinds == (FUNCTION, ROLE, FILES, DEFINITION)
 
 
 def test_a_primary_that_marks_rows_has_the_right_role() -> None:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.conflict_fn_text import parse_conflict_function, typed_function
 from conflict.rules.functions import FUNCTIONS, Argument
 
 
@@ -125,3 +125,34 @@ def test_extra_gci_bits_are_what_strtoul_makes_of_them(argument: str):
             parse_conflict_function(f"NDB$EPOCH({argument})")
     else:
         assert parse_conflict_function(f"NDB$EPOCH({argument})").gci_bits == expected
+
+
+class TestTyped:
+    """What a message says of a function that a user typed."""
+
+    @pytest.mark.parametrize(
+        ("text", "advice"),
+        [
+            ("NDB(x)", "; a shell takes $... out of double quotes: use single quotes, as in 'NDB$MAX(x)'"),
+            ("NDB()", "; a shell takes $... out of double quotes: use single quotes, as in 'NDB$EPOCH()'"),
+            (r"NDB\$MAX(x)", r" (did you mean NDB$MAX?); inside single quotes no \ stands before $"),
+            ("NDB$MAXX(x)", " (did you mean NDB$MAX?)"),
+            ("MAX(x)", " (did you mean NDB$MAX?)"),
+            ("ndb$epoch2_trans()", " (did you mean NDB$EPOCH2_TRANS?)"),
+            ("EPOCHTRANS()", " (did you mean NDB$EPOCH_TRANS?)"),
+            ("NDB$FOO(x)", ""),
+            ("", "; for no function give NULL"),
+            ("NDB$MAX(x", ""),  # the name is right
+        ],
+    )
+    def test_what_was_meant(self, text: str, advice: str):
+        """It follows what the server says."""
+        with pytest.raises(ConfigurationError) as of_server:
+            parse_conflict_function(text)
+        with pytest.raises(ConfigurationError) as typed:
+            typed_function(text)
+        assert str(typed.value) == f"{of_server.value}{advice}"
+
+    def test_a_function_that_is_right(self):
+        """Nothing is said."""
+        assert typed_function("NDB$MAX(x)") == parse_conflict_function("NDB$MAX(x)")
