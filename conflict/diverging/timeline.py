@@ -15,7 +15,7 @@ from conflict.diverging.steps import Commit, Event, Load, SetBack
 from conflict.history.effects import Effect
 from conflict.history.model import RowChange, Transaction
 from conflict.results.model import Outcome
-from conflict.rules.decision import Decision, explain
+from conflict.rules.decision import Compared, Decision, explain, operation_word
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Line", "ending", "timeline", "unsettled"]
@@ -114,10 +114,9 @@ def _outcome(outcome: Outcome, scope: Scope) -> str:
     values = [
         value // EPOCH if by_epoch and value is not None else value for value in (outcome.incoming, outcome.stored)
     ]
-    text = explain(Decision(outcome.verdict, outcome.cause, *values), outcome.operation, by_epoch=by_epoch)
-    what = outcome.operation.name.split("_")[0].lower()
-    kind = "refresh" if outcome.refresh else what
-    return text.replace(f"the {what}", f"the {kind} of row {scope.keys.index(outcome.key) + 1}", 1)
+    kind = "refresh" if outcome.refresh else operation_word(outcome.operation)
+    what = f"{kind} of row {scope.keys.index(outcome.key) + 1}"
+    return explain(Decision(outcome.verdict, outcome.cause, *values), what, Compared(by_epoch))
 
 
 def _refreshes(event: Event, scope: Scope) -> Iterator[str]:

@@ -17,7 +17,7 @@ from conflict.explaining.decisions import Applied, Decided, applied_epochs, deci
 from conflict.explaining.drafts import Draft, Facts, OpenDecision, drafts_of
 from conflict.explaining.row_changes import Log, LoggedChange, Wanted, WantedRow, read_logs
 from conflict.explaining.rows import differing_rows, end_of, key_as_it_compares, table_named
-from conflict.explaining.sentences import decided_sentence, place_words, verb
+from conflict.explaining.sentences import own_reason, place_words, verb
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
@@ -213,7 +213,7 @@ class Explainer:
         mine = [each for each in outcomes if each["transaction_id"] == number]
         because, follows = self._trees(mine)
         functions = {
-            f"{cluster}, {table}": self._function_text(cluster, table)
+            (cluster, table): self._function_text(cluster, table)
             for cluster in self.result.clusters
             for table in dict.fromkeys(event.table for event in events)
         }
@@ -279,7 +279,7 @@ class Explainer:
         )
         answer = () if number is None else answer_of(told, [number])
         because, follows = self._trees([] if marked is None else [marked])
-        functions = {name: self._function_text(name, table) for name in logs}
+        functions = {(name, table): self._function_text(name, table) for name in logs}
         notes = self._notes(logs, outcomes)
         story = Story(
             table,
@@ -358,7 +358,7 @@ class Explainer:
         """Return an operation that is in conflict itself, and why, in words."""
         moment = outcome["epoch"], outcome["group"]
         function = self._functions.at(outcome.applier, outcome["table"], moment, rejected=True)
-        said = decided_sentence(outcome, function).partition(" put it there: ")[2]
+        said = own_reason(outcome, function)
         place = outcome.place
         where = "" if place is None else f" ({place_words(place, self.file_names)})"
         return f"{verb(outcome['operation'])} of {outcome['table']} {outcome['key']}{where}: {said}"

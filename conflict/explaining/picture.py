@@ -201,7 +201,7 @@ def _short(event: StoryEvent, story: Story) -> str:
         return "its transaction is in conflict" + (f": {cause}" if event.own_cause else "")
     if event.incoming is None or event.stored is None:
         return cause
-    if (story.functions.get(event.cluster) or "").startswith("NDB$EPOCH"):
+    if (story.functions.get((event.cluster, event.table)) or "").startswith("NDB$EPOCH"):
         return f"the row is of epoch {event.stored}, and only epochs up to {event.incoming} had come back"
     return f"{cause}: {event.incoming} against the row's {event.stored}"
 
@@ -226,7 +226,7 @@ def _title(story: Story) -> str:
 
 
 def _subtitle(story: Story, drawn: int) -> str:
-    functions = ", ".join(f"{name}: {text or 'no function'}" for name, text in story.functions.items())
+    functions = ", ".join(f"{name}: {text or 'no function'}" for (name, _), text in story.functions.items())
     days = sorted({f"{event.time:%Y-%m-%d}" for event in story.events if event.time is not None})
     when = "" if not days else f"   {days[0]} UTC"
     more = f"   {drawn} of {len(story.events)} events" if drawn < len(story.events) else ""

@@ -11,12 +11,31 @@ import attrs
 from conflict.explaining.decisions import Decided
 from conflict.explaining.row_changes import LoggedChange
 from conflict.explaining.story import Place, Winner, plain_value
-from conflict.rules.decision import APPLIED, Cause, explain
+from conflict.rules.decision import (
+    APPLIED,
+    NOTHING_TOLD,
+    Cause,
+    Compared,
+    Decision,
+    explain,
+    operation_word,
+    reason_words,
+)
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["Known", "applied_sentence", "decided_sentence", "lost_words", "place_words", "verb", "winner_words"]
+__all__ = [
+    "Known",
+    "applied_sentence",
+    "decided_sentence",
+    "event_words",
+    "lost_words",
+    "own_reason",
+    "place_words",
+    "verb",
+    "winner_words",
+]
 
 _VERBS = {"WRITE_ROW": "write", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}
 
@@ -45,9 +64,14 @@ def verb(operation: str | None) -> str:
 
 
 def place_words(place: Place, names: Mapping[str, str]) -> str:
-    """Return a place in a binlog in words; `names` has the name of each file, by its path."""
+    """Return where a row stands in a binlog in words; `names` has the name of each file, by its path."""
+    return f"{event_words(place, names)}, row {place.row}"
+
+
+def event_words(place: Place, names: Mapping[str, str]) -> str:
+    """Return where the event of a place stands."""
     inside = f" (payload position {place.payload_position})" if place.payload_position else ""
-    return f"{names.get(place.file, place.file)}, position {place.position}{inside}, row {place.row}"
+    return f"{names.get(place.file, place.file)}, position {place.position}{inside}"
 
 
 def winner_words(winner: Winner, names: Mapping[str, str]) -> str:
@@ -59,19 +83,31 @@ def winner_words(winner: Winner, names: Mapping[str, str]) -> str:
 
 def decided_sentence(outcome: Decided, function: ConflictFunction | None) -> str:
     """Return what an applier decided on an operation that was not simply applied, and why."""
-    by_epoch = function is not None and function.spec.refreshes
     decision, own = outcome.decision, outcome.own_decision
-    said = explain(decision, outcome.operation, by_epoch=by_epoch)
+    said = explain(decision, operation_word(outcome.operation), _compared_by(outcome, function))
     if decision.cause is Cause.TRANS_IN_CONFLICT and own is not None:
-        reason = explain(own, outcome.operation, by_epoch=by_epoch).partition("was rejected: ")[2]
-        said += f", and this operation put it there: {reason}"
-    told = own or decision
-    if by_epoch and outcome["winner_refresh"]:
-        said = said.replace("the row was changed here", "the row was refreshed here", 1)
-    if told.cause is Cause.ROW_IN_CONFLICT and function is not None and function.column:
-        said = said.replace("it brings ", f"it brings {function.column}=", 1)
-        said += f"; {_rule(function, outcome.operation)}"
-    return said
+        return f"{said}, and this operation put it there: {own_reason(outcome, function)}"
+    return said + _asked(decision, outcome.operation, function)
+
+
+def own_reason(outcome: Decided, function: ConflictFunction | None) -> str:
+    """Return why an operation is in conflict itself, whatever becomes of its transaction."""
+    own = outcome.own_decision or outcome.decision
+    return reason_words(own, _compared_by(outcome, function)) + _asked(own, outcome.operation, function)
+
+
+def _compared_by(outcome: Decided, function: ConflictFunction | None) -> Compared:
+    if function is None:
+        return NOTHING_TOLD
+    refreshed = function.spec.refreshes and bool(outcome["winner_refresh"])
+    return Compared(function.spec.refreshes, function.column or None, refreshed)
+
+
+def _asked(decision: Decision, operation: Operation, function: ConflictFunction | None) -> str:
+    """Return what a function that compares a column asks of an operation that it rejected; empty for others."""
+    if decision.cause is not Cause.ROW_IN_CONFLICT or function is None or not function.column:
+        return ""
+    return f"; {_rule(function, operation)}"
 
 
 def _rule(function: ConflictFunction, operation: Operation) -> str:
@@ -101,7 +137,7 @@ def applied_sentence(
         heard: The highest own epoch that had come back; None if that is not known.
         judged: Whether the function judged it; if not, the role of the cluster says what is done.
     """
-    said = explain(APPLIED, Operation[change.operation])
+    said = explain(APPLIED, operation_word(Operation[change.operation]))
     if change.refresh:
         if _is_as_brought(change, met):
             return f"the refresh was applied and changed nothing: the row was as on {change.cluster} already"

@@ -213,7 +213,7 @@ class Story:
     Attributes:
         table: ``database.table``; empty for a transaction.
         key: Primary key as text; empty for a transaction.
-        functions: Per cluster, the conflict function that its applier judges by, as text; None for none.
+        functions: Per cluster and table, the conflict function that its applier judges by, as text; None for none.
         events: What happened, in an order of causes.
         ends: Per cluster, how the row ends.
         parting: Why it ends different; empty if it does not.
@@ -231,7 +231,7 @@ class Story:
 
     table: str
     key: str
-    functions: Mapping[str, str | None]
+    functions: Mapping[tuple[str, str], str | None]
     events: tuple[StoryEvent, ...]
     ends: Mapping[str, End] = attrs.field(factory=dict)
     parting: str = ""
@@ -260,7 +260,10 @@ class Story:
         return {
             "table": self.table,
             "key": self.key,
-            "functions": dict(self.functions),
+            "functions": {
+                cluster if self.table else f"{cluster}, {table}": text
+                for (cluster, table), text in self.functions.items()
+            },
             "events": [event_document(event) for event in self.events],
             "ends": {
                 name: {"known": end.known, "row": None if end.row is None else _plain_row(end.row)}

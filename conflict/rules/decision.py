@@ -15,7 +15,9 @@ from ndb_formats.schema.tables import Column
 __all__ = [
     "APPLIED",
     "IGNORED",
+    "NOTHING_TOLD",
     "Cause",
+    "Compared",
     "Decision",
     "IncomingOperation",
     "RowState",
@@ -24,6 +26,8 @@ __all__ = [
     "decision_text",
     "explain",
     "is_delete_delete",
+    "operation_word",
+    "reason_words",
     "stored_precision",
     "unwritten_value",
 ]
@@ -149,6 +153,12 @@ def decision_of(text: str) -> Decision:
 APPLIED = Decision(Verdict.APPLIED)
 IGNORED = Decision(Verdict.IGNORED)
 
+_VERDICT_WORDS = {
+    Verdict.APPLIED: "was applied",
+    Verdict.IGNORED: "found no row and was ignored",
+    Verdict.DISCARDED: "came back from the primary, where the row has changed since, and was discarded",
+    Verdict.SKIPPED: "lacks the value to compare and was left out",
+}
 _CAUSE_WORDS = {
     Cause.ROW_DOES_NOT_EXIST: "the row does not exist here",
     Cause.ROW_ALREADY_EXISTS: "the row already exists here",
@@ -156,33 +166,54 @@ _CAUSE_WORDS = {
 }
 
 
-def explain(decision: Decision, operation: Operation, *, by_epoch: bool = False) -> str:
+@attrs.frozen
+class Compared:
+    """
+    What a decision compared, for its words.
+
+    Attributes:
+        by_epoch: Whether epochs were compared, not values of a column.
+        column: The column whose values were compared; None if it is not told.
+        refreshed: Whether the row had been refreshed here, not changed by a user.
+    """
+
+    by_epoch: bool = False
+    column: str | None = None
+    refreshed: bool = False
+
+
+NOTHING_TOLD = Compared()
+
+
+def operation_word(operation: Operation) -> str:
+    """Return an operation as a word: write, update or delete."""
+    return operation.name.split("_")[0].lower()
+
+
+def explain(decision: Decision, what: str, compared: Compared = NOTHING_TOLD) -> str:
     """
     Return a decision as one clause.
 
     Args:
         decision: The decision.
-        operation: The kind of the operation.
-        by_epoch: Whether epochs were compared, not values of a column.
+        what: The operation in words, such as "update" or "refresh of row 2".
+        compared: What was compared.
     """
-    what = operation.name.split("_")[0].lower()
-    if decision.verdict is Verdict.APPLIED:
-        return f"the {what} was applied"
-    if decision.verdict is Verdict.IGNORED:
-        return f"the {what} found no row and was ignored"
-    if decision.verdict is Verdict.DISCARDED:
-        return f"the {what} came back from the primary, where the row has changed since, and was discarded"
-    if decision.verdict is Verdict.SKIPPED:
-        return f"the {what} lacks the value to compare and was left out"
+    if decision.verdict is Verdict.REJECTED:
+        return f"the {what} was rejected: {reason_words(decision, compared)}"
     if decision.verdict is Verdict.CANNOT_TELL:
         return f"the decision on the {what} depends on what its row was before the log starts"
+    return f"the {what} {_VERDICT_WORDS[decision.verdict]}"
+
+
+def reason_words(decision: Decision, compared: Compared = NOTHING_TOLD) -> str:
+    """Return why an operation was rejected, as one clause."""
     if decision.cause is not Cause.ROW_IN_CONFLICT:
-        return f"the {what} was rejected: {_CAUSE_WORDS[decision.cause]}"
-    if by_epoch:
-        changed = "before the log starts" if decision.stored is None else f"in epoch {decision.stored}"
-        return (
-            f"the {what} was rejected: the row was changed here {changed}, and only epochs up to {decision.incoming} "
-            "had come back"
-        )
+        return _CAUSE_WORDS[decision.cause]
+    if compared.by_epoch:
+        changed = "refreshed" if compared.refreshed else "changed"
+        when = "before the log starts" if decision.stored is None else f"in epoch {decision.stored}"
+        return f"the row was {changed} here {when}, and only epochs up to {decision.incoming} had come back"
     stored = "value, which is older than the log" if decision.stored is None else decision.stored
-    return f"the {what} was rejected: it brings {decision.incoming}, which does not win over the row's {stored}"
+    brought = f"{compared.column}={decision.incoming}" if compared.column else decision.incoming
+    return f"it brings {brought}, which does not win over the row's {stored}"

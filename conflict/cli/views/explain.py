@@ -15,7 +15,7 @@ from rich.tree import Tree as TreeView
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted
-from conflict.explaining.sentences import place_words, verb
+from conflict.explaining.sentences import event_words, place_words, verb
 from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value, rejections_of
 from conflict.results.doubts import Doubt
 from ndb_formats.types.values import Value
@@ -191,9 +191,8 @@ def _title(story: Story) -> str:
 
 def _functions(story: Story) -> Iterator[str]:
     """Yield who judges by what."""
-    for name, text in story.functions.items():
-        cluster, _, table = name.partition(", ")
-        what = f" of {table}" if table else ""
+    for (cluster, table), text in story.functions.items():
+        what = "" if story.table else f" of {table}"
         yield (
             f"{cluster} judges what arrives{what} by {text}."
             if text
@@ -218,7 +217,7 @@ def _followers(story: Story, shown: Collection[int]) -> dict[int, list[int]]:
 
 
 def _colors(story: Story) -> dict[str, str]:
-    names = list(dict.fromkeys(name.partition(", ")[0] for name in story.functions))
+    names = list(dict.fromkeys(cluster for cluster, _ in story.functions))
     return {name: _COLORS[place % len(_COLORS)] for place, name in enumerate(names)}
 
 
@@ -269,6 +268,10 @@ class _Look:
     def place(self, place: Place) -> str:
         """Return where a row stands."""
         return place_words(place, self.story.file_names)
+
+    def statement_place(self, place: Place) -> str:
+        """Return where a statement stands."""
+        return event_words(place, self.story.file_names)
 
 
 def _print_event(console: Console, event: StoryEvent, look: _Look, followers: Sequence[int] | None) -> None:
@@ -332,7 +335,7 @@ def _places(event: StoryEvent, look: _Look, *, brief: bool) -> Iterator[str]:
     if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
         yield f"{whose}{look.place(event.place)}"
     elif event.kind is Kind.DEFINED and event.place is not None:
-        yield look.place(event.place).rpartition(",")[0]
+        yield look.statement_place(event.place)
     elif event.logged is not None:
         yield f"{event.cluster} logged it: {look.place(event.logged)}"
     elif event.kind is Kind.JUDGED and event.place is not None and not (brief and event.cause_number):

@@ -21,7 +21,7 @@ from conflict.results.doubts import doubts_of, not_what_happened
 from conflict.results.model import Stop
 from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import RunSummary
-from conflict.rules.decision import Cause, Decision, Verdict, explain
+from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import RefusalKind
 from ndb_formats.events.rows_event import Operation
@@ -170,7 +170,7 @@ def _example(run: Run, outcome: Mapping[str, Any]) -> str:
     function = next(filter(None, reversed(functions)), None)
     decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
     by_epoch = function is not None and function.spec.argument is Argument.GCI_BITS
-    sentence = explain(decision, Operation[outcome["operation"]], by_epoch=by_epoch)
+    sentence = explain(decision, operation_word(Operation[outcome["operation"]]), Compared(by_epoch))
     place = "a refresh" if outcome["refresh"] else "sent on by its applier"
     if outcome["file"] is not None:
         place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"

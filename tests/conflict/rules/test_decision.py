@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.rules.decision import Cause, Decision, Verdict, explain, stored_precision
+from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word, stored_precision
 from ndb_formats.events.rows_event import Operation
 
 ONES = 0xFFFFFFFF
@@ -58,13 +58,13 @@ def test_operations_have_the_numbers_of_an_exceptions_table():
 )
 def test_explain(decision: Decision, operation: Operation, sentence: str):
     """Every decision is one clause that names the operation and the reason."""
-    assert explain(decision, operation) == sentence
+    assert explain(decision, operation_word(operation)) == sentence
 
 
 def test_explain_by_epoch():
     """Where epochs were compared, they are named as such."""
     decision = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, 4, 5)
-    assert explain(decision, DELETE, by_epoch=True) == (
+    assert explain(decision, operation_word(DELETE), Compared(by_epoch=True)) == (
         "the delete was rejected: the row was changed here in epoch 5, and only epochs up to 4 had come back"
     )
 
