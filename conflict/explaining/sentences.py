@@ -21,7 +21,7 @@ from conflict.rules.decision import (
     operation_word,
     reason_words,
 )
-from conflict.rules.functions import COMPARING, Cell, ConflictFunction
+from conflict.rules.functions import COMPARING, Cell, ConflictFunction, reads_before
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
@@ -185,7 +185,7 @@ def _compared(change: LoggedChange, function: ConflictFunction, met: Known, hear
         back = "" if heard is None else f" (epochs up to {heard} had)"
         return f"the row was last changed here in epoch {met.epoch}, which had come back{back}"
     if cell in COMPARING and function.column:
-        image = change.before if cell is Cell.EQUAL or change.operation == "DELETE_ROW" else change.after
+        image = change.before if reads_before(cell, Operation[change.operation]) else change.after
         brought = _value(image, function.column)
         stored = _value(met.row, function.column)
         if brought is not None and stored is not None:

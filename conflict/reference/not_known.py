@@ -34,7 +34,7 @@ from conflict.reference.taken_effects import (
 )
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
-from conflict.rules.functions import COMPARING, Cell, ConflictFunction
+from conflict.rules.functions import COMPARING, ConflictFunction, reads_before
 from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
@@ -243,8 +243,8 @@ def _brought(entry: LoggedChange, function: ConflictFunction, table: Table) -> i
     cell = function.spec.cell(operation)
     if cell not in COMPARING:
         return 0
-    before = cell is Cell.EQUAL or operation is Operation.DELETE_ROW
-    return compared_value(entry.change.before if before else entry.change.after, function, table) or 0
+    image = entry.change.before if reads_before(cell, operation) else entry.change.after
+    return compared_value(image, function, table) or 0
 
 
 def _try(

@@ -32,6 +32,7 @@ __all__ = [
     "Image",
     "PythonRule",
     "judge",
+    "reads_before",
 ]
 
 DEFAULT_GCI_BITS = 6
@@ -155,10 +156,18 @@ class FunctionSpec:
         return judge(self.cell(incoming.operation), row, incoming)
 
 
+_EQUAL_CELL, _DELETE = int(Cell.EQUAL), int(Operation.DELETE_ROW)
+
+
+def reads_before(cell: int, operation: int) -> bool:
+    """Whether a comparing cell finds the operation's value in its before image. Kernels compile this, too."""
+    return cell == _EQUAL_CELL or operation == _DELETE
+
+
 @cache
 def _needs(spec: FunctionSpec) -> Mapping[Operation, Image]:
     return {
-        operation: Image.BEFORE if Cell.EQUAL is cell or operation is Operation.DELETE_ROW else Image.AFTER
+        operation: Image.BEFORE if reads_before(cell, operation) else Image.AFTER
         for operation in Operation
         if (cell := spec.cell(operation)) in COMPARING
     }
@@ -194,7 +203,7 @@ def judge(cell: Cell, row: RowState, incoming: IncomingOperation) -> Decision:
 
     The applier handles writes that lack a column which a new row must be given.
     """
-    writes, deletes = incoming.operation is Operation.WRITE_ROW, incoming.operation is Operation.DELETE_ROW
+    writes = incoming.operation is Operation.WRITE_ROW
     if cell is Cell.APPLY or (writes and not row.exists):
         return APPLIED if row.exists or writes else IGNORED
     if not row.exists:
@@ -209,7 +218,7 @@ def judge(cell: Cell, row: RowState, incoming: IncomingOperation) -> Decision:
         return _in_conflict(known, row.epoch) if unseen else APPLIED
     if cell is Cell.LESS_IF_UNSEEN and not unseen:
         return APPLIED
-    brought, stored = incoming.before if cell is Cell.EQUAL or deletes else incoming.after, row.value
+    brought, stored = incoming.before if reads_before(cell, incoming.operation) else incoming.after, row.value
     assert brought is not None
     assert stored is not None
     wins = {

@@ -15,11 +15,10 @@ import numpy as np
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
 from conflict.columnar.kernels.records import ROW_STATE, Records
-from conflict.columnar.kernels.rules import decide_operation, needs_refresh
+from conflict.columnar.kernels.rules import decide_operation, needs_refresh, reads_before
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS, reaches
 from conflict.history.effects import Effect
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.functions import Cell
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
@@ -35,7 +34,6 @@ NEVER_MET, TOLD, OPEN = 0, 1, 2
 NOTHING, HIGHEST, ONE = np.uint64(0), np.uint64(2**64 - 1), np.uint64(1)
 # The states that are tried: last changed here; there, with one of four values; missing.
 LOCAL, FIRST_VALUE, MISSING, STATES = 0, 1, 5, 6
-EQUAL = int(Cell.EQUAL)
 # Decisions on several operations as one number.
 OUTCOMES, MULTIPLIER = len(Cause) + 1, np.uint64((len(Cause) + 1) * (max(Verdict) + 1) + 1)
 # A state that is tried, after the operations so far, and a number that stands for the decisions on them.
@@ -240,7 +238,7 @@ def _try_operations(number, schedule, arrivals, changes, rules, limits, trials, 
         if trials.at[key] != number:
             trials.at[key], trials.place_of[key] = number, used
             trials.keys[used], trials.twice[used] = key, False
-            with_before = cell == EQUAL or row["operation"] == DELETE
+            with_before = reads_before(cell, row["operation"])
             brought = values["before"] if with_before else values["after"]
             _start_trials(trials.tried[used], apply, here, table, limits, brought)
             used += 1

@@ -23,7 +23,8 @@ from conflict.columnar.kernels.arrays import (
     each_read_only,
 )
 from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
-from conflict.rules.decision import Cause, Verdict
+from conflict.columnar.kernels.rules import is_delete_delete
+from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import HIDDEN, OVERWRITTEN, WRITTEN, Parts
 from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
@@ -32,7 +33,7 @@ from ndb_formats.schema.tables import Table
 __all__ = ["LAST_OPERATION", "WORD", "LostChanges", "Made", "Written", "lost_changes", "written_by", "written_parts"]
 
 WORD = 64
-APPLIED, REJECTED, MISSING = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Cause.ROW_DOES_NOT_EXIST)
+APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 WRITE, DELETE = int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)
 LAST_OPERATION = max(map(int, Operation))
 OWN = int(OperationKind.CHANGE)
@@ -252,7 +253,7 @@ def _delivered(receiver, judged, size):
         number, apply = judged.source[decision], judged.apply[decision]
         if judged.applier[apply] == receiver and number >= 0:
             seen[number] = min(seen[number], judged.own_end[apply])
-            gone = judged.operation[decision] == DELETE and judged.cause[decision] == MISSING
+            gone = is_delete_delete(judged.operation[decision], judged.cause[decision])
             if judged.kind[decision] == OWN and judged.verdict[decision] == REJECTED and not gone:
                 rejected[number] = True
     return seen, rejected

@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import is_delete_delete as both_deleted
 from conflict.rules.functions import Cell
+from conflict.rules.functions import reads_before as before_is_read
 from ndb_formats.columnar.kernel import inlined
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["decide_operation", "needs_refresh"]
+__all__ = ["decide_operation", "is_delete_delete", "needs_refresh", "reads_before"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -27,6 +29,7 @@ EQUAL, GREATER, AT_LEAST = int(Cell.EQUAL), int(Cell.GREATER), int(Cell.AT_LEAST
 LESS, BY_EPOCH, LESS_IF_UNSEEN = int(Cell.LESS), int(Cell.BY_EPOCH), int(Cell.LESS_IF_UNSEEN)
 NOTHING = np.uint64(0)  # for a value that is not compared
 LOW_WORD = np.uint64(0xFFFFFFFF)
+is_delete_delete, reads_before = inlined(both_deleted), inlined(before_is_read)
 
 
 @inlined
@@ -74,7 +77,7 @@ def _judge(cell, rule, mine, operation, before, after, complete, max_replicated)
             return APPLIED, NO_CAUSE, NOTHING, NOTHING
         if cell == BY_EPOCH:
             return REJECTED, IN_CONFLICT, max_replicated, epoch
-    brought = before if cell == EQUAL or operation == DELETE else after
+    brought = before if reads_before(cell, operation) else after
     if _wins(cell, brought, mine["value"]):
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
     return REJECTED, IN_CONFLICT, brought, mine["value"]
@@ -98,7 +101,7 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
         fits = not mine["exists"] if operation == WRITE else mine["exists"] and not mine["local"]
         return (APPLIED if fits else DISCARDED), NO_CAUSE, NOTHING, NOTHING
     if rule["skips"] and (EQUAL <= cell <= LESS or cell == LESS_IF_UNSEEN):
-        given = before_given if cell == EQUAL or operation == DELETE else after_given
+        given = before_given if reads_before(cell, operation) else after_given
         if not given:
             return SKIPPED, NO_CAUSE, NOTHING, NOTHING
     decision = _judge(cell, rule, mine, operation, before, after, complete, max_replicated)
@@ -110,4 +113,4 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
 @inlined
 def needs_refresh(refreshes, operation, cause):
     """Whether a rejected operation refreshes its row; a delete-delete does not."""
-    return cause == TRANSACTION or (refreshes and not (operation == DELETE and cause == MISSING))
+    return cause == TRANSACTION or (refreshes and not is_delete_delete(operation, cause))

@@ -13,9 +13,10 @@ from conflict.columnar.kernels.dependencies import find_dependent_groups
 from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.passes import FULL, Groups, decide_pass, restore
 from conflict.columnar.kernels.plain_values import NO, YES
+from conflict.columnar.kernels.rules import is_delete_delete, reads_before
 from conflict.model.kernels.users import epoch_number, note_difference
 from conflict.model.kernels.world import NEVER, RESOLVE_BIT, all_columns, column_bit
-from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import Verdict
 from conflict.rules.functions import Cell
 from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
@@ -23,7 +24,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["apply_epoch"]
 
 UPDATE, DELETE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW)
-APPLIED, REJECTED, MISSING = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Cause.ROW_DOES_NOT_EXIST)
+APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 
 
@@ -111,7 +112,7 @@ def _stops(number, here, arrivals, log, changes, key_table, cells, site):
 
 @inlined
 def _lacks_value(cell, operation, before_given, after_given):
-    return EQUAL <= cell <= LESS and not (before_given if cell == EQUAL or operation == DELETE else after_given)
+    return EQUAL <= cell <= LESS and not (before_given if reads_before(cell, operation) else after_given)
 
 
 @part
@@ -171,7 +172,7 @@ def _transactions_in_conflict(
     for place in range(began, seen):
         table = tables[0][here, tables[1][tracked.key[place]]]
         if tracked.verdict[place] == REJECTED and table["transactional"]:
-            delete_delete = tracked.operation[place] == DELETE and tracked.cause[place] == MISSING
+            delete_delete = is_delete_delete(tracked.operation[place], tracked.cause[place])
             if table["delete_delete"] or not delete_delete:
                 conflicting[tracked.group[place]] = found = True
     if not found:
