@@ -16,7 +16,7 @@ from conflict.compatibility.arriving_changes import ArrivingChange, Handling, ar
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.roles import Role
-from conflict.rules.stop_messages import StopError
+from conflict.rules.stop_messages import ServerStop
 from conflict.rules.table_setup import RefusalKind, refusal_of
 
 __all__ = ["Reason", "ReasonKind", "changes_of", "reasons_of"]
@@ -24,18 +24,6 @@ __all__ = ["Reason", "ReasonKind", "changes_of", "reasons_of"]
 # The manual: with types 8 and 9, algorithms that need old values, "such as" these two, do not work correctly.
 _NAMED_IN_MANUAL = ("NDB$OLD", "NDB$MAX")
 _ROLE, _TRANSACTION_IDS = "ndb_applier_conflict_role", "ndb_log_transaction_id"
-# Words of the server's error log, as recorded.
-_MISSING_WORDS = (
-    "Binlog event missing info necessary for conflict detection.  Check binlog format options on upstream cluster."
-)
-_ROLE_WORDS = "Conflict function requires ndb_applier_conflict_role variable to be set. Stopping SQL thread."
-_TRANSACTION_ID_WORDS = (
-    "Transactional conflict detection defined, but events received without transaction ids.  "
-    "Check --ndb-log-transaction-id setting on upstream Cluster."
-)
-_BLOB_WORDS = "Transaction conflict handling failed as table has Blobs which cannot be refreshed."
-_DUPLICATE_WORDS = "Can't write; duplicate key in table"
-_NO_PARENT_WORDS = "Cannot add or update a child row: a foreign key constraint fails"
 
 
 class ReasonKind(Enum):
@@ -53,23 +41,23 @@ class ReasonKind(Enum):
     POLICY = ("not allowed by policy manual", True)
     NO_KEY = ("no primary key", True)
     NOT_LOGGED = ("nothing is logged", True)
-    NO_ROLE = ("no role", True, StopError.FROM_NDB, _ROLE_WORDS)
-    NO_TRANSACTION_IDS = ("no transaction ids", True, StopError.FROM_NDB, _TRANSACTION_ID_WORDS)
-    NO_UPDATE = ("no update can be judged", True, StopError.FROM_NDB, _MISSING_WORDS)
-    LACKING = ("some changes cannot be judged", False, StopError.FROM_NDB, _MISSING_WORDS)
+    NO_ROLE = ("no role", True, ServerStop.NO_ROLE)
+    NO_TRANSACTION_IDS = ("no transaction ids", True, ServerStop.NO_TRANSACTION_IDS)
+    NO_UPDATE = ("no update can be judged", True, ServerStop.MISSING_INFORMATION)
+    LACKING = ("some changes cannot be judged", False, ServerStop.MISSING_INFORMATION)
     AS_WRITES = ("updates arrive as writes", False)
     ROLE_PASS = ("the function is ignored", False)
     SAME_ROLES = ("both clusters have the same role", False)
     BOTH_PRIMARY = ("both clusters are primary", False)
     NO_REFRESH = ("refreshes are not logged", False)
-    BLOBS_IN_REACH = ("a transaction may change blobs", False, StopError.FROM_NDB, _BLOB_WORDS)
-    UNIQUE_KEYS = ("further unique keys", False, StopError.DUPLICATE_VALUE, _DUPLICATE_WORDS)
-    FOREIGN_KEYS = ("foreign keys", False, StopError.PARENT_MISSING, _NO_PARENT_WORDS)
+    BLOBS_IN_REACH = ("a transaction may change blobs", False, ServerStop.BLOB_REFRESH)
+    UNIQUE_KEYS = ("further unique keys", False, ServerStop.DUPLICATE_VALUE)
+    FOREIGN_KEYS = ("foreign keys", False, ServerStop.PARENT_MISSING)
 
-    def __init__(self, _about: str, refuses: bool, error: int | None = None, server: str | None = None) -> None:
+    def __init__(self, _about: str, refuses: bool, stop: ServerStop | None = None) -> None:
         self.refuses = refuses
-        self.error = error
-        self.server = server
+        self.error = None if stop is None else stop.error
+        self.server = None if stop is None else stop.words
 
 
 @attrs.frozen

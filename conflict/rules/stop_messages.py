@@ -1,16 +1,17 @@
 """
-The server's error numbers of applier stops, and the messages, which both engines use.
+Applier stops: the server's error numbers and its words, and our messages, which both engines use.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from conflict.rules.foreign_keys import Link
 from conflict.rules.functions import ConflictFunction, Image
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
+    "ServerStop",
     "StopError",
     "blob_refresh",
     "duplicate_value",
@@ -35,6 +36,42 @@ class StopError(IntEnum):
     PARENT_NEEDED = 1451
     PARENT_MISSING = 1452
     NO_CONVERSION = 13146
+
+
+class ServerStop(Enum):
+    """
+    Stops that can be told beforehand.
+
+    Attributes:
+        error: Server error number.
+        words: The server's words, as recorded from its error log.
+    """
+
+    MISSING_INFORMATION = (
+        StopError.FROM_NDB,
+        "Binlog event missing info necessary for conflict detection.  Check binlog format options on upstream cluster.",
+    )
+    NO_ROLE = (
+        StopError.FROM_NDB,
+        "Conflict function requires ndb_applier_conflict_role variable to be set. Stopping SQL thread.",
+    )
+    NO_TRANSACTION_IDS = (
+        StopError.FROM_NDB,
+        (
+            "Transactional conflict detection defined, but events received without transaction ids.  "
+            "Check --ndb-log-transaction-id setting on upstream Cluster."
+        ),
+    )
+    BLOB_REFRESH = (
+        StopError.FROM_NDB,
+        "Transaction conflict handling failed as table has Blobs which cannot be refreshed.",
+    )
+    DUPLICATE_VALUE = (StopError.DUPLICATE_VALUE, "Can't write; duplicate key in table")
+    PARENT_MISSING = (StopError.PARENT_MISSING, "Cannot add or update a child row: a foreign key constraint fails")
+
+    def __init__(self, error: StopError, words: str) -> None:
+        self.error = error
+        self.words = words
 
 
 def missing_information(function: ConflictFunction, operation: Operation, image: Image) -> str:
