@@ -8,7 +8,9 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
@@ -34,6 +36,28 @@ latency_ms = 40
 [clusters.B.link]
 latency_ms = 40
 """
+_LATER = 1001 << 32  # an epoch of the simulation; rows are older than a log that begins with it
+# A column for each kernel that reads or shows values, and its value; the model's tables have integers alone.
+_COLUMNS: dict[str, Any] = {
+    "INT": 1,
+    "TINYINT UNSIGNED": 2,
+    "SMALLINT UNSIGNED": 3,
+    "MEDIUMINT": 4,
+    "BIGINT UNSIGNED": 5,
+    "DECIMAL(10,3)": Decimal("1.5"),
+    "DECIMAL(30,10)": Decimal("2.5"),
+    "DOUBLE": 0.5,
+    "CHAR(10) CHARACTER SET latin1": "\N{LATIN SMALL LETTER E WITH ACUTE}",
+    "VARCHAR(300)": "\N{LATIN SMALL LETTER E WITH ACUTE}",
+    "VARBINARY(40)": b"bytes",
+    "BIT(13)": 6,
+    "DATE": "2026-01-01",
+    "TIME(3)": "00:00:01.005",
+    "DATETIME(2)": "2026-01-01 00:00:00.50",
+    "TIMESTAMP(3) NULL": "2026-01-01 00:00:00.005",
+    "JSON": {"a": [1, "b"]},
+}
+_KEYS = "PRIMARY KEY (c0, c8), UNIQUE KEY (c1), FOREIGN KEY (c2) REFERENCES types (c1)"
 
 
 def warm_up() -> None:
@@ -64,19 +88,47 @@ def warm_up() -> None:
 def _commands(folder: Path) -> list[list[str]]:
     """Return command lines that together call every kernel; each reads what those before it wrote."""
     (folder / "model.toml").write_text(_MODEL, "utf-8")
-    log = folder / "log"
-    run, schema, files = f"{log / 'run.toml'}", f"{log / 'schema.sql'}", [f"{log / name / _LOG}" for name in "AB"]
+    log, types, types_schema = folder / "log", folder / "types", folder / "types.sql"
+    types_schema.write_text(_write_types(types), "utf-8")
+    logs, typed = ([f"{each / name}" for name in "AB"] for each in (log, types))
+    run, schema = f"{log / 'run.toml'}", f"{log / 'schema.sql'}"
+    by_value = "--schema", f"{types_schema}", "--conflict-fn", "warm.types=NDB$MAX(c4)"
+    # Without a schedule it is open when rows were judged.
+    by_epoch = "--schema", schema, "--conflict-fn", "model.usertable=NDB$EPOCH()", "--primary", "A"
     return [
         ["simulate", f"{folder / 'model.toml'}", "--write-binlogs", f"{log}"],
         ["resolve", run, "--engine", "local", "--out", f"{folder / 'result'}"],
+        ["resolve", run, "--start-epoch", f"A={_LATER}", "--engine", "local", "--out", f"{folder / 'later'}"],
+        ["resolve", *logs, *by_epoch, "--engine", "local", "--out", f"{folder / 'open'}"],
+        ["resolve", *typed, *by_value, "--engine", "local", "--out", f"{folder / 'typed'}"],
         ["compare", run, "--engine", "local", "--formats", "3,9"],
         ["workload", run, "--out", f"{folder / 'learnt.toml'}"],
-        ["sizes", *files, "--schema", schema],
+        ["sizes", *logs, "--schema", schema],
         *(
-            ["decode", *files, "-vv", "--schema", schema, "--format", form, "--result-file", f"{folder / form}"]
+            ["decode", *each, "-vv", "--schema", known, "--format", form, "-r", f"{folder / form}", "--force"]
+            for each, known in ((logs, schema), (typed, f"{types_schema}"))
             for form in ("text", "json", "csv", "parquet")
         ),
     ]
+
+
+def _write_types(folder: Path) -> str:
+    """Write logs of two clusters, of rows with all columns of `_COLUMNS` that are older; return the definitions."""
+    from ndb_formats.schema.create_table import parse_create_table
+    from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
+
+    columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(_COLUMNS))
+    definition = f"CREATE TABLE warm.types ({columns}, {_KEYS}) ENGINE=NDB"
+    row, table = dict(enumerate(_COLUMNS.values())), parse_create_table(definition)
+    for server, name in enumerate("AB", 1):
+        (folder / name).mkdir(parents=True)
+        with (folder / name / _LOG).open("wb") as out:
+            writer = BinlogWriter(out, BinlogSettings(server_id=server))
+            writer.start(0)
+            for epoch, (before, after) in enumerate(((row, row | {1: 9}), (row, None), (None, row)), 1):
+                writer.write_epoch(epoch << 32, [RowChange(table, before, after, written=range(len(row)))], 0)
+            writer.finish()
+    return definition
 
 
 def _run(command: Sequence[str]) -> None:

@@ -1,12 +1,17 @@
 """`ndb-conflict warm-up`."""
 
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
+import conflict
+import ndb_formats
 from conflict.cli.commands import warm_up
 from conflict.cli.exit_codes import ExitCode
 from ndb_formats import compiled_cache
+from ndb_formats.columnar.kernel import Kernel, Use
 from tests.conflict.cli.commands import invoke
 
 
@@ -28,8 +33,17 @@ def test_a_command_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.slow
 def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """And it says for whom they compile."""
+    """It says for whom they compile, and leaves no kernel out."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     code, said = invoke("warm-up")
     assert code == ExitCode.DONE
     assert f"The kernels are compiled, in {tmp_path}, for this user." in said
+    modules = [
+        import_module(each.name)
+        for package in (conflict, ndb_formats)
+        for each in walk_packages(package.__path__, f"{package.__name__}.")
+        if ".kernels." in each.name
+    ]
+    kernels = [each for module in modules for each in vars(module).values() if isinstance(each, Kernel)]
+    assert len(kernels) > 100
+    assert not [each.__name__ for each in kernels if each.use is Use.CALLED and not each._is_cached()]
