@@ -27,7 +27,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from conflict.cli.compiling import compilation_is_shown
+from conflict.cli.compiling import compilation_is_said, compilation_is_shown
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
 from conflict.cli.terminal import PlainConsole
@@ -144,11 +144,13 @@ def progress_bars(*, time_left: bool = False) -> Iterator[StageProgress]:
     """
     Show how far the work is: on a terminal one bar per stage, elsewhere a line now and then, both on standard error.
 
+    Kernels that are compiled are said once, and whether they are kept.
+
     Args:
         time_left: Whether the steps of a stage take about the same time, so that bars can tell the time that is left.
     """
     shown = _bars(time_left=time_left) if messages.is_interactive else _lines()
-    with shown as show, compilation_is_shown(lambda done: show("compiling kernels", done, None)):
+    with compilation_is_said(), shown as show, compilation_is_shown(lambda done: show("compiling kernels", done, None)):
         yield show
 
 

@@ -63,7 +63,6 @@ def compare(
 
     Example: ndb-conflict compare run.toml --functions 'NDB$MAX(v),NDB$EPOCH()'
     """
-    from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.comparison import print_comparison
     from conflict.comparing.figures import parse_criteria
     from conflict.comparing.pairs import parse_formats
@@ -75,7 +74,7 @@ def compare(
     check_output(json_file, loaded.inputs, force=force)
     refuse_same_output(out, json_file)
     made, target = (None if path is None else Folder(str(path.absolute())) for path in (history, out))
-    with compilation_is_said(), progress_bars() as progress:
+    with progress_bars() as progress:
         found = compare_run(
             loaded, wanted, engine=engine.value, history=made, out=target, replace=force, progress=progress
         )

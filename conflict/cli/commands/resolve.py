@@ -161,7 +161,6 @@ def show_resolved(
 ) -> tuple[ResolvedRun, list[dict[str, Any]]]:
     """Resolve a run and print its summary; return what it came to, and the rejected operations that were printed."""
     import conflict.pipeline
-    from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.result import print_run
     from conflict.grid.folder import Folder
     from conflict.results.files import rejected_examples
@@ -173,7 +172,7 @@ def show_resolved(
         chosen = choice.engine
         messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
     gc.freeze()  # what imports made stays, and need not be looked at again and again
-    with compilation_is_said(), progress_bars(time_left=True) as progress:
+    with progress_bars(time_left=True) as progress:
         resolved = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
         )

@@ -48,7 +48,6 @@ def simulate(
 
     Example: ndb-conflict simulate model.toml --out result --write-binlogs binlogs
     """
-    from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
     from conflict.model.model_file import load_model, model_document
     from conflict.model.runs import run_seeds
@@ -60,7 +59,7 @@ def simulate(
     model = load_model(model_file)
     if seed is not None:
         model = attrs.evolve(model, seed=seed)
-    with compilation_is_said(), progress_bars() as progress:
+    with progress_bars() as progress:
         contradicted = False
 
         def keep(run: AnyRun) -> None:

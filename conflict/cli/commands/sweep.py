@@ -52,7 +52,6 @@ def sweep(
 
     Example: ndb-conflict sweep sweep.toml --out build/sweep
     """
-    from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.sweep import print_sweep
     from conflict.grid.folder import Folder
     from conflict.grid.lock import only_writer
@@ -73,7 +72,7 @@ def sweep(
         search = Search(parse_condition(find), over, within)
     folder = Folder(str(out.resolve()))  # its lock is beside the folder itself, not beside a link to it
     check_folder(folder)
-    with only_writer(folder), compilation_is_said(), progress_bars(time_left=True) as progress:
+    with only_writer(folder), progress_bars(time_left=True) as progress:
         swept = run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)
     print_sweep(console, loaded, swept, search, str(out))
     exit_with(ExitCode.WARNED if any(swept.results["unsettled_changes"].to_pylist()) else ExitCode.DONE)

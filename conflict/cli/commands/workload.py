@@ -44,7 +44,6 @@ def workload(
 
     Example: ndb-conflict workload london/ paris/ --out model.toml
     """
-    from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_learnt
     from conflict.cli.views.tables import counted
     from conflict.model.learning import learnt_model
@@ -54,7 +53,7 @@ def workload(
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     check_output(out, loaded.inputs, force=force)
-    with compilation_is_said(), progress_bars(time_left=True) as progress:
+    with progress_bars(time_left=True) as progress:
         document = learnt_model(loaded.configuration, scale, partial(progress, "simulating"))
     with staged_file(out) as file:
         file.write(model_text(document).encode())
