@@ -55,7 +55,7 @@ from conflict.results.summary import (
     with_open_schedule,
     with_tables,
 )
-from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
+from conflict.rules.counters import transaction_counters
 
 __all__ = ["LeftToReferenceError", "Settled", "count_transactions", "resolve_history", "settle_history"]
 
@@ -272,10 +272,5 @@ def count_transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, 
     summary = BucketSummary()
     for number, cluster in enumerate(clusters):
         mine = conflicts.applies[applies.applier[conflicts.applies] == number]
-        # The server detects dependencies once in each of these epochs, and commits it once.
-        summary.counters[cluster.name] = {
-            TRANSACTION_ITERATIONS: len(mine),
-            TRANSACTION_COMMITS: len(mine),
-            TRANSACTION_REJECTS: int(np.diff(conflicts.offsets)[mine].sum()),
-        }
+        summary.counters[cluster.name] = transaction_counters(len(mine), int(np.diff(conflicts.offsets)[mine].sum()))
     return summary

@@ -32,7 +32,7 @@ from conflict.results.files import outcome_places, summarize_resolution, write_c
 from conflict.results.layout import OUTCOME_PLACE, staged_exceptions_path
 from conflict.results.model import ExceptionsPlace, Outcome, OutcomePlace, Resolution
 from conflict.results.summary import BucketSummary, RunSummary
-from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
+from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["NOWHERE", "resolve_left_open"]
@@ -43,7 +43,7 @@ Setups = dict[str, dict[str, TableSetup]]
 AnyOutcome = TypeVar("AnyOutcome", Outcome, OutcomePlace)
 # By applier, own epoch and group, the epoch apply.
 # These count transactions, not rows; the driver does.
-_OF_TRANSACTIONS = dict.fromkeys((TRANSACTION_ITERATIONS, TRANSACTION_REJECTS, TRANSACTION_COMMITS), 0)
+_OF_TRANSACTIONS = transaction_counters(0, 0)
 Places = Mapping[tuple[int, int, int], int]
 # By cluster and own epoch, numbers of changes.
 Ordinals = Mapping[tuple[str, int], Sequence[int]]

@@ -17,7 +17,7 @@ from conflict.model.as_history import row_key
 from conflict.model.configuration import DATABASE
 from conflict.model.kernels.world import RESOLVE_BIT, Stamp
 from conflict.model.run import Simulated
-from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS, zero_counters
+from conflict.rules.counters import add_counters, transaction_counters
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -134,15 +134,9 @@ def counters_of(run: Simulated) -> dict[str, dict[str, int]]:
     applier = run.world.schedule.applies["applier"][:applies]
     found = {}
     for side, cluster in enumerate(run.model.clusters()):
-        counters = zero_counters()
-        for each in passes:
-            for name, value in status_counters(cluster, each[side]).items():
-                counters[name] += value
-        epochs = int(np.count_nonzero(rejects[applier == side]))
-        counters[TRANSACTION_ITERATIONS] += epochs
-        counters[TRANSACTION_COMMITS] += epochs
-        counters[TRANSACTION_REJECTS] += int(rejects[applier == side].sum())
-        found[cluster.name] = counters
+        mine = rejects[applier == side]
+        in_conflict = transaction_counters(int(np.count_nonzero(mine)), int(mine.sum()))
+        found[cluster.name] = add_counters([*(status_counters(cluster, each[side]) for each in passes), in_conflict])
     return found
 
 

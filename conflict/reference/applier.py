@@ -35,7 +35,7 @@ from conflict.reference.not_known import (
 from conflict.reference.open_decisions import open_decisions
 from conflict.reference.row_store import NOT_KNOWN
 from conflict.reference.taken_effects import take_shown, take_untold
-from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
+from conflict.rules.counters import transaction_counters
 
 __all__ = ["Applier"]
 
@@ -133,7 +133,7 @@ class Applier:
         final.undecided += undecided
         final.track = tracked
         final.counters.update(tracked.counters)
-        final.counters.update({TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
+        final.counters.update(transaction_counters(1, len(rejected)))
         self._tracking = True
         return final
 

@@ -27,6 +27,7 @@ __all__ = [
     "TRANSACTION_ROW_REJECTS",
     "add_counters",
     "moved_counters",
+    "transaction_counters",
     "zero_counters",
 ]
 
@@ -78,6 +79,17 @@ def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision 
     if spec.refreshes and delete_delete:
         moved[DELETE_DELETE] = 1
     return moved
+
+
+def transaction_counters(epochs: int, transactions: int) -> dict[str, int]:
+    """
+    Return the counters of transactions in conflict: an applier looks for them once in an epoch that has any.
+
+    Args:
+        epochs: Epochs with transactions in conflict that were applied.
+        transactions: How many transactions were rejected in them.
+    """
+    return {TRANSACTION_ITERATIONS: epochs, TRANSACTION_REJECTS: transactions, TRANSACTION_COMMITS: epochs}
 
 
 def add_counters(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
