@@ -58,9 +58,12 @@ class Background:
 
     def row_at(self, key: RowKey, position: Position) -> Row | None:
         """Return a row after the group at a position."""
-        versions = self.versions.get(key, ())
-        place = bisect.bisect_right(versions, position, key=itemgetter(0))
-        return versions[place - 1][1] if place else self.at_start.get(key)
+        place = self.version_at(key, position)
+        return self.versions[key][place - 1][1] if place else self.at_start.get(key)
+
+    def version_at(self, key: RowKey, position: Position) -> int:
+        """Return how many states a row had been given after the group at a position."""
+        return bisect.bisect_right(self.versions.get(key, ()), position, key=itemgetter(0))
 
     def changes_between(self, keys: Iterable[RowKey], after: Position, before: Position) -> list[Position]:
         """Return where one of several rows changed between two positions, in order."""

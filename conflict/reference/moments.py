@@ -134,7 +134,7 @@ def find_moments(
         shown = recorded[name].get(place, {})
         if rows is not None:
             shown = {key: effect for key, effect in shown.items() if key in rows}
-        trial = TrialApply(here, source, apply, entries, skip_missing)
+        trial = TrialApply(here, source, apply, entries, shown, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
     background_of(with_applies, setups, recorded, epochs_known(links), visit)
@@ -190,7 +190,7 @@ class _Search:
         """Add what is found to `moments`."""
         contested = self._contested(self.begun)
         assumed: Assumed = {}
-        differing = self._differing(assumed)
+        differing = self.trial.differing(assumed)
         if differing and moments.unexplained < MAX_UNEXPLAINED:
             for after in dict.fromkeys((self.begun, self.overlapping)):
                 candidates = self._contested(after)
@@ -219,12 +219,6 @@ class _Search:
                 found[key] = [(epoch, group - 1) for epoch, group in reversed(changed)]
         return found
 
-    def _differing(self, assumed: Assumed) -> set[RowKey]:
-        """Return the rows on which the epoch has another effect than the binlog shows, or an impossible moment."""
-        effects, impossible = self.trial.effects(assumed)
-        rows = effects.keys() | self.shown.keys()
-        return impossible | {key for key in rows if effects.get(key) is not self.shown.get(key)}
-
     def _explain(self, contested: Mapping[RowKey, list[Position]], differing: set[RowKey]) -> Assumed | None:
         """Return as few moments as possible with which the epoch does what the binlog shows; None if there are none."""
         # Rows that differ themselves come first: those of a function that judges row by row hang on nothing else.
@@ -246,7 +240,7 @@ class _Search:
                 yield {key: after}
         for after in sorted({after for each in contested.values() for after in each}, reverse=True):
             together = {key: after for key in order if after <= contested[key][0]}
-            _, impossible = self.trial.effects(together)
+            impossible = self.trial.impossible(together)
             yield {key: after for key in together if key not in impossible}
 
     def _improve(
@@ -254,7 +248,7 @@ class _Search:
     ) -> tuple[Assumed, set[RowKey]]:
         """Return the assumption that leaves the fewest differences, and these; the first of several."""
         for trial in trials:
-            left = self._differing(trial)
+            left = self.trial.differing(trial)
             if len(left) < len(differing):
                 assumed, differing = trial, left
             if not differing:
@@ -265,7 +259,7 @@ class _Search:
         """Return the assumption without the rows that it does not need."""
         for key in list(assumed):
             fewer = {other: after for other, after in assumed.items() if other != key}
-            if not self._differing(fewer):
+            if not self.trial.differing(fewer):
                 assumed = fewer
         return assumed
 

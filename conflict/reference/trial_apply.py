@@ -4,6 +4,7 @@ What an epoch apply would have done, had its rows been judged at other moments.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
@@ -12,6 +13,7 @@ from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
 from conflict.reference.background import Background
 from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
@@ -20,6 +22,24 @@ from conflict.results.open_rows import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
 
 __all__ = ["TrialApply"]
+
+NOTHING: frozenset[int] = frozenset()
+
+
+@attrs.frozen
+class _TriedRow:
+    """
+    What the operations on a row come to.
+
+    Attributes:
+        effect: The effect on it.
+        locked: Whether an operation was applied although the row changed after the moment at which it was judged.
+        conflicting: The transactions that it puts in conflict.
+    """
+
+    effect: Effect | None
+    locked: bool
+    conflicting: frozenset[int]
 
 
 @attrs.define
@@ -32,6 +52,7 @@ class TrialApply:
         source: The other cluster.
         apply: The epoch apply.
         entries: Its operations.
+        shown: Its effects in the binlog.
         skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
     """
 
@@ -39,9 +60,17 @@ class TrialApply:
     source: Background
     apply: EpochApply
     entries: Sequence[LoggedChange]
+    shown: Mapping[RowKey, Effect]
     skip_missing: bool = False
     _scratch: ReplayedCluster = attrs.field(init=False)
     _numbers: dict[RowKey, list[int]] = attrs.field(init=False)  # of the entries of each row
+    _dependencies: DependencyTracker = attrs.field(init=False)
+    # How many rows put each transaction in conflict, all judged at the commit.
+    _conflicting: Counter[int] = attrs.field(init=False, factory=Counter)
+    # Rows that differ, all judged at the commit, by the transactions that are rejected.
+    _differing: dict[frozenset[int], set[RowKey]] = attrs.field(init=False, factory=dict)
+    # By row, number of its state, and those of its transactions that are rejected.
+    _rows: dict[tuple[RowKey, int | None, frozenset[int]], _TriedRow] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         cluster = self.here.cluster
@@ -55,20 +84,68 @@ class TrialApply:
             scratch.store.put(key, cluster.store.get(key))
         scratch.store.commit()
         self._scratch = scratch
+        self._dependencies = self._handled({}, self.entries).tracker
+        scratch.store.roll_back()
+        for key in self._numbers:
+            self._conflicting.update(self._tried(key, None, NOTHING).conflicting)
 
-    def effects(self, moments: Mapping[RowKey, Position]) -> tuple[dict[RowKey, Effect], set[RowKey]]:
+    def differing(self, moments: Mapping[RowKey, Position]) -> set[RowKey]:
         """
-        Return the effects on rows, and the rows of `moments` that cannot have been judged then.
-
-        Those were applied, and so locked: a later change of them by their own cluster would have come after the epoch.
+        Return the rows on which the epoch has another effect than the binlog shows, or that cannot have been judged so.
 
         Args:
-            moments: The own positions after which some rows were judged.
+            moments: The own positions after which some rows were judged; all others were at the commit.
         """
-        final = self._final_pass(moments)
-        effects = effects_of(final)
-        self._scratch.store.roll_back()
-        return effects, final.locked
+        rejected = self._in_conflict(moments)
+        if rejected not in self._differing:
+            rows = self._numbers.keys() | self.shown.keys()
+            self._differing[rejected] = {key for key in rows if self._differs(key, None, rejected)}
+        found = {key for key, moment in moments.items() if self._differs(key, moment, rejected)}
+        return self._differing[rejected].difference(moments) | found
+
+    def impossible(self, moments: Mapping[RowKey, Position]) -> set[RowKey]:
+        """
+        Return the rows of `moments` that cannot have been judged then.
+
+        They were applied, and so locked: a later change of them by their own cluster would have come after the epoch.
+        """
+        rejected = self._in_conflict(moments)
+        return {key for key, moment in moments.items() if self._tried(key, moment, rejected).locked}
+
+    def _differs(self, key: RowKey, moment: Position | None, rejected: frozenset[int]) -> bool:
+        tried = self._tried(key, moment, rejected)
+        return tried.locked or tried.effect is not self.shown.get(key)
+
+    def _in_conflict(self, moments: Mapping[RowKey, Position]) -> frozenset[int]:
+        """Return the transactions in conflict."""
+        counts = self._conflicting
+        for key, moment in moments.items():
+            now, then = (self._tried(key, each, NOTHING).conflicting for each in (moment, None))
+            if now != then:
+                counts = counts.copy() if counts is self._conflicting else counts
+                counts.update(now)
+                counts.subtract(then)
+        tracker = self._dependencies
+        tracker.conflicting = {group for group, count in counts.items() if count > 0}
+        return tracker.in_conflict()
+
+    def _tried(self, key: RowKey, moment: Position | None, rejected: frozenset[int]) -> _TriedRow:
+        """
+        Return what the operations on one row come to.
+
+        A pass decides on each row by itself, but for the transactions that it rejects. So rows are tried one by one,
+        and each but once for the same state and transactions.
+        """
+        numbers, state = self._numbers.get(key, ()), None if moment is None else self.here.version_at(key, moment)
+        mine = rejected and rejected.intersection(self.entries[number].group for number in numbers)
+        place = key, state, mine
+        if place not in self._rows:
+            moments = {} if moment is None else {key: moment}
+            current = self._handled(moments, [self.entries[number] for number in numbers], mine)
+            effect = effects_of(current).get(key)
+            self._scratch.store.roll_back()
+            self._rows[place] = _TriedRow(effect, bool(current.locked), frozenset(current.tracker.conflicting))
+        return self._rows[place]
 
     def rejected(self, moments: Mapping[RowKey, Position]) -> list[tuple[RowKey, JudgedOperation]]:
         """Return the operations that are rejected, each with its row, in the order of their exceptions rows."""
@@ -145,7 +222,17 @@ class TrialApply:
         self,
         moments: Mapping[RowKey, Position],
         entries: Sequence[LoggedChange],
-        rejected: frozenset[int] = frozenset(),
+        rejected: frozenset[int] = NOTHING,
+    ) -> EpochPass:
+        current = self._handled(moments, entries, rejected)
+        current.make_exceptions_rows()
+        return current
+
+    def _handled(
+        self,
+        moments: Mapping[RowKey, Position],
+        entries: Sequence[LoggedChange],
+        rejected: frozenset[int] = NOTHING,
     ) -> EpochPass:
         early = {key: self.here.row_at(key, after) for key, after in moments.items()}
         current = EpochPass(self._scratch, self.source.cluster.cluster, self.apply, rejected, early)
@@ -154,5 +241,4 @@ class TrialApply:
                 current.handle(entry)
             except ApplierStopped:
                 continue  # the binlog shows that it did not stop; the effects decide
-        current.make_exceptions_rows()
         return current
