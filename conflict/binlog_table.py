@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ import pyarrow as pa
 
 from conflict.binlog_summary import BinlogSummary, summary_of_batches
 from conflict.config.moments import Moment, seconds_of
-from conflict.config.table_names import is_full_name
+from conflict.config.table_names import is_full_name, known_table
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
-from conflict.discovery.log_source import full_names, log_source
+from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError, LogWarning
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_remarks import remarks_on_rows
@@ -28,6 +27,7 @@ from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selected_changes
 from ndb_formats.columnar.stretches import schema_at_start
 from ndb_formats.columnar.table_changes import in_order
+from ndb_formats.columnar.table_search import table_names
 from ndb_formats.errors import CutFileError, FormatError
 from ndb_formats.row_records import RECORDS
 from ndb_formats.schema.tables import Schema
@@ -75,9 +75,17 @@ class BinlogTable:
 
     @cached_property
     def summary(self) -> BinlogSummary:
-        """What there is, in a few figures; the files are read once, without the values of columns."""
+        """
+        What there is, in a few figures; the files are read once, without the values of columns.
+
+        Raises:
+            ConfigurationError: No file has changes of the table.
+        """
         with opened_inputs(self.files) as inputs:
-            return summary_of_batches(self.files, (batch for _, part in self._parts(inputs, ()) for batch in part))
+            found = summary_of_batches(self.files, (batch for _, part in self._parts(inputs, ()) for batch in part))
+            if self.table is not None and not found.tables:
+                known_table(self.table, sorted(table_names(inputs.paths)), "the log", ConfigurationError)
+            return found
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -100,10 +108,12 @@ class BinlogTable:
         Return the changes of one table, ``database.table``, or a table that one database alone has.
 
         Raises:
-            ConfigurationError: Several databases have it.
+            ConfigurationError: Several databases have it; or none, of a name without a database.
         """
-        with nullcontext() if is_full_name(table) else opened_inputs(self.files) as inputs:
-            (name,) = full_names([table], () if inputs is None else inputs.paths)
+        name = table
+        if not is_full_name(table):
+            with opened_inputs(self.files) as inputs:
+                name = known_table(table, sorted(table_names(inputs.paths)), "the log", ConfigurationError)
         return attrs.evolve(self, table=name, selection=attrs.evolve(self.selection, tables=frozenset({name})))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.config.moments import Moment, moment_of
-from conflict.config.table_names import full_name_of
+from conflict.config.table_names import known_name, known_table
 from conflict.errors import HistoryError
 from conflict.grid.beside import refuse_moved_away
 from conflict.grid.contradictions import refusing_contradictions
@@ -35,7 +35,7 @@ from conflict.results.layout import (
     rows_folder,
 )
 from conflict.rules.decision import Verdict
-from ndb_formats.errors import did_you_mean
+from ndb_formats.schema.full_names import full_name, split_full_name
 
 __all__ = ["Result", "read_result"]
 
@@ -109,17 +109,25 @@ class Result:
             ConfigurationError: Several databases have it.
             HistoryError: The result has no such table.
         """
-        found = full_name_of(name, self.tables)
-        if found not in self.tables:
-            message = (
-                f"the result has no table {name}{did_you_mean(name, self.tables)}; it has {', '.join(self.tables)}"
-            )
-            raise HistoryError(message)
-        return found
+        return known_table(name, self.tables)
+
+    def cluster_named(self, name: str) -> str:
+        """
+        Return the name of a cluster.
+
+        Raises:
+            HistoryError: The result has no such cluster.
+        """
+        return known_name("cluster", name, self.clusters)
 
     def applied_epochs(self, applier: str) -> pa.Table:
-        """Return which epochs of the other cluster an applier applied; columns as `APPLIED_EPOCHS`."""
-        return self.folder.read_table(applied_epochs_path(applier), APPLIED_EPOCHS)
+        """
+        Return which epochs of the other cluster an applier applied; columns as `APPLIED_EPOCHS`.
+
+        Raises:
+            HistoryError: The result has no such cluster.
+        """
+        return self.folder.read_table(applied_epochs_path(self.cluster_named(applier)), APPLIED_EPOCHS)
 
     def outcomes(self, applier: str | None = None, table: str | None = None) -> pa.Table:
         """
@@ -127,22 +135,23 @@ class Result:
 
         Args:
             applier: One of the clusters; None for all.
-            table: ``database.table``; None for all.
+            table: ``database.table``, or a table that one database alone has; None for all.
 
         Returns:
             Columns as `OUTCOMES`; for all clusters, with a column `applier` before them. Of one table, with a column
             `key_values` after them: a struct of the key columns in their types, where text is as it compares.
 
         Raises:
-            HistoryError: The result has no such table.
+            HistoryError: The result has no such cluster or table.
         """
-        found = self._outcomes_of(applier)
+        found = self._outcomes_of(None if applier is None else self.cluster_named(applier))
         if table is None:
             return found
-        columns = self._columns_of(table)
-        found = found.filter(pc.equal(found["table"], table))
+        name = self.table_named(table)
+        columns = self._columns_of(name)
+        found = found.filter(pc.equal(found["table"], name))
         with self._reading():
-            key = self.run["configuration"]["primary_keys"][table]
+            key = self.run["configuration"]["primary_keys"][name]
             if not key:
                 return found
             return found.append_column("key_values", key_values(found["key"], key_schema(columns, key)))
@@ -150,13 +159,8 @@ class Result:
     def _columns_of(self, table: str) -> dict[str, str]:
         """Return the SQL types of a table's columns."""
         with self._reading():
-            columns: dict[str, str] | None = self.run["configuration"]["tables"].get(table)
-        if columns is None:
-            message = (
-                f"the result has no table {table}{did_you_mean(table, self.tables)}; it has {', '.join(self.tables)}"
-            )
-            raise HistoryError(message)
-        return columns
+            columns: dict[str, str] = self.run["configuration"]["tables"][table]
+            return columns
 
     def _outcomes_of(self, applier: str | None) -> pa.Table:
         if applier is not None:
@@ -168,18 +172,23 @@ class Result:
         Return the rows of an exceptions table.
 
         Args:
-            table: ``database.table`` of the table, or of the exceptions table itself.
+            table: The table or the exceptions table itself, ``database.table``, or one that one database alone has.
             cluster: One of the clusters; None for all.
 
         Returns:
             The columns of the exceptions table, and `NDB$outcome`, which tells the outcome of each row; for all
             clusters, with a column `cluster` before them. Empty, without columns, if there are no rows.
+
+        Raises:
+            HistoryError: The result has no such cluster or table.
         """
         if cluster is None:
             return self._of_all("cluster", partial(self.exceptions, table))
-        names = [table] if table.endswith(_SUFFIXES) else [table + suffix for suffix in _SUFFIXES]
-        there = next((name for name in names if self.folder.exists(exceptions_path(cluster, name))), names[0])
-        return self._all_parts(exceptions_path(cluster, there))
+        self.cluster_named(cluster)
+        judged = table[: -len(_SUFFIXES[0])] if table.endswith(_SUFFIXES) else table
+        database, name = split_full_name(self.table_named(judged))
+        paths = [exceptions_path(cluster, full_name(database, name + suffix)) for suffix in _SUFFIXES]
+        return self._all_parts(next(filter(self.folder.exists, paths), paths[0]))
 
     def rows(self, cluster: str, table: str) -> pa.Table:
         """
@@ -187,22 +196,20 @@ class Result:
 
         Args:
             cluster: One of the clusters.
-            table: ``database.table``, by its last name.
+            table: ``database.table``, or a table that one database alone has; by its last name.
 
         Raises:
             HistoryError: The result has no such cluster or table, or was made without final rows.
         """
-        columns = self._columns_of(table)
-        if cluster not in self.clusters:
-            meant = did_you_mean(cluster, self.clusters)
-            message = f"the result has no cluster {cluster}{meant}; it has {' and '.join(self.clusters)}"
-            raise HistoryError(message)
+        name = self.table_named(table)
+        columns = self._columns_of(name)
+        self.cluster_named(cluster)
         with self._reading():
             wanted = self.run["final_rows"]
         if not wanted:
             message = "the result was made without final rows; resolve with final rows to have them"
             raise HistoryError(message)
-        path = rows_folder(cluster, table)
+        path = rows_folder(cluster, name)
         if self.folder.exists(path):
             return self._all_parts(path)
         with self._reading():

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, ConflictError, HistoryError
+from conflict.shown_text import listed
+from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.full_names import split_full_name
 
-__all__ = ["full_name_of", "is_full_name"]
+__all__ = ["full_name_of", "is_full_name", "known_name", "known_table"]
 
 
 def is_full_name(name: str) -> bool:
@@ -33,3 +35,35 @@ def full_name_of(name: str, known: Collection[str]) -> str:
         message = f"table {name} is in several databases: {', '.join(found)}; give database.table"
         raise ConfigurationError(message)
     return found[0] if found else name
+
+
+def known_name(
+    kind: str, name: str, known: Collection[str], whole: str = "the result", error: type[ConflictError] = HistoryError
+) -> str:
+    """
+    Return a name that is known.
+
+    Args:
+        kind: What it is the name of.
+        name: The name.
+        known: The names that there are.
+        whole: What has them.
+        error: What is raised if it is none of them; it says which one is nearest.
+    """
+    if name not in known:
+        there = f"it has {listed([*known])}" if known else "it has none"
+        message = f"{whole} has no {kind} {name}{did_you_mean(name, known)}; {there}"
+        raise error(message)
+    return name
+
+
+def known_table(
+    name: str, known: Collection[str], whole: str = "the result", error: type[ConflictError] = HistoryError
+) -> str:
+    """
+    Return the full name of a table that is known, which may be given without its database; arguments as `known_name`.
+
+    Raises:
+        ConfigurationError: Several databases have it.
+    """
+    return known_name("table", full_name_of(name, known), known, whole, error)

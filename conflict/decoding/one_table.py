@@ -7,14 +7,14 @@ the files; where it does not have a column, that is null and not among the names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
-from ndb_formats.columnar.table_search import table_layouts
+from ndb_formats.columnar.table_search import table_layouts, table_names
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
@@ -32,7 +32,7 @@ _ALL_64_BITS = pa.decimal128(20)  # signed and unsigned ones
 
 
 def joined_schema(
-    files: Iterable[str],
+    files: Sequence[str],
     table: str,
     schema: Schema,
     *,
@@ -60,7 +60,8 @@ def joined_schema(
     """
     layouts = table_layouts(files, table, schema)
     if not layouts:
-        message = f"no file has changes of table {table}; names are database.table"
+        meant = did_you_mean(table, sorted(table_names(files)))
+        message = f"no file has changes of table {table}{meant}; names are database.table"
         raise ConfigurationError(message)
     missing = sorted(set(columns or ()).difference(*(layout.names for layout in layouts)))
     if missing:

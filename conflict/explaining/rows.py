@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from conflict.config.table_names import full_name_of
+from conflict.config.table_names import known_table
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import End
 from conflict.result import Result
-from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.row_keys import is_text, weight_of
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.charsets import encode_text
@@ -36,10 +35,7 @@ def table_named(tables: Mapping[str, Table], name: str) -> Table:
         ConfigurationError: Several databases have it.
         HistoryError: There is none, or it has no primary key, so that its rows have no identity.
     """
-    table = tables.get(full_name_of(name, tables))
-    if table is None:
-        message = f"there is no table {name}{did_you_mean(name, tables)}; there are {', '.join(tables)}"
-        raise HistoryError(message)
+    table = tables[known_table(name, tables)]
     if not table.primary_key:
         message = f"table {name} has no primary key, so nothing tells which changes are of one row"
         raise HistoryError(message)

@@ -152,6 +152,8 @@ def test_what_is_not_there_is_refused() -> None:
     """With a sentence: a table, a column, a path, an argument."""
     for arguments, message in (
         ({"table": "cft.nope"}, r"no file has changes of table cft\.nope"),
+        ({"table": "cft.t9"}, r"no file has changes of table cft\.t9 \(did you mean cft\.t"),
+        ({"table": "t1x"}, r"the log has no table t1x \(did you mean cft\.t1\?\); it has cft\.plain, cft\.t1"),
         ({"table": "cft.t1", "columns": ["nope"]}, r"has no column nope; it has @1, @2"),
         ({"columns": ["k"]}, "columns needs table"),
         ({"temporals": "none"}, "typed or text"),

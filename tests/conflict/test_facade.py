@@ -75,6 +75,32 @@ def test_parts_of_a_result_for_all_clusters():
     assert result.exceptions("cft.t1", "server2").num_rows == 0
 
 
+def test_tables_by_their_short_names_and_names_that_nothing_has(tmp_path: Path):
+    """One rule for all that takes a table or a cluster: nothing is empty because its name is wrong."""
+    result = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine="local")
+    assert [result.exceptions(name).num_rows for name in ("t1", "t1$EX", "cft.t1$EX")] == [10] * 3  # recorded
+    assert result.exceptions("t2", "A").num_rows == result.outcomes("A", "t2").num_rows == 15  # recorded
+    assert result.rows("B", "t1").num_rows == 2  # recorded
+    for wrong in (
+        lambda: result.exceptions("cft.t9"),
+        lambda: result.exceptions("cft.t9$EX", "A"),
+        lambda: result.outcomes("A", "t9"),
+        lambda: result.rows("B", "t9"),
+        lambda: result.conflicts_by("table", table="t9"),
+        lambda: conflict.explain(result, table="t9", key="1"),
+    ):
+        with pytest.raises(conflict.HistoryError, match=r"the result has no table (cft\.)?t9.*; it has cft\.t1"):
+            wrong()
+    for wrong in (
+        lambda: result.outcomes("north"),
+        lambda: result.applied_epochs("north"),
+        lambda: result.exceptions("t1", "north"),
+        lambda: result.rows("north", "t1"),
+    ):
+        with pytest.raises(conflict.HistoryError, match="the result has no cluster north; it has A and B"):
+            wrong()
+
+
 def test_names_in_a_result_are_no_markup():
     """A table can have any name."""
     run = {
@@ -128,7 +154,9 @@ def test_outcomes_of_a_table_have_typed_keys(tmp_path: Path):
     assert result.outcomes("A", "cft.t2").num_rows == 15  # recorded
     keys = {tuple(key.values()) for key in found["key_values"].to_pylist()}
     assert {(row["a"], row["b"]) for row in result.rows("A", "cft.t2").to_pylist()} <= keys
-    with pytest.raises(conflict.HistoryError, match=r"the result has no table cft.t3; it has cft.t1"):
+    with pytest.raises(
+        conflict.HistoryError, match=r"the result has no table cft.t3 \(did you mean cft.t2\?\); it has cft.t1"
+    ):
         result.outcomes(table="cft.t3")
 
 

@@ -116,7 +116,7 @@ def test_rows_that_are_not_known_are_not_the_same(result: Path, tmp_path: Path) 
         (("--key", "3"), "ask for one thing"),
         (
             ("--table", "cft.t9", "--key", "3"),
-            "there is no table cft.t9 (did you mean cft.t2?); there are cft.t1, cft.t2, cft.plain",
+            "the result has no table cft.t9 (did you mean cft.t2?); it has cft.t1, cft.t2 and cft.plain",
         ),
         (("--table", "cft.t2", "--key", "3"), "of table cft.t2 it is a=..., b=..."),
         (("--table", "cft.t1", "--key", "99"), "nothing happened to the row k=99 of cft.t1"),
@@ -126,7 +126,7 @@ def test_rows_that_are_not_known_are_not_the_same(result: Path, tmp_path: Path) 
         (("--transaction", str(1 << 64)), f"{1 << 64} is no id of a transaction"),
         (("--exception", "99"), "there is no exceptions row 99; there are 25"),
         (("--exception", "1", "--table", "cft.plain"), "there is no exceptions row 1 of cft.plain; there are none"),
-        (("--exception", "1", "--table", "cft.t9"), "there is no table cft.t9"),
+        (("--exception", "1", "--table", "cft.t9"), "the result has no table cft.t9"),
     ],
 )
 def test_what_is_refused(result: Path, arguments: tuple[str, ...], message: str) -> None:
