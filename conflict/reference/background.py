@@ -42,13 +42,15 @@ class Background:
     Attributes:
         cluster: The cluster as the replay left it; its log is what the other applier receives.
         at_start: Its rows at the start of its log.
-        versions: Per row, its states, each with the own position that made it, in order.
+        moments: Per row, the own positions that gave it its states, in order.
+        states: Per row, these states.
         setups: How the server set up each table, each time with the own position from which on.
     """
 
     cluster: ReplayedCluster
     at_start: RowStore = attrs.field(factory=RowStore)
-    versions: dict[RowKey, list[tuple[Position, Row | None]]] = attrs.field(factory=dict)
+    moments: dict[RowKey, list[Position]] = attrs.field(factory=dict)
+    states: dict[RowKey, list[Row | None]] = attrs.field(factory=dict)
     setups: list[tuple[Position, dict[str, TableSetup]]] = attrs.field(factory=list)
 
     def setups_at(self, position: Position) -> dict[str, TableSetup]:
@@ -59,11 +61,11 @@ class Background:
     def row_at(self, key: RowKey, position: Position) -> Row | None:
         """Return a row after the group at a position."""
         place = self.version_at(key, position)
-        return self.versions[key][place - 1][1] if place else self.at_start.get(key)
+        return self.states[key][place - 1] if place else self.at_start.get(key)
 
     def version_at(self, key: RowKey, position: Position) -> int:
         """Return how many states a row had been given after the group at a position."""
-        return bisect.bisect_right(self.versions.get(key, ()), position, key=itemgetter(0))
+        return bisect.bisect_right(self.moments.get(key, ()), position)
 
     def changes_between(self, keys: Iterable[RowKey], after: Position, before: Position) -> list[Position]:
         """Return where one of several rows changed between two positions, in order."""
@@ -71,15 +73,14 @@ class Background:
 
     def changes(self, key: RowKey, after: Position, before: Position) -> list[Position]:
         """Return where a row changed between two positions, in order."""
-        versions = self.versions.get(key, ())
-        first = bisect.bisect_right(versions, after, key=itemgetter(0))
-        last = bisect.bisect_left(versions, before, key=itemgetter(0))
-        return [at for at, _ in versions[first:last]]
+        moments = self.moments.get(key, [])
+        return moments[bisect.bisect_right(moments, after) : bisect.bisect_left(moments, before)]
 
     def keep(self, keys: Iterable[RowKey], position: Position) -> None:
         """Note how rows stand after a group."""
         for key in keys:
-            self.versions.setdefault(key, []).append((position, self.cluster.store.get(key)))
+            self.moments.setdefault(key, []).append(position)
+            self.states.setdefault(key, []).append(self.cluster.store.get(key))
 
 
 # The applying cluster, the epoch apply, the other cluster.

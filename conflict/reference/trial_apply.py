@@ -65,8 +65,9 @@ class TrialApply:
     _scratch: ReplayedCluster = attrs.field(init=False)
     _numbers: dict[RowKey, list[int]] = attrs.field(init=False)  # of the entries of each row
     _dependencies: DependencyTracker = attrs.field(init=False)
-    # How many rows put each transaction in conflict, all judged at the commit.
-    _conflicting: Counter[int] = attrs.field(init=False, factory=Counter)
+    # The transactions that each row puts in conflict if it is judged at the commit, and how many rows do so.
+    _at_commit: dict[RowKey, frozenset[int]] = attrs.field(init=False)
+    _conflicting: Counter[int] = attrs.field(init=False)
     # Rows that differ, all judged at the commit, by the transactions that are rejected.
     _differing: dict[frozenset[int], set[RowKey]] = attrs.field(init=False, factory=dict)
     # By row, number of its state, and those of its transactions that are rejected.
@@ -86,8 +87,8 @@ class TrialApply:
         self._scratch = scratch
         self._dependencies = self._handled({}, self.entries).tracker
         scratch.store.roll_back()
-        for key in self._numbers:
-            self._conflicting.update(self._tried(key, None, NOTHING).conflicting)
+        self._at_commit = {key: self._tried(key, None, NOTHING).conflicting for key in self._numbers}
+        self._conflicting = Counter(group for each in self._at_commit.values() for group in each)
 
     def differing(self, moments: Mapping[RowKey, Position]) -> set[RowKey]:
         """
@@ -120,7 +121,7 @@ class TrialApply:
         """Return the transactions in conflict."""
         counts = self._conflicting
         for key, moment in moments.items():
-            now, then = (self._tried(key, each, NOTHING).conflicting for each in (moment, None))
+            now, then = self._tried(key, moment, NOTHING).conflicting, self._at_commit[key]
             if now != then:
                 counts = counts.copy() if counts is self._conflicting else counts
                 counts.update(now)

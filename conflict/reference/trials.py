@@ -83,7 +83,7 @@ class Trials:
         rows = {key for entry in entries for key in touched_keys(entry.change)}
         if window.before == END:
             checked = _checked_tables({table for table, _ in rows}, self.here.cluster.setups)
-            rows |= {row for row in self.here.versions if row[0] in checked}
+            rows |= {row for row in self.here.moments if row[0] in checked}
         return rows
 
     def _try(
@@ -130,7 +130,7 @@ class Trials:
         """Return why a pass could not be committed: a unique value that another row has, or a foreign key."""
         cluster, store = current.cluster, current.cluster.store
         checked = _checked_tables({table for table, _ in touched}, cluster.setups)
-        others = [key for key in self.here.versions if key[0] in checked and key not in touched]
+        others = [key for key in self.here.moments if key[0] in checked and key not in touched]
         for key in others:
             store.put(key, self.here.row_at(key, position))
         cluster.unique_keys.update(others, store)
