@@ -18,7 +18,14 @@ from conflict.shown_text import printable
 __all__ = ["ResultSummary", "TableSummary", "summary_of"]
 
 _VERDICTS = [verdict.name.lower() for verdict in Verdict]
-_HEADINGS = ("applier", "table", "received", "applied", "conflicts", "refreshed", "rows differing")
+_HEADINGS = {
+    **{name: name for name in ("applier", "table", "received", "applied", "ignored", "conflicts", "discarded")},
+    "skipped": "skipped",
+    "cannot_tell": "cannot tell",
+    "refreshed": "refreshed",
+    "differing": "rows differing",
+}
+_RARE = ("ignored", "discarded", "skipped", "cannot_tell")  # have a column only where they occur
 
 
 @attrs.frozen
@@ -33,7 +40,11 @@ class TableSummary:
         applied: How many it applied as they stood.
         conflicts: How many it rejected.
         refreshed: Rows that it refreshed.
-        differing: Rows of the table that end different on the two clusters; None if not known.
+        differing: Rows of the table that end different on the two clusters; None as for `ResultSummary.converged`.
+        ignored: Operations without effect; `conflict.rules.decision.Verdict` has what each of these is.
+        discarded: Reflected operations that it discarded.
+        skipped: Operations that lack the value to compare.
+        cannot_tell: Operations that depend on rows older than the log.
     """
 
     applier: str
@@ -43,6 +54,10 @@ class TableSummary:
     conflicts: int
     refreshed: int
     differing: int | None
+    ignored: int = 0
+    discarded: int = 0
+    skipped: int = 0
+    cannot_tell: int = 0
 
 
 @attrs.frozen(repr=False)
@@ -52,12 +67,13 @@ class ResultSummary:
 
     Attributes:
         changes: Row changes that the clusters made themselves.
-        converged: Whether all tables end equal; None if not known.
+        converged: Whether all tables end equal; None if not known, or the binlogs do not belong together.
         compared: Row changes of appliers in the binlogs that the result was compared with.
         contradicted: How many of them the binlogs show otherwise; if any, the result is not what happened.
         stops: Appliers that stopped.
         doubts: What makes the result doubtful.
         tables: What happened to each table on each cluster.
+        unrelated: Whether the binlogs do not belong together; what they hold then says nothing of convergence.
     """
 
     changes: int
@@ -67,6 +83,7 @@ class ResultSummary:
     stops: tuple[str, ...]
     doubts: tuple[Doubt, ...]
     tables: tuple[TableSummary, ...]
+    unrelated: bool = False
 
     @property
     def conflicts(self) -> int:
@@ -74,23 +91,26 @@ class ResultSummary:
         return sum(table.conflicts for table in self.tables)
 
     def __repr__(self) -> str:
-        return "\n".join((*self._sentences(), *text_lines(_HEADINGS, self._rows(), 2)))
+        return "\n".join((*self._sentences(), *text_lines(*self._shown(), 2)))
 
     def _repr_html_(self) -> str:
         sentences = "".join(f"<p>{escape(printable(sentence))}</p>" for sentence in self._sentences())
-        return sentences + html_table(_HEADINGS, self._rows())
+        return sentences + html_table(*self._shown())
 
-    def _rows(self) -> list[tuple[object, ...]]:
-        return [attrs.astuple(table) for table in self.tables]
+    def _shown(self) -> tuple[list[str], list[list[object]]]:
+        """Return the headings and the rows of the table, in which received operations add up."""
+        shown = [name for name in _HEADINGS if name not in _RARE or any(getattr(each, name) for each in self.tables)]
+        return [_HEADINGS[name] for name in shown], [[getattr(each, name) for name in shown] for each in self.tables]
 
     def _sentences(self) -> Iterator[str]:
         yield from (str(doubt) for doubt in self.doubts if doubt.alarm)
         answer = {True: "converged", False: "did not converge", None: "may or may not have converged"}[self.converged]
         if self.changes or self.converged is False:
-            yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts; the clusters {answer}."
+            ends = "" if self.unrelated else f"; the clusters {answer}"
+            yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts{ends}."
         else:
             yield "The binlogs hold no row change of the clusters' own, of tables that are known."
-        if self.compared and not self.contradicted:
+        if self.compared and not self.contradicted and not self.unrelated:
             yield f"All {self.compared:,} row changes by appliers in the binlogs agree."
         yield from (str(doubt) for doubt in self.doubts if not doubt.alarm)
         for name in self.stops:
@@ -104,6 +124,7 @@ def summary_of(run: Mapping[str, Any]) -> ResultSummary:
     Args:
         run: The document.
     """
+    unrelated = bool(run.get("unrelated_binlogs"))
     tables = tuple(
         TableSummary(
             applier,
@@ -112,17 +133,19 @@ def summary_of(run: Mapping[str, Any]) -> ResultSummary:
             tally.get("applied", 0),
             tally.get("rejected", 0),
             tally.get("refreshes", 0),
-            run["differing_rows"].get(table),
+            None if unrelated else run["differing_rows"].get(table),
+            **{name: tally.get(name, 0) for name in _RARE},
         )
         for applier, tallies in run["tables"].items()
         for table, tally in tallies.items()
     )
     return ResultSummary(
         run["changes"],
-        run["converged"],
+        None if unrelated else run["converged"],
         run["compared_with_binlogs"],
         run["contradicted_by_binlogs"],
         tuple(run["stops"]),
         doubts_of(run),
         tables,
+        unrelated,
     )

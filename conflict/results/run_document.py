@@ -102,6 +102,7 @@ class ResolvedRun:
             ],
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             **self.summary.to_json(),
+            **({"converged": None} if self.unrelated else {}),
             **self.checks(),
         }
 

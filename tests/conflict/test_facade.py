@@ -36,7 +36,8 @@ def test_a_run_is_resolved_and_read(tmp_path: Path):
     assert (summary.changes, summary.converged, summary.conflicts, summary.contradicted) == (90, False, 25, 0)
     assert conflict.read_result(str(tmp_path / "result")).summary == summary
     assert "90 row changes, 25 conflicts; the clusters did not converge." in repr(result)
-    assert "A        cft.t1           13        3         10          6               0" in repr(result)
+    assert "A        cft.t1           13        3        0         10          6               0" in repr(result)
+    assert "B        cft.t2           31       29        2          0          0               0" in repr(result)
     assert result._repr_html_().count("<tr>") == 7
 
 

@@ -95,13 +95,14 @@ def _without_function(configuration: Mapping[str, Any]) -> list[str]:
 
 def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
     summary, totals = result.summary, totals_of(conflicts)
-    ends = {True: "end equal", False: "do not end equal", None: "may or may not end equal"}[summary.converged]
+    answers = {True: "end equal", False: "do not end equal", None: "may or may not end equal"}
+    ends = "" if summary.unrelated else f"; the clusters {answers[summary.converged]}"
     share = f" ({100 * totals.conflicts / summary.changes:.1f} %)" if summary.changes else ""
     yield (
         f"Of {summary.changes:,} row changes, {totals.conflicts:,}{share} were in conflict and rejected, "
-        f"of {totals.transactions:,} transactions; the clusters {ends}."
+        f"of {totals.transactions:,} transactions{ends}."
     )
-    differing = {table: count for table, count in result.run["differing_rows"].items() if count}
+    differing = _differing(result)
     if differing:
         without = _without_function(result.run["configuration"])
         where = ", ".join(
@@ -121,8 +122,13 @@ def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
     for name in summary.stops:
         yield f"The applier of {name} stopped: {result.run['stops'][name].get('message', '')}"
     yield from _not_known(result.run)
-    if summary.compared and not summary.contradicted:
+    if summary.compared and not summary.contradicted and not summary.unrelated:
         yield f"The binlogs show {counted(summary.compared, 'row change')} by appliers; all agree with this result."
+
+
+def _differing(result: Result) -> dict[str, int]:
+    """Return, per table, the rows that end different; none of binlogs that do not belong together."""
+    return {} if result.summary.unrelated else {name: n for name, n in result.run["differing_rows"].items() if n}
 
 
 def _not_known(run: Mapping[str, Any]) -> Iterator[str]:
@@ -182,7 +188,7 @@ def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
         data = pa.table({"table": tables, **columns})
         measure = "conflicts" if len(columns) > 1 else f"conflicts, all of cause “{next(iter(columns))}”"
         yield Chart("conflicts-by-table", "Conflicts by table and cause", Form.STACKED, data, measure)
-    differing = {table: count for table, count in result.run["differing_rows"].items() if count}
+    differing = _differing(result)
     if differing:
         data = pa.table({"table": list(differing), "rows": list(differing.values())})
         yield Chart("differing-rows", "Rows that end different", Form.STACKED, data, "rows")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+import conflict
 from conflict.cli.app import app
 from conflict.cli.common import ExitCode
 from conflict.config.run_file import RunFile, load_run_file
@@ -153,4 +154,10 @@ def test_binlogs_of_different_clusters_do_not_belong_together(
     assert "converge" not in done.output
     assert "type next" not in done.output
     run = json.loads((out / "run.json").read_text())
-    assert run["unrelated_binlogs"] is True
+    assert (run["unrelated_binlogs"], run["converged"]) == (True, None)
+    page = tmp_path / "page.html"
+    conflict.report(out, out=page)
+    result = conflict.read_result(str(out))
+    for shown in (repr(result), result._repr_html_(), page.read_text("utf-8")):
+        assert "The binlogs do not belong together" in shown
+        assert not re.search("agree|converge|end equal|end different", shown)
