@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from conflict.binlog_summary import BinlogSummary, summary_of_batches
 from conflict.config.moments import Moment, seconds_of
-from conflict.config.table_names import is_full_name, known_table
+from conflict.config.table_names import is_full_name, known_table, words_of
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.log_source import log_source
@@ -226,7 +226,7 @@ def read_binlog(
     files: Path | str | Iterable[Path | str],
     table: str | None = None,
     *,
-    columns: Iterable[str] | None = None,
+    columns: str | Iterable[str] | None = None,
     schema: Path | str | None = None,
     schema_at: str = "start",
     temporals: str = "typed",
@@ -234,8 +234,8 @@ def read_binlog(
     stop_epoch: int | None = None,
     start_time: Moment | None = None,
     stop_time: Moment | None = None,
-    server_ids: Iterable[int] = (),
-    transactions: Iterable[int] = (),
+    server_ids: str | int | Iterable[int] = (),
+    transactions: str | int | Iterable[int] = (),
     key: Mapping[str, object] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> BinlogTable:
@@ -247,7 +247,7 @@ def read_binlog(
             for their binlogs, and a run file for those of its clusters, with its schema.
         table: ``database.table``, or a table that one database alone has; by default the changes of all tables, with
             images as maps of texts.
-        columns: With `table`: its columns to decode.
+        columns: With `table`: its columns to decode. Lists can also be texts with commas.
         schema: File of CREATE TABLE statements, for names and types that are not in the binlog.
         schema_at: Which moment of the binlogs it describes: ``start`` or ``end``. Statements in them change it.
         temporals: ``typed``, or ``text``, which also holds zero dates.
@@ -272,8 +272,8 @@ def read_binlog(
         stop_time=seconds_of(stop_time, "stop_time"),
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
-        server_ids=frozenset(server_ids),
-        transactions=frozenset(transactions),
+        server_ids=frozenset(map(int, words_of(server_ids))),
+        transactions=frozenset(map(int, words_of(transactions))),
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )
     given = [Path(each) for each in ([files] if isinstance(files, Path | str) else files)]
@@ -281,7 +281,7 @@ def read_binlog(
     found = BinlogTable(
         source.files,
         None,
-        None if columns is None else frozenset(columns),
+        None if columns is None else frozenset(words_of(columns)),
         source.definitions(source.files),
         selection,
         temporals == "typed",

@@ -124,6 +124,21 @@ class Comparison:
         return tuple(f"{name}: {text}." for name, text in MEANINGS.items() if any(name in each for each in policies))
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why pairs were not tried, or why appliers stop under them."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for row in self.rows:
+            for reason in _reasons(row):
+                found.setdefault((row.binlog_type, reason), []).append(row.function)
+        of_type: dict[str, set[str]] = {}
+        for row in self.rows:
+            of_type.setdefault(row.binlog_type, set()).add(row.function)
+        return tuple(
+            f"Type {name}, {'all functions' if of_type[name] <= {*functions} else ', '.join(functions)}: {reason}."
+            for (name, reason), functions in found.items()
+        )
+
+    @property
     def best(self) -> str | None:
         """Which of the functions that a server can be set to loses fewest changes; None if there is no choice."""
         tried = [(row, row.figures) for row in self.rows if row.figures and not row.figures.stops and not row.caveat]
@@ -173,11 +188,23 @@ class Comparison:
         return doubts + html_table(_SHOWN, self._cells()) + below
 
     def _below(self) -> list[str]:
-        return [*self.caveats, *self.meanings, *self.notes, *([self.best] if self.best else [])]
+        return [*self.caveats, *self.meanings, *self.reasons, *self.notes, *([self.best] if self.best else [])]
 
     def _cells(self) -> list[list[object]]:
         rows = [{**row.cells(), "function": f"{row.function}{row.mark}"} for row in self.rows]
         return [[row[name] for name in _SHOWN] for row in rows]
+
+
+def _reasons(row: Row) -> list[str]:
+    """Return why a pair was not tried, or why appliers stop under it."""
+    if row.error is not None:
+        return [f"not tried, {row.error.rstrip('.')}"]
+    if row.figures is None:
+        return []
+    stops: dict[str, list[str]] = {}
+    for name, stop in row.figures.stops.items():
+        stops.setdefault(f"error {stop.error}, {stop.message}", []).append(name)
+    return [f"{' and '.join(names)} {'stop' if len(names) > 1 else 'stops'}, {why}" for why, names in stops.items()]
 
 
 def compare_run(

@@ -20,6 +20,7 @@ from conflict.comparison import Comparison, Wanted, compare_run
 from conflict.compatibility.deployment import Policy
 from conflict.config.moments import seconds_of
 from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.table_names import words_of
 from conflict.discovery.draft import Additions, draft_run
 from conflict.errors import ConfigurationError
 from conflict.jobs.ingest_job import Ingested
@@ -40,7 +41,7 @@ def resolve(
     *sources: Source,
     out: Path | str | None = None,
     engine: str = "auto",
-    function: Sequence[str] | None = None,
+    function: str | Sequence[str] | None = None,
     policy: str = Policy.MANUAL.value,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
@@ -116,9 +117,9 @@ def resolve(
 
 def compare(
     *sources: Source,
-    functions: Sequence[str] = (),
-    formats: Sequence[int] = (),
-    prefer: Sequence[str] = tuple(CRITERIA),
+    functions: str | Sequence[str] = (),
+    formats: str | int | Sequence[int] = (),
+    prefer: str | Sequence[str] = tuple(CRITERIA),
     engine: str = "auto",
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
@@ -135,7 +136,7 @@ def compare(
     Args:
         sources: As for `resolve`.
         functions: Such as ``NDB$EPOCH()@london`` or ``LAST_COMMIT`` (see docs/compare.md); none for all that the tables
-            and the log allow.
+            and the log allow. These lists can also be texts with commas, as on the command line.
         formats: Binlog types to try besides the one in the log.
         prefer: ``lost-updates``, ``divergence``, ``traffic``, the most important first.
         engine: ``auto``, ``spark`` or ``local``.
@@ -153,8 +154,8 @@ def compare(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
-    given = parse_formats(",".join(map(str, formats))) if formats else ()
-    wanted = Wanted(",".join(functions), given, parse_criteria(",".join(prefer)))
+    tried, types, order = (",".join(words_of(each)) for each in (functions, formats, prefer))
+    wanted = Wanted(tried, parse_formats(types) if types else (), parse_criteria(order))
     made, target = (None if path is None else folder_of(path) for path in (history, out))
     run = run_of(sources, additions)
     return compare_run(run, wanted, engine=engine, history=made, out=target, replace=force, progress=progress)
@@ -201,7 +202,7 @@ def check(
     primary: str | None = None,
     variables: Mapping[str, Path | str] | None = None,
     config_ini: Mapping[str, Path | str] | None = None,
-    function: Sequence[str] | None = None,
+    function: str | Sequence[str] | None = None,
 ) -> Report:
     """
     Return what a configuration will do and what servers will refuse, without binlogs; as the command ``check``.
@@ -232,10 +233,10 @@ def check(
     return check_configuration(_changed(loaded, function).configuration, Policy(policy))
 
 
-def _changed(run: RunFile, function: Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:
+def _changed(run: RunFile, function: str | Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:
     """Return a run with rules in Python, and with keys that are taken as equal by their bytes."""
     configuration = run.configuration
-    functions = load_functions(function or (), configuration.functions)
+    functions = load_functions(words_of(function), configuration.functions)
     configuration = attrs.evolve(configuration, functions=functions)
     return attrs.evolve(run, configuration=configuration.with_inexact_keys() if inexact_keys else configuration)
 

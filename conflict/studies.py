@@ -71,8 +71,8 @@ def decode(
     stop_epoch: int | None = None,
     start_datetime: Moment | None = None,
     stop_datetime: Moment | None = None,
-    server_id: Iterable[int] | None = None,
-    transaction: Iterable[int] | None = None,
+    server_id: str | int | Iterable[int] | None = None,
+    transaction: str | int | Iterable[int] | None = None,
     key: Mapping[str, object] | None = None,
 ) -> BinlogTable:
     """

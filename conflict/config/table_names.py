@@ -1,17 +1,17 @@
 """
-Names of tables as users give them: ``database.table``, or the table alone where one database has it.
+Names as users give them: of tables, ``database.table``, or the table alone where one database has it; and lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from conflict.errors import ConfigurationError, ConflictError, HistoryError
 from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.full_names import split_full_name
 
-__all__ = ["full_name_of", "is_full_name", "known_name", "known_table"]
+__all__ = ["full_name_of", "is_full_name", "known_name", "known_table", "words_of"]
 
 
 def is_full_name(name: str) -> bool:
@@ -67,3 +67,10 @@ def known_table(
         ConfigurationError: Several databases have it.
     """
     return known_name("table", full_name_of(name, known), known, whole, error)
+
+
+def words_of(given: str | int | Iterable[object] | None) -> list[str]:
+    """Return the names or numbers of a sequence, or of a text with commas between them, as on the command line."""
+    if isinstance(given, str | int):
+        return [word for each in str(given).split(",") if (word := each.strip())]
+    return [*map(str, given or ())]

@@ -164,6 +164,13 @@ def test_what_is_not_there_is_refused() -> None:
         conflict.read_binlog(DEMO / "none")
 
 
+def test_lists_as_on_the_command_line() -> None:
+    """Texts with commas are as good as sequences, and a number as good as a sequence of one."""
+    texts = conflict.read_binlog(BINLOG, "cft.t1", columns="@1, @2", server_ids="1, 2")
+    assert texts == conflict.read_binlog(BINLOG, "cft.t1", columns=["@1", "@2"], server_ids=[1, 2])
+    assert conflict.decode(BINLOG, server_id=1) == conflict.read_binlog(BINLOG, server_ids=[1])
+
+
 def test_definitions_that_change(tmp_path: Path) -> None:
     """A table has the columns of all its versions; where a version lacks one, it is not among the names."""
     case = RECORDINGS / "everyday/max/ddl_drop_column_type7"

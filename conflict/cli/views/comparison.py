@@ -79,26 +79,6 @@ def _notes(found: Comparison) -> Iterator[str]:
     if any(row.used for row in found.rows):
         contradicted = ", which the binlogs contradict" if found.run.contradicted else ""
         yield f"* the functions and the format of the run{contradicted}."
-    yield from (*found.caveats, *found.meanings)
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for row in found.rows:
-        for reason in _reasons(row):
-            reasons.setdefault((row.binlog_type, reason), []).append(row.function)
-    for (binlog_type, reason), functions in reasons.items():
-        everything = all(row.function in functions for row in found.rows if row.binlog_type == binlog_type)
-        yield f"Type {binlog_type}, {'all functions' if everything else ', '.join(functions)}: {reason}."
-    yield from found.notes
+    yield from (*found.caveats, *found.meanings, *found.reasons, *found.notes)
     if found.best is not None:
         yield found.best
-
-
-def _reasons(row: Row) -> list[str]:
-    """Return why a pair was not tried, or why appliers stop under it."""
-    if row.error is not None:
-        return [f"not tried, {row.error.rstrip('.')}"]
-    if row.figures is None:
-        return []
-    stops: dict[str, list[str]] = {}
-    for name, stop in row.figures.stops.items():
-        stops.setdefault(f"error {stop.error}, {stop.message}", []).append(name)
-    return [f"{' and '.join(names)} {'stop' if len(names) > 1 else 'stops'}, {why}" for why, names in stops.items()]

@@ -114,6 +114,18 @@ def test_formats_where_definitions_change() -> None:
     )
 
 
+def test_lists_as_on_the_command_line() -> None:
+    """Texts with commas are as good as sequences; a pair that cannot be tried says why, as the command does."""
+    texts = conflict.compare(DEMO / "run.toml", functions="NDB$OLD(x), NDB$OLD(y)", formats="7", prefer="divergence")
+    lists = conflict.compare(
+        DEMO / "run.toml", functions=["NDB$OLD(x)", "NDB$OLD(y)"], formats=[7], prefer=["divergence"]
+    )
+    assert texts.to_json()["pairs"] == lists.to_json()["pairs"]
+    assert {row.function for row in texts.rows if row.error and row.binlog_type == "9"} == {"NDB$OLD(y)"}
+    for shown in (repr(texts), texts._repr_html_()):
+        assert "Type 9, NDB$OLD(y): not tried, table cft.t1 has no column y." in shown
+
+
 def test_the_demo() -> None:
     """25 conflicts of 17 transactions are recorded, and one row that differs, in the table without a function."""
     found = conflict.compare(DEMO / "run.toml", functions=["NDB$MAX(x)", "OVERWRITE", "NDB$OLD(x)"], formats=[7])
