@@ -31,9 +31,9 @@ def explain(
     run: Source,
     *,
     table: str | None = None,
-    key: str | Mapping[str, object] | None = None,
-    transaction: int | None = None,
-    exception: int | None = None,
+    key: str | int | Mapping[str, object] | None = None,
+    transaction: int | str | None = None,
+    exception: int | str | None = None,
     progress: StageProgress = no_progress,
 ) -> Story:
     """
@@ -43,12 +43,13 @@ def explain(
         run: A result, its folder, or a run file, which is resolved first.
         table: ``database.table``, with `key`; with `exception`, the table whose exceptions table is meant.
         key: The key of the row: its values by column, or as text, ``a=1, b=two``.
-        transaction: Id of a user transaction, in place of a row.
-        exception: Number of an exceptions row, from 1, in place of a row (docs/explain.md, "Exceptions rows").
+        transaction: Id of a user transaction, in place of a row; ``cluster:id`` if two clusters have that id.
+        exception: An exceptions row in place of a row: its number, from 1, or the four values of its primary key as
+            text, ``1,2,5312874545162,1`` (docs/explain.md, "Exceptions rows").
         progress: As for `conflict.resolve`.
 
     Raises:
-        ConfigurationError: Not one of the three is asked for, or the key is not understood.
+        ConfigurationError: Not one of the three is asked for, or what is asked for is not understood, or is not one.
         HistoryError: There is no such table, transaction or exceptions row, or a binlog has changed since.
     """
     asked = [key is not None, transaction is not None, exception is not None]

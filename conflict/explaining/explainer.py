@@ -4,7 +4,7 @@ Tells the stories of rows and transactions from a result and the binlogs that it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +12,18 @@ import attrs
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.errors import HistoryError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.decisions import Applied, Decided, applied_epochs, decided, of_rows, outcomes_where
 from conflict.explaining.drafts import Draft, Facts, OpenDecision, drafts_of
 from conflict.explaining.row_changes import Log, LoggedChange, Wanted, WantedRow, read_logs
-from conflict.explaining.rows import differing_rows, end_of, key_as_it_compares, table_named
+from conflict.explaining.rows import (
+    EXCEPTIONS_KEY,
+    differing_rows,
+    end_of,
+    exceptions_row,
+    key_as_it_compares,
+    table_named,
+)
 from conflict.explaining.sentences import own_reason, place_words, verb
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
@@ -35,6 +42,7 @@ from conflict.rules.functions import ConflictFunction
 from conflict.runs.inputs import configuration_of
 from conflict.runs.options import no_progress
 from conflict.shown_text import short_names
+from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Explainer"]
@@ -91,7 +99,7 @@ class Explainer:
         """The binlogs of all clusters by path: what tells each from the others."""
         return short_names(str(file) for cluster in self.run.clusters for file in cluster.files)
 
-    def row(self, table: str, key: str | Mapping[str, object]) -> Story:
+    def row(self, table: str, key: str | int | Mapping[str, object]) -> Story:
         """
         Return the story of a row.
 
@@ -136,28 +144,21 @@ class Explainer:
             name: count for name, count in named.items() if name in self.tables and not self.tables[name].primary_key
         }
 
-    def exception(self, number: int, table: str | None = None) -> Story:
+    def exception(self, asked: int | str, table: str | None = None) -> Story:
         """
         Return the story of the row that an exceptions row stands for.
 
         Args:
-            number: Number of the exceptions row, from 1: cluster by cluster, table by table.
-            table: The table whose exceptions table is meant; None to count in all of them.
+            asked: Number of the exceptions row, from 1: cluster by cluster, table by table. Or the four values of its
+                primary key: ``server_id,source_server_id,source_epoch,count``.
+            table: The table whose exceptions table is meant; None for all of them.
 
         Raises:
+            ConfigurationError: This is neither, or several exceptions tables have a row with that key.
             HistoryError: There is no such exceptions row, or no such table.
         """
         names = list(self.tables) if table is None else [table_named(self.tables, table).full_name]
-        left = number
-        for cluster in self.result.clusters:
-            for name in names:
-                rows = self.result.exceptions(name, cluster)
-                if 0 < left <= len(rows):
-                    return self._of_exceptions_row(cluster, name, rows.slice(left - 1, 1).to_pylist()[0])
-                left -= len(rows)
-        place = "" if table is None else f" of {table}"
-        message = f"there is no exceptions row {number}{place}; there {_are(number - left)}"
-        raise HistoryError(message)
+        return self._of_exceptions_row(*exceptions_row(self.result, names, asked))
 
     def _of_exceptions_row(self, cluster: str, table: str, row: Mapping[str, Any]) -> Story:
         place = row["NDB$outcome"]
@@ -173,7 +174,12 @@ class Explainer:
         )
         (story,) = self.rows([(str(place["table"]), str(place["key"]))], found)
         exceptions = self._exceptions_table(cluster, table)
-        shown = [f"{name}={value}" for name, value in row.items() if name.startswith("NDB$") and name != "NDB$outcome"]
+        fixed = list(row)[:EXCEPTIONS_KEY]
+        shown = [
+            f"{name}={value}"
+            for name, value in row.items()
+            if name in fixed or (name.startswith("NDB$") and name != "NDB$outcome")
+        ]
         name = "" if exceptions is None else f"{exceptions.table.full_name} on {cluster}: "
         return attrs.evolve(story, exceptions_row=name + ", ".join(shown))
 
@@ -181,36 +187,36 @@ class Explainer:
         setup = self._functions.start.get(cluster, {}).get(table)
         return None if setup is None else setup.exceptions
 
-    def transaction(self, number: int) -> Story:
+    def transaction(self, asked: int | str) -> Story:
         """
         Return what became of a transaction.
 
+        Args:
+            asked: Its id, as a number or text, or ``cluster:id``: each cluster numbers its own transactions.
+
         Raises:
-            HistoryError: No binlog has a transaction with that id.
+            ConfigurationError: This is no id, or transactions of several clusters have it.
+            HistoryError: No binlog has a transaction with that id, or it committed before the result begins.
         """
-        if number >= 1 << 64:
-            message = f"{number} is no id of a transaction; ids are below 2 ** 64"
-            raise HistoryError(message)
+        cluster, number = self._asked(asked)
         wanted = Wanted(transactions=frozenset({number}))
         logs = read_logs(self.run, wanted, self.progress)
-        rows = {(change.table, change.key) for log in logs.values() for change in log.changes}
-        if not rows:
-            message = (
-                f"no binlog has a transaction with the id {number}; ids are in the outcomes, in `conflicts --by "
-                "transaction` and in the output of `decode`"
-            )
-            raise HistoryError(message)
-        with_key = frozenset(row for row in rows if row[1])
+        source = _source_of(logs, cluster, number)
+        with_key = frozenset((change.table, change.key) for change in logs[source].changes if change.key)
         if with_key:
             logs = read_logs(self.run, attrs.evolve(wanted, rows=with_key), self.progress)
+        logs = {name: log if name == source else _of_rows(log, with_key) for name, log in logs.items()}
         self._take(logs)
-        its = pads.field("transaction_id") == pa.scalar(number, pa.uint64())
+        its = (pads.field("transaction_id") == pa.scalar(number, pa.uint64())) & (pads.field("source") == source)
         outcomes = decided(outcomes_where(self.result, its | of_rows(with_key)))
         facts = attrs.evolve(self._facts(logs, outcomes, hears=frozenset()), open=self._open(with_key))
         told = self._tell(drafts_of(facts), facts)
-        asked = {each.number for each in told.events if each.transaction_id == number}
-        events = tuple(told.events[number - 1] for number in answer_of(told, asked))
-        mine = [each for each in outcomes if each["transaction_id"] == number]
+        its_events = {each.number for each in told.events if (each.source, each.transaction_id) == (source, number)}
+        if not its_events:
+            message = f"transaction {number} of {source} committed before the first epoch of the result"
+            raise HistoryError(message)
+        events = tuple(told.events[each - 1] for each in answer_of(told, its_events))
+        mine = [each for each in outcomes if (each["source"], each["transaction_id"]) == (source, number)]
         because, follows = self._trees(mine)
         functions = {
             (cluster, table): self._function_text(cluster, table)
@@ -222,12 +228,30 @@ class Explainer:
             "",
             functions,
             events,
+            transaction=f"{source}:{number}",
             because=because,
             follows=follows,
             doubts=self.doubts,
             notes=self._notes(logs, mine),
             file_names=self.file_names,
         )
+
+    def _asked(self, transaction: int | str) -> tuple[str | None, int]:
+        """Return the cluster, if it is named, and the id of a transaction."""
+        cluster, colon, text = str(transaction).rpartition(":")
+        clusters = self.result.clusters
+        if colon and cluster not in clusters:
+            message = (
+                f"the result has no cluster {cluster}{did_you_mean(cluster, clusters)}; it has {', '.join(clusters)}"
+            )
+            raise ConfigurationError(message)
+        if not (text.isascii() and text.isdecimal() and int(text) < 1 << 64):
+            message = (
+                f"{transaction} is no id of a transaction; ids are numbers below 2 ** 64, alone or after the cluster: "
+                f"{clusters[0]}:5519046619392"
+            )
+            raise ConfigurationError(message)
+        return cluster or None, int(text)
 
     def rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
         """
@@ -408,12 +432,31 @@ class Explainer:
         return cause_name(self._exceptions_table(applier, table), cause) if cause else text
 
 
+def _source_of(logs: Mapping[str, Log], cluster: str | None, number: int) -> str:
+    """Return the cluster that a transaction is of, from the logs of its id: the one that is asked for, if one is."""
+    found = [name for name, log in logs.items() if log.changes and cluster in (None, name)]
+    if not found:
+        message = (
+            f"no binlog {'' if cluster is None else f'of {cluster} '}has a transaction with the id {number}; ids are "
+            "in the outcomes, in `conflicts --by transaction` and in the output of `decode`"
+        )
+        raise HistoryError(message)
+    if len(found) > 1:
+        message = (
+            f"{' and '.join(found)} each have a transaction with the id {number}; ask for "
+            f"{' or '.join(f'{name}:{number}' for name in found)}"
+        )
+        raise ConfigurationError(message)
+    return found[0]
+
+
+def _of_rows(log: Log, rows: Collection[WantedRow]) -> Log:
+    """Return a log without the changes of other rows: those of another transaction that has the same id."""
+    return attrs.evolve(log, changes=[each for each in log.changes if (each.table, each.key) in rows])
+
+
 def _by_row(log: Log) -> dict[WantedRow, list[LoggedChange]]:
     found: dict[WantedRow, list[LoggedChange]] = {}
     for change in log.changes:
         found.setdefault((change.table, change.key), []).append(change)
     return found
-
-
-def _are(count: int) -> str:
-    return "is 1" if count == 1 else f"are {count or 'none'}"

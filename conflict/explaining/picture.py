@@ -220,9 +220,7 @@ def _value(value: Value) -> str:
 
 
 def _title(story: Story) -> str:
-    if not story.table:
-        return f"Transaction {story.events[0].transaction_id} of {story.events[0].source}"
-    return _shown(f"{story.table}  {story.key}")
+    return _shown(story.title if story.transaction else f"{story.table}  {story.key}")
 
 
 def _subtitle(story: Story, drawn: int) -> str:

@@ -1,5 +1,5 @@
 """
-Rows of a result by their keys as text.
+Rows of a result by their keys as text, and rows of its exceptions tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from ndb_formats.types.charsets import encode_text
 from ndb_formats.types.decimals import decimal_as_shown, decimal_text
 from ndb_formats.types.values import Value
 
-__all__ = ["differing_rows", "end_of", "key_as_it_compares", "table_named"]
+__all__ = ["EXCEPTIONS_KEY", "differing_rows", "end_of", "exceptions_row", "key_as_it_compares", "table_named"]
+
+EXCEPTIONS_KEY = 4  # first columns of an exceptions table: server_id, source_server_id, source_epoch, count
 
 
 def table_named(tables: Mapping[str, Table], name: str) -> Table:
@@ -42,7 +44,7 @@ def table_named(tables: Mapping[str, Table], name: str) -> Table:
     return table
 
 
-def key_as_it_compares(table: Table, given: str | Mapping[str, object]) -> str:
+def key_as_it_compares(table: Table, given: str | int | Mapping[str, object]) -> str:
     """
     Return a key as outcomes have it: ``a=1, b=two``, with texts as they compare.
 
@@ -54,7 +56,8 @@ def key_as_it_compares(table: Table, given: str | Mapping[str, object]) -> str:
         ConfigurationError: It does not name the columns of the key.
     """
     columns = table.key_columns
-    if isinstance(given, str):
+    if not isinstance(given, Mapping):
+        given = str(given)
         if len(columns) == 1 and not given.startswith(f"{columns[0].name}="):
             given = f"{columns[0].name}={given}"
         values = _parts(given, table.primary_key)
@@ -169,3 +172,59 @@ def _differing_keys(result: Result, table: Table) -> list[str]:
             if not same:
                 keys[key] = None
     return list(keys)
+
+
+def exceptions_row(result: Result, tables: Sequence[str], asked: int | str) -> tuple[str, str, dict[str, Any]]:
+    """
+    Return a row of an exceptions table, after its cluster and the table whose conflicts the exceptions table holds.
+
+    Args:
+        result: The result.
+        tables: Tables whose exceptions tables are meant.
+        asked: See `conflict.explaining.explainer.Explainer.exception`.
+
+    Raises:
+        ConfigurationError: What is asked for is not understood, or several exceptions tables have a row with that key.
+        HistoryError: There is no such row.
+    """
+    values, count = _exceptions_values(asked), 0
+    found: list[tuple[str, str, dict[str, Any]]] = []
+    for cluster in result.clusters:
+        for name in tables:
+            rows = result.exceptions(name, cluster)
+            if len(values) == EXCEPTIONS_KEY:
+                found += ((cluster, name, row) for row in _with_values(rows, values).to_pylist())
+            elif count < values[0] <= count + len(rows):
+                found += ((cluster, name, row) for row in rows.slice(values[0] - count - 1, 1).to_pylist())
+            count += len(rows)
+    if not found:
+        place = f" of {tables[0]}" if len(tables) == 1 else ""
+        there = "is 1" if count == 1 else f"are {count or 'none'}"
+        message = f"there is no exceptions row {asked}{place}; there {there}"
+        raise HistoryError(message)
+    if len(found) > 1:
+        names = " and ".join(name for _, name, _ in found)
+        message = f"the exceptions tables of {names} each have a row {asked}; name the table too, as --table does"
+        raise ConfigurationError(message)
+    return found[0]
+
+
+def _exceptions_values(asked: int | str) -> list[int]:
+    """Return the number of an exceptions row alone, or the values of its key."""
+    parts = [part.strip() for part in str(asked).split(",")]
+    numbers = [int(part) for part in parts if part.isascii() and part.isdecimal() and int(part) < 1 << 64]
+    if len(parts) not in (1, EXCEPTIONS_KEY) or len(numbers) < len(parts):
+        message = (
+            f"{asked} is no exceptions row; give its number, from 1, or the four values of its primary key: "
+            "server_id,source_server_id,source_epoch,count"
+        )
+        raise ConfigurationError(message)
+    return numbers
+
+
+def _with_values(rows: pa.Table, values: Sequence[int]) -> pa.Table:
+    """Return the rows of an exceptions table with a key; its columns come first, whatever their names are."""
+    if len(rows):
+        for place, value in enumerate(values):
+            rows = rows.filter(pc.equal(rows.column(place).cast(pa.uint64()), pa.scalar(value, pa.uint64())))
+    return rows

@@ -4,7 +4,7 @@ The story of a row or of a transaction: what happened to it on each cluster, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -16,6 +16,7 @@ from conflict.grid.schemas import PLACE
 from conflict.results.doubts import Doubt
 from conflict.results.layout import OUTCOMES
 from conflict.rules.decision import Verdict
+from conflict.shown_text import printable
 from ndb_formats.row_records import value_text
 from ndb_formats.types.values import Value
 
@@ -31,7 +32,11 @@ __all__ = [
     "events_table",
     "plain_value",
     "rejections_of",
+    "row_words",
 ]
+
+_LONGEST = 40  # characters of a value
+_MOST_LINES = 40  # of a story as text
 
 Row = Mapping[str, Value]
 
@@ -218,6 +223,7 @@ class Story:
         ends: Per cluster, how the row ends.
         parting: Why it ends different; empty if it does not.
         parted_by: Number of the event whose decision parted the clusters; None if they did not part.
+        transaction: The transaction, ``cluster:id``; empty for a row.
         marked: Number of the event that was asked for.
         because: For a transaction in conflict, why: it, and what it depends on.
         follows: For a transaction in conflict, what follows: the transactions that depend on it.
@@ -236,6 +242,7 @@ class Story:
     ends: Mapping[str, End] = attrs.field(factory=dict)
     parting: str = ""
     parted_by: int | None = None
+    transaction: str = ""
     marked: int | None = None
     because: tuple[Tree, ...] = ()
     follows: tuple[Tree, ...] = ()
@@ -246,10 +253,40 @@ class Story:
     file_names: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
     @property
+    def title(self) -> str:
+        """The row, or the transaction and when it committed."""
+        if not self.transaction:
+            return f"{self.table} {self.key}"
+        cluster, _, number = self.transaction.rpartition(":")
+        its = (each for each in self.events if (each.source, str(each.transaction_id)) == (cluster, number))
+        epochs = sorted({each.source_epoch for each in its})
+        return f"Transaction {number} of {cluster}, committed in epoch {' and in epoch '.join(map(str, epochs))}"
+
+    @property
     def differs(self) -> bool:
         """Whether the row does not end the same on all clusters that are known."""
         known = [end for end in self.ends.values() if end.known]
         return any(end.differs_from(known[0]) for end in known)
+
+    def __str__(self) -> str:
+        """Return the story as text: what it is of, a line per event, how the row ends; of many events the end."""
+        ending = set[int]() if self.marked else {event.number for event in self.events[-_MOST_LINES:]}
+        shown = [each for each in self.events if each.number in ending.union(self.chosen)]
+        lines = [*map(str, self.doubts), self.title, *filter(None, [self.exceptions_row])]
+        if len(shown) < len(self.events):
+            lines.append(f"{len(shown):,} of {len(self.events):,} events are shown.")
+        lines += (
+            f"{'>' if each.number == self.marked else ' '}{each.number:>3} "
+            f"{'' if each.time is None else f'{each.time:%Y-%m-%d %H:%M:%S.%f}'[:-3] + ' UTC '}{each.cluster}"
+            f"{'' if self.table else f', {each.table} {each.key}'}: {each.sentence}."
+            for each in shown
+        )
+        return "\n".join(map(printable, [*lines, *self.ending, *self.notes]))
+
+    @property
+    def ending(self) -> tuple[str, ...]:
+        """How the row ends, in sentences; of a transaction none."""
+        return tuple(_ending(self))
 
     def event(self, number: int) -> StoryEvent:
         """Return the event of that number; the story of a transaction leaves out those of others."""
@@ -260,6 +297,7 @@ class Story:
         return {
             "table": self.table,
             "key": self.key,
+            "transaction": self.transaction or None,
             "functions": {
                 cluster if self.table else f"{cluster}, {table}": text
                 for (cluster, table), text in self.functions.items()
@@ -381,3 +419,35 @@ def moment_of(microseconds: int | None) -> datetime | None:
     if not microseconds:
         return None
     return datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)
+
+
+def row_words(row: Mapping[str, Value] | None) -> str:
+    """Return a row in words; long values are cut."""
+    if row is None:
+        return "no row"
+    return ", ".join(f"{name}={_value(value)}" for name, value in row.items()) or "no columns"
+
+
+def _value(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    plain = plain_value(value)
+    text = f"'{plain}'" if isinstance(value, str) else str(plain)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _ending(story: Story) -> Iterator[str]:
+    """Yield how the row ends."""
+    if not story.table:
+        return
+    known = {name: end for name, end in story.ends.items() if end.known}
+    if not known:
+        yield "How the row ends is not in the result."
+        return
+    if not story.differs and len(known) == len(story.ends):
+        yield f"At the end the row is the same on {' and '.join(known)}: {row_words(next(iter(known.values())).row)}"
+        return
+    for name, end in story.ends.items():
+        yield f"At the end on {name}: {row_words(end.row) if end.known else 'not known'}"
+    if story.parting:
+        yield f"The row ends different{'; --differences says why.' if story.marked else f'. {story.parting}'}"

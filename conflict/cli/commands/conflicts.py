@@ -60,9 +60,12 @@ def conflicts(
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
         conflicts = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
         totals, doubts = totals_of(conflicts), doubts_of(found.run)
+        missed = not totals.conflicts and (first is not None or last is not None)
+        other_times = totals_of(read_conflicts(found.folder, found.clusters, table=which.table)) if missed else None
         shown = at_a_glance(totals) if by is None else (by,)
         counts = {each: count_conflicts(conflicts, each) for each in shown}
-    print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), which, doubts)
+    rows = top or (_AT_A_GLANCE if by is None else _IN_DETAIL)
+    print_conflicts(console, totals, counts, rows, which, doubts, other_times)
     if json_file is not None:  # all transactions can be many
         if by is None:
             counts[By.HOUR] = count_conflicts(conflicts, By.HOUR)  # always, however short the time

@@ -38,11 +38,16 @@ def explain(
         str | None, typer.Option(metavar="KEY", help="Primary key of the row: 5, or 'a=1, b=two' with several columns.")
     ] = None,
     transaction: Annotated[
-        int | None, typer.Option(metavar="ID", min=0, help="Explain the transaction with this id, not a row.")
+        str | None,
+        typer.Option(metavar="ID", help="Explain the transaction with this id, not a row; CLUSTER:ID if two have it."),
     ] = None,
     exception: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Explain the N-th exceptions row; with --table, of that table."),
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Explain the N-th exceptions row, or the one with this primary key: "
+            "server_id,source_server_id,source_epoch,count; with --table, of that table.",
+        ),
     ] = None,
     differences: Annotated[bool, typer.Option("--differences", help="Explain every row that ends different.")] = False,
     top: Annotated[int, typer.Option(min=1, help="Rows to print with --differences.")] = 20,

@@ -61,6 +61,7 @@ def print_conflicts(
     top: int,
     which: Chosen = ALL,
     doubts: Sequence[Doubt] = (),
+    other_times: Totals | None = None,
 ) -> None:
     """
     Print how many conflicts there are, and where.
@@ -72,11 +73,16 @@ def print_conflicts(
         top: Rows of each table to print.
         which: Which of them were counted.
         doubts: What makes the result doubtful.
+        other_times: If none committed in the times that were chosen: those of all times.
     """
     print_doubts(console, doubts)
     chosen = escape(one_line(which.words(_SECONDS)))
     if not totals.conflicts:
         console.print(f"There are no conflicts{chosen}.")
+        if other_times is not None:
+            whose = "" if which.table is None else escape(f" of {one_line(which.table)}")
+            console.print(f"At other times the result has {counted(other_times.conflicts, 'conflict')}{whose}.")
+            _print_times(console, other_times)
         return
     appliers = escape(" and ".join(map(one_line, totals.appliers)))
     console.print(
@@ -84,8 +90,7 @@ def print_conflicts(
         f"{counted(totals.tables, 'table')}, on {counted(totals.keys, 'row')}, of "
         f"{counted(totals.transactions, 'transaction')}."
     )
-    if totals.first is not None and totals.last is not None:
-        console.print(f"They committed from {totals.first:{_SECONDS}} to {totals.last:{_SECONDS}} UTC.")
+    _print_times(console, totals)
     for by, table in counts.items():
         console.print(_table(by, _first(by, table, top)))
         left = len(table) - top
@@ -93,6 +98,11 @@ def print_conflicts(
             console.print(f"and {counted(left, _THINGS[by])} more.")
     if any(len(table) > top for table in counts.values()):
         console.print("--top shows more of each table, --json FILE all.")
+
+
+def _print_times(console: Console, totals: Totals) -> None:
+    if totals.first is not None and totals.last is not None:
+        console.print(f"They committed from {totals.first:{_SECONDS}} to {totals.last:{_SECONDS}} UTC.")
 
 
 def _first(by: By, table: pa.Table, top: int) -> list[dict[str, Any]]:

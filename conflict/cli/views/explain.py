@@ -16,15 +16,13 @@ from rich.tree import Tree as TreeView
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted
 from conflict.explaining.sentences import event_words, place_words, verb
-from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value, rejections_of
+from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, rejections_of, row_words
 from conflict.results.doubts import Doubt
-from ndb_formats.types.values import Value
 
-__all__ = ["differences_json", "print_differences", "print_story", "row_words"]
+__all__ = ["differences_json", "print_differences", "print_story"]
 
 _COLORS = ("cyan", "magenta", "yellow", "blue")  # of clusters
 _INDENT = 5
-_LONGEST = 40  # characters of a value
 _MOST_SENTENCES = 5  # of a transaction in a tree
 _MOST_EVENTS, _LAST_EVENTS = 40, 20  # of a row with more events, the last ones are printed
 _LEAST_WIDTH = 20
@@ -47,7 +45,7 @@ def print_story(
     shown = _shown(story, since, last)
     look = _Look.of(story)
     print_doubts(console, story.doubts)
-    console.print(Text(_title(story), style="bold"))
+    console.print(Text(story.title, style="bold"))
     if story.exceptions_row:
         _print_inside(console, story.exceptions_row)
     for line in _functions(story):
@@ -64,7 +62,7 @@ def print_story(
     if not brief:
         _print_trees(console, story)
     console.print()
-    for line in _ending(story):
+    for line in story.ending:
         console.print(Text(line))
     for note in (*story.notes, *dict.fromkeys(_open_notes(shown))):
         console.print(Text(note, style="yellow"))
@@ -131,10 +129,10 @@ def _print_what_else(console: Console, story: Story, run: str) -> None:
     command = f"ndb-conflict explain {run} --table {story.table} --key '{story.key}'"
     console.print(f"\nAll {every:,} events of the row; --since DATETIME and --last N print a part of them:")
     console.print(Text(command if every <= _MOST_EVENTS else f"{command} --last {every}"), soft_wrap=True)
-    if story.because:
+    if story.because and story.because[0].transaction_id is not None:
         console.print("Why its transaction is in conflict, and what is in conflict because of it:")
-        number = story.because[0].transaction_id
-        console.print(Text(f"ndb-conflict explain {run} --transaction {number}"), soft_wrap=True)
+        name = f"{story.because[0].source}:{story.because[0].transaction_id}"
+        console.print(Text(f"ndb-conflict explain {run} --transaction {name}"), soft_wrap=True)
 
 
 def _open_notes(events: Iterable[StoryEvent]) -> Iterator[str]:
@@ -180,13 +178,6 @@ def differences_json(stories: Sequence[Story], doubts: Sequence[Doubt], not_know
         "not_known": list(not_known),
         "differences": [story.to_json() for story in stories],
     }
-
-
-def _title(story: Story) -> str:
-    if not story.table:
-        first = story.events[0]
-        return f"Transaction {first.transaction_id} of {first.source}, committed in epoch {first.source_epoch}"
-    return f"{story.table} {story.key}"
 
 
 def _functions(story: Story) -> Iterator[str]:
@@ -350,21 +341,6 @@ def _late(event: StoryEvent, story: Story) -> str:
     return "" if start is None else f"{(event.time - start).total_seconds():.3f} s after {event.source}'s commit"
 
 
-def row_words(row: Mapping[str, Value] | None) -> str:
-    """Return a row in words; long values are cut."""
-    if row is None:
-        return "no row"
-    return ", ".join(f"{name}={_value(value)}" for name, value in row.items()) or "no columns"
-
-
-def _value(value: Value) -> str:
-    if value is None:
-        return "NULL"
-    plain = plain_value(value)
-    text = f"'{plain}'" if isinstance(value, str) else str(plain)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
 def _print_trees(console: Console, story: Story) -> None:
     for title, trees in (
         ("Why the transaction is in conflict:", story.because),
@@ -400,20 +376,3 @@ def _label(tree: Tree) -> Text:
     if not tree.sentences and tree.through is None:
         label.append("\nno operation of it is in conflict itself")
     return label
-
-
-def _ending(story: Story) -> Iterator[str]:
-    """Yield how the row ends."""
-    if not story.table:
-        return
-    known = {name: end for name, end in story.ends.items() if end.known}
-    if not known:
-        yield "How the row ends is not in the result."
-        return
-    if not story.differs and len(known) == len(story.ends):
-        yield f"At the end the row is the same on {' and '.join(known)}: {row_words(next(iter(known.values())).row)}"
-        return
-    for name, end in story.ends.items():
-        yield f"At the end on {name}: {row_words(end.row) if end.known else 'not known'}"
-    if story.parting:
-        yield f"The row ends different{'; --differences says why.' if story.marked else f'. {story.parting}'}"

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conflict.cli.common import ExitCode
+from conflict.explaining.explain import explain
 from conflict.explaining.story import EVENTS
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
@@ -82,6 +83,28 @@ def test_a_transaction(result: Path) -> None:
     assert invoke("explain", result, "--transaction", 5)[0] == ExitCode.REFUSED
 
 
+def test_an_exceptions_row_by_its_primary_key(result: Path) -> None:
+    """The four values as a DBA selects them from the exceptions table."""
+    code, output = invoke("explain", result, "--exception", "1,2,5312874545162,1")
+    assert (code, output) == invoke("explain", result, "--exception", 1)
+    assert "NDB$master_epoch=5312874545162, NDB$count=1" in re.sub(r"\s+", " ", output)
+    assert invoke("explain", result, "--exception", "1, 2, 5312874545162, 1", "--table", "t1") == (0, output)
+
+
+def test_a_story_as_text(result: Path) -> None:
+    """What it is of, a line for each event that the command prints, and how the row ends."""
+    lines = str(explain(result, table="cft.t1", key=3)).splitlines()
+    assert lines[0] == "cft.t1 k=3"
+    assert lines[7].startswith(
+        "   7 2026-11-20 16:00:15.765 UTC A: the delete was rejected: the row does not exist here."
+    )
+    assert (len(lines), lines[-1]) == (24, "At the end the row is the same on A and B: no row")
+    lines = str(explain(result, exception=1)).splitlines()
+    assert (lines[0], lines[2]) == ("cft.t1 k=3", "3 of 22 events are shown.")
+    assert [line[:4] for line in lines[3:6]] == ["   4", "   6", ">  7"]
+    assert str(explain(result, transaction=13889933684992)).startswith("Transaction 13889933684992 of B, committed in ")
+
+
 def test_differences(result: Path, tmp_path: Path) -> None:
     """The one row of the demo that ends different, and none in a table that converged."""
     code, output = invoke("explain", result, "--differences", "--json", tmp_path / "differences.json")
@@ -124,6 +147,12 @@ def test_rows_that_are_not_known_are_not_the_same(result: Path, tmp_path: Path) 
         (("--table", "cft.t1", "--key", str(1 << 64)), f"nothing happened to the row k={1 << 64} of cft.t1"),
         (("--transaction", str((1 << 64) - 1)), f"no binlog has a transaction with the id {(1 << 64) - 1}"),
         (("--transaction", str(1 << 64)), f"{1 << 64} is no id of a transaction"),
+        (("--transaction", "C:5"), "the result has no cluster C; it has A, B"),
+        (("--transaction", "B:x"), "B:x is no id of a transaction"),
+        (("--transaction", "A:13889933684992"), "no binlog of A has a transaction with the id 13889933684992"),
+        (("--exception", "1,2,5312874545162"), "1,2,5312874545162 is no exceptions row; give its number"),
+        (("--exception", "1,2,5312874545162,2"), "there is no exceptions row 1,2,5312874545162,2; there are 25"),
+        (("--exception", "first"), "first is no exceptions row; give its number"),
         (("--exception", "99"), "there is no exceptions row 99; there are 25"),
         (("--exception", "1", "--table", "cft.plain"), "there is no exceptions row 1 of cft.plain; there are none"),
         (("--exception", "1", "--table", "cft.t9"), "the result has no table cft.t9"),

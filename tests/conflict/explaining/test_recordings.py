@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conflict.conformance.case import ConflictCase
+from conflict.errors import ConfigurationError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story, StoryEvent, plain_value
 from conflict.grid.folder import Folder
@@ -119,6 +120,26 @@ def decision(event: StoryEvent) -> tuple[object, ...]:
     reasons = ("verdict", "cause", "own_cause", "incoming", "stored", "winner", "candidates")
     told = re.sub(r"\bevent \d+", "event", event.sentence)
     return *(getattr(event, name) for name in (*names, *reasons)), told
+
+
+def test_an_id_that_both_clusters_gave(tmp_path: Path) -> None:
+    """
+    Each has its own story and title.
+
+    Row 2 is changed by A's transaction 644254544128 in epoch 1108101562383, and by B's transaction 648549511424, which
+    loses; A's transaction of that id changes row 3.
+    """
+    explainer, _ = explainer_of(RECORDINGS / "conflict/max/upd_upd_a_first_type7", tmp_path)
+    with pytest.raises(ConfigurationError, match="ask for A:648549511424 or B:648549511424"):
+        explainer.transaction(648549511424)
+    its = {name: explainer.transaction(f"{name}:648549511424") for name in "AB"}
+    assert {name: story.title for name, story in its.items()} == {
+        "A": "Transaction 648549511424 of A, committed in epoch 1108101562385",
+        "B": "Transaction 648549511424 of B, committed in epoch 1108101562395",
+    }
+    assert {name: {event.key for event in story.events} for name, story in its.items()} == {"A": {"k=3"}, "B": {"k=2"}}
+    assert its["B"].events[0].transaction_id == 644254544128  # the change that it lost against comes first
+    assert its["B"].to_json()["transaction"] == "B:648549511424"
 
 
 @pytest.mark.parametrize("case", FEW)
