@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from conflict.explaining.sentences import verb
 from conflict.explaining.story import Kind, Story, StoryEvent, plain_value
+from conflict.rules.decision import came_back_words
 from conflict.surroundings import provide_matplotlib_folder
 from ndb_formats.types.values import Value
 
@@ -199,10 +200,10 @@ def _short(event: StoryEvent, story: Story) -> str:
     cause = (event.own_cause or event.cause or "").lower().replace("_", " ")
     if event.cause == "TRANS_IN_CONFLICT":
         return "its transaction is in conflict" + (f": {cause}" if event.own_cause else "")
-    if event.incoming is None or event.stored is None:
+    if event.stored is None:
         return cause
     if (story.functions.get((event.cluster, event.table)) or "").startswith("NDB$EPOCH"):
-        return f"the row is of epoch {event.stored}, and only epochs up to {event.incoming} had come back"
+        return f"the row is of epoch {event.stored}, and {came_back_words(event.incoming)}"
     return f"{cause}: {event.incoming} against the row's {event.stored}"
 
 

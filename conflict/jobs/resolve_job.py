@@ -26,7 +26,7 @@ from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.setups_over_time import cluster_setups, ends_apart
 from conflict.columnar.stop_reports import stop_of
-from conflict.grid.epoch_files import applies_of, schedule_table
+from conflict.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
@@ -221,6 +221,25 @@ class Settled:
         summary = attrs.evolve(summary, settled=tuple(self.moments.inferences), rounds=found.rounds, restarts=restarts)
         summary = attrs.evolve(with_open_rows(summary, self.moments.open_epochs), not_examined=self.not_examined)
         return summary if self.placed is None else with_open_schedule(summary, self.placed.schedule)
+
+    def applied_epochs(self) -> dict[str, list[tuple[str, int]]]:
+        """Return, per applying cluster, the other one and the number of each epoch that it applied."""
+        names = list(self.manifest.clusters)
+        return {
+            name: [(source, epoch) for epoch in own.foreign_epoch.tolist()]
+            for name, source, own in zip(names, reversed(names), self.applied, strict=True)
+        }
+
+    def epoch_sizes(self) -> dict[str, dict[int, int]]:
+        """Return, per cluster, the own epochs of the part that was read, each with its number of row changes."""
+        bounds, manifest = self.part.bounds or {}, self.manifest
+        found = {}
+        for name, segments in manifest.segments.items():
+            first = bounds[name].first if name in bounds else 0
+            sizes = read_epoch_sizes(self.job.run.history, name, len(segments))
+            last = manifest.last_epochs[name]
+            found[name] = {epoch: changes for epoch, changes in sizes.items() if first <= epoch <= last}
+        return found
 
     def write(self) -> None:
         """Write what is not written bucket by bucket: the applied epochs, and what the binlogs leave open."""

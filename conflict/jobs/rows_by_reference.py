@@ -86,7 +86,7 @@ def resolve_left_open(
     outcomes = [_numbered(outcome, outcome.source, ordinals) for outcome in resolution.outcomes]
     resolution = attrs.evolve(resolution, outcomes=outcomes)
     number = run.manifest.buckets + bucket.number
-    write_decided_rows(run.out, history.layouts, setups, resolution, number, all_outcomes=run.options.all_outcomes)
+    write_decided_rows(run.out, history, setups, resolution, number, all_outcomes=run.options.all_outcomes)
     _write_exceptions(run, history, resolution, applies, ordinals, number)
     compared = {}
     tables = {table.full_name: table for table in run.numbers.tables}

@@ -2,7 +2,8 @@
 What makes a result doubtful, in sentences. Computes docs/compare.md, "Doubts".
 
 A result is doubtful where the binlogs contradict it, where nothing in them confirms it, and where they end early. What
-is said before any figure is an alarm: the figures are not what happened, or something contradicts the configuration.
+is said before any figure is an alarm: the figures are not what happened, something contradicts the configuration, or
+the logs end before the clusters could be equal.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import attrs
 from conflict.results.cause_kinds import CANNOT_TELL, TELLING, CauseKind
 from conflict.shown_text import counted
 
-__all__ = ["Doubt", "doubts_of", "is_contradicted", "not_what_happened"]
+__all__ = ["Doubt", "convergence_words", "doubts_of", "is_contradicted", "not_what_happened"]
 
 Document = Mapping[str, Any]
 
@@ -64,6 +65,21 @@ def not_what_happened(run: Document) -> bool:
     return bool(run["contradicted_by_binlogs"] or run.get("unrelated_binlogs"))
 
 
+def convergence_words(*, converged: bool | None, under_way: bool) -> str:
+    """
+    Return whether clusters converged, as the end of a sentence about them.
+
+    Args:
+        converged: Whether they end with the same rows; None if not known.
+        under_way: Whether changes were still under way when the logs end: rows can differ for that reason alone.
+    """
+    if converged is None:
+        return "may or may not have converged"
+    if converged:
+        return "converged"
+    return "had not converged yet when the logs end" if under_way else "did not converge"
+
+
 def doubts_of(run: Document) -> tuple[Doubt, ...]:
     """
     Return what makes a result doubtful, the worst first; alarms come before all others.
@@ -71,7 +87,10 @@ def doubts_of(run: Document) -> tuple[Doubt, ...]:
     Args:
         run: The document `run.json`, or the part that `conflict.results.run_document.ResolvedRun.checks` returns.
     """
-    parts = (_contradiction, _causes, _remarks, _notes, _unexplained_changes, _not_examined, _missing_parts)
+    parts = (
+        *(_contradiction, _missing_parts, _changes_under_way),
+        *(_causes, _remarks, _notes, _unexplained_changes, _not_examined),
+    )
     found = [doubt for part in parts for doubt in part(run)]
     return tuple(sorted(found, key=lambda doubt: not doubt.alarm))
 
@@ -158,6 +177,19 @@ def _not_examined(run: Document) -> Iterator[Doubt]:
         yield Doubt("Not looked at", f"{counted(epochs, 'applied epoch')} {text}")
 
 
+def _changes_under_way(run: Document) -> Iterator[Doubt]:
+    """Yield which changes an applier had not come to when the logs end."""
+    links = () if run.get("unrelated_binlogs") else run.get("changes_under_way", ())
+    if links:
+        said = [
+            f"{counted(each['changes'], 'row change')} ({counted(each['epochs'], 'epoch')}) of {each['source']} that "
+            f"{each['applier']} had not applied yet"
+            for each in links
+        ]
+        text = f"the logs end with {' and '.join(said)}. Rows of these changes can differ for that reason alone."
+        yield Doubt("Changes were still under way", text, alarm=True)
+
+
 def _missing_parts(run: Document) -> Iterator[Doubt]:
     """Yield what is left out of a result, because a binlog ends too early or cannot be read."""
     for name, epochs in run["epochs_left_out"].items():
@@ -170,4 +202,5 @@ def _missing_parts(run: Document) -> Iterator[Doubt]:
             f"The binlogs of {name} could not be read to the end",
             f"{error}. Every epoch before that is resolved. Left out of an unfinished one: {left}.",
             serious=True,
+            alarm=True,
         )

@@ -90,12 +90,12 @@ def write_resolution(
             places = outcome_places(result.excepted.get(name, ()), history.layouts, setups[cluster.name])
             rows = rows_to_arrow(exceptions[name], values).append_column(OUTCOME_PLACE, places)
             out.write_table(exceptions_path(cluster.name, name), rows)
-    write_decided_rows(out, history.layouts, setups, resolution, all_outcomes=all_outcomes)
+    write_decided_rows(out, history, setups, resolution, all_outcomes=all_outcomes)
 
 
 def write_decided_rows(
     out: Folder,
-    layouts: Mapping[str, RowLayout],
+    history: History,
     setups: Setups,
     resolution: Resolution,
     bucket: int = 0,
@@ -103,11 +103,14 @@ def write_decided_rows(
     all_outcomes: bool,
 ) -> None:
     """Write outcomes, open decisions and final rows as a bucket; see `write_resolution`."""
+    layouts = history.layouts
     for cluster, result in resolution.clusters.items():
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster]
         if not all_outcomes:
             outcomes = [each for each in outcomes if each.verdict is not Verdict.APPLIED or each.ordinal < 0]
         if outcomes:
+            if history.cluster(cluster).start is not None:
+                outcomes = [_without_unheard(each, setups[cluster][each.table]) for each in outcomes]
             out.write_table(outcomes_path(cluster, bucket), _outcome_table(outcomes, cluster, layouts, setups))
         if result.undecided:
             tables = {name: setup.table for name, setup in setups[cluster].items()}
@@ -116,6 +119,12 @@ def write_decided_rows(
             definition, _ = setups[cluster][name].shown
             if values:
                 out.write_table(rows_path(cluster, name, bucket), rows_to_arrow(definition, values))
+
+
+def _without_unheard(outcome: Outcome, setup: TableSetup) -> Outcome:
+    """Return an outcome in a log that starts in the middle: that no epoch had come back is not known, and no 0."""
+    by_epoch = setup.function is not None and setup.function.spec.refreshes
+    return attrs.evolve(outcome, incoming=None) if by_epoch and outcome.incoming == 0 else outcome
 
 
 def _outcome_table(

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from conflict.results.doubts import Doubt, doubts_of
+from conflict.results.doubts import Doubt, convergence_words, doubts_of
 from conflict.results.small_tables import html_table, text_lines
 from conflict.rules.decision import Verdict
 from conflict.shown_text import printable
@@ -74,6 +74,7 @@ class ResultSummary:
         doubts: What makes the result doubtful.
         tables: What happened to each table on each cluster.
         unrelated: Whether the binlogs do not belong together; what they hold then says nothing of convergence.
+        under_way: Whether changes were still under way when the logs end.
     """
 
     changes: int
@@ -84,6 +85,7 @@ class ResultSummary:
     doubts: tuple[Doubt, ...]
     tables: tuple[TableSummary, ...]
     unrelated: bool = False
+    under_way: bool = False
 
     @property
     def conflicts(self) -> int:
@@ -104,7 +106,7 @@ class ResultSummary:
 
     def _sentences(self) -> Iterator[str]:
         yield from (str(doubt) for doubt in self.doubts if doubt.alarm)
-        answer = {True: "converged", False: "did not converge", None: "may or may not have converged"}[self.converged]
+        answer = convergence_words(converged=self.converged, under_way=self.under_way)
         if self.changes or self.converged is False:
             ends = "" if self.unrelated else f"; the clusters {answer}"
             yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts{ends}."
@@ -148,4 +150,5 @@ def summary_of(run: Mapping[str, Any]) -> ResultSummary:
         doubts_of(run),
         tables,
         unrelated,
+        bool(run.get("changes_under_way")),
     )

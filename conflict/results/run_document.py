@@ -5,7 +5,7 @@ What a run came to, and the document `run.json` that says so.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -22,9 +22,52 @@ from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.findings import LogRemark
 
-__all__ = ["ResolvedRun", "versions"]
+__all__ = ["ResolvedRun", "UnderWay", "changes_under_way", "versions"]
 
 _HIDING = {CauseKind.APPLY_STATUS, CauseKind.REPLICA_UPDATES}
+
+
+@attrs.frozen
+class UnderWay:
+    """
+    The last changes of a cluster, which another one had not applied when the logs end.
+
+    Attributes:
+        applier: The cluster whose applier had not come to them.
+        source: The cluster that made them.
+        epochs: Number of epochs of the source that have changes of its own, after the last one that was applied.
+        changes: Number of these row changes.
+    """
+
+    applier: str
+    source: str
+    epochs: int
+    changes: int
+
+
+def changes_under_way(
+    run: Run, applied: Mapping[str, Iterable[tuple[str, int]]], sizes: Mapping[str, Mapping[int, int]]
+) -> tuple[UnderWay, ...]:
+    """
+    Return the changes that were still under way when the logs end; a link without any has no entry.
+
+    Args:
+        run: The run.
+        applied: Per applying cluster, the source and number of each epoch that it applied.
+        sizes: Per cluster, the own epochs that count, each with the number of row changes of its own.
+    """
+    last: dict[tuple[str, str], int] = {}
+    for name, epochs in applied.items():
+        for source, epoch in epochs:
+            last[name, source] = max(last.get((name, source), -1), epoch)
+    found = []
+    for name in sizes:
+        for source in (each.name for each in run.sources(name)):
+            newest = last.get((name, source), -1)
+            left = [changes for epoch, changes in sizes[source].items() if changes and epoch > newest]
+            if left:
+                found.append(UnderWay(name, source, len(left), sum(left)))
+    return tuple(found)
 
 
 @attrs.frozen
@@ -48,6 +91,7 @@ class ResolvedRun:
         engine: The engine that resolved the run, if another one than was asked for.
         engine_reason: Why it did.
         other_readings: What other readings of the same binlogs come to (see `conflict.results.readings`).
+        under_way: What appliers had not come to when the logs end.
     """
 
     run: Run = attrs.field(repr=False)
@@ -65,6 +109,7 @@ class ResolvedRun:
     engine: str = ""
     engine_reason: str = ""
     other_readings: tuple[ResolvedRun, ...] = attrs.field(default=(), repr=False)
+    under_way: tuple[UnderWay, ...] = ()
 
     @property
     def contradicted(self) -> bool:
@@ -113,6 +158,7 @@ class ResolvedRun:
             "row_operations_left_out": self.left_out,
             "epochs_left_out": self.epochs_left_out,
             "unrelated_binlogs": self.unrelated,
+            "changes_under_way": [attrs.asdict(each) for each in self.under_way],
             "epochs_with_assumed_place": self.assumed,
             "definition_notes": list(self.notes),
             "log_remarks": [attrs.asdict(each) for each in self.remarks],

@@ -22,6 +22,7 @@ __all__ = [
     "IncomingOperation",
     "RowState",
     "Verdict",
+    "came_back_words",
     "decision_of",
     "decision_text",
     "explain",
@@ -126,7 +127,8 @@ class Decision:
     Attributes:
         verdict: What the applier does.
         cause: Why, if rejected.
-        incoming: What was compared: the operation's value or the max replicated epoch. None if nothing was.
+        incoming: What was compared: the operation's value or the max replicated epoch. None if nothing was, or if the
+            log starts in the middle and shows no epoch that came back.
         stored: What it was compared with: the row's value or epoch. None if nothing was.
     """
 
@@ -209,6 +211,18 @@ def explain(decision: Decision, what: str, compared: Compared = NOTHING_TOLD) ->
     return f"the {what} {_VERDICT_WORDS[decision.verdict]}"
 
 
+def came_back_words(highest: int | None) -> str:
+    """
+    Return which own epochs had come back when an operation was judged, as one clause.
+
+    Args:
+        highest: The highest of them; 0 if none had; None if the log starts in the middle and shows none.
+    """
+    if highest is None:
+        return "it is not known which epochs had come back: none in this part of the log"
+    return f"only epochs up to {highest} had come back" if highest else "no epoch had come back yet"
+
+
 def reason_words(decision: Decision, compared: Compared = NOTHING_TOLD) -> str:
     """Return why an operation was rejected, as one clause."""
     if decision.cause is not Cause.ROW_IN_CONFLICT:
@@ -216,7 +230,7 @@ def reason_words(decision: Decision, compared: Compared = NOTHING_TOLD) -> str:
     if compared.by_epoch:
         changed = "refreshed" if compared.refreshed else "changed"
         when = "before the log starts" if decision.stored is None else f"in epoch {decision.stored}"
-        return f"the row was {changed} here {when}, and only epochs up to {decision.incoming} had come back"
+        return f"the row was {changed} here {when}, and {came_back_words(decision.incoming)}"
     stored = "value, which is older than the log" if decision.stored is None else decision.stored
     brought = f"{compared.column}={decision.incoming}" if compared.column else decision.incoming
     return f"it brings {brought}, which does not win over the row's {stored}"

@@ -35,7 +35,7 @@ from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.likely_causes import declared_types, likely_causes
 from conflict.results.options import ResultOptions
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
 from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
@@ -193,6 +193,7 @@ def settle_run(
         run.notes,
         run.remarks,
         starts=starts,
+        under_way=changes_under_way(run, settled.applied_epochs(), settled.epoch_sizes()),
     )
     return resolved, settled
 

@@ -14,7 +14,7 @@ from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import logged_images
 from conflict.history.marks import FittingMarks
-from conflict.history.model import History
+from conflict.history.model import EpochApply, History
 from conflict.history.reading import (
     ClusterReading,
     cut_readings,
@@ -25,7 +25,7 @@ from conflict.history.reading import (
     within_readings,
 )
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule import ClusterHints
+from conflict.history.scheduling.schedule import ClusterHints, summarize
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.jobs.runner import StageProgress
 from conflict.reference.moments import Moments, find_moments
@@ -45,7 +45,7 @@ from conflict.results.files import (
 from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
 from conflict.results.readings import is_same_result, reading_path, with_readings
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.options import DEFAULTS, ResolveOptions, no_progress
@@ -211,10 +211,19 @@ def _written(
     if any(reading.shown_roles for reading in readings.values()):
         facts = {name: attrs.evolve(own, role=None) for name, own in facts.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
+    sizes = {name: {each.number: summarize(each).changes for each in own} for name, own in epochs.items()}
+    applied = {
+        cluster.name: [
+            (item.source, item.foreign_epoch)
+            for item in cluster.timeline
+            if isinstance(item, EpochApply) and item.applied
+        ]
+        for cluster in history.clusters
+    }
     return ResolvedRun(
         run,
         summary=summary,
-        changes=sum(len(each.changes) for own in epochs.values() for epoch in own for each in epoch.transactions),
+        changes=sum(changes for own in sizes.values() for changes in own.values()),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
@@ -228,6 +237,7 @@ def _written(
         ),
         notes=run.notes,
         remarks=run.remarks,
+        under_way=changes_under_way(run, applied, sizes),
     )
 
 

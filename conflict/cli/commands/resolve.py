@@ -163,14 +163,17 @@ def show_resolved(
     import conflict.pipeline
     from conflict.cli.views.result import print_run
     from conflict.grid.folder import Folder
+    from conflict.history.run import Run
     from conflict.results.files import rejected_examples
+    from conflict.runs.columnar_run import needs_reference
 
     configuration = loaded.configuration
     chosen = engine.value
     if engine is ResolveEngine.AUTO:
         choice = choose_engine(configuration)
         chosen = choice.engine
-        messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
+        if needs_reference(Run.of(configuration)) is None:  # else the result says which one resolved it, and why
+            messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
     gc.freeze()  # what imports made stays, and need not be looked at again and again
     with progress_bars(time_left=True) as progress:
         resolved = conflict.pipeline.resolve(

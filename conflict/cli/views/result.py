@@ -17,7 +17,7 @@ from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.history.run import Run
 from conflict.history.scheduling.reconcile import Inference
-from conflict.results.doubts import doubts_of, not_what_happened
+from conflict.results.doubts import convergence_words, doubts_of, not_what_happened
 from conflict.results.model import Stop
 from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import RunSummary
@@ -179,11 +179,9 @@ def _example(run: Run, outcome: Mapping[str, Any]) -> str:
 
 
 def _print_convergence(console: Console, run: Run, resolved: ResolvedRun) -> None:
-    answers = {
-        True: "[green]converged[/green]",
-        False: "[red]did not converge[/red]",
-        None: "[yellow]may or may not have converged[/yellow]",
-    }
+    converged, under_way = resolved.summary.converged, bool(resolved.under_way)
+    style = "green" if converged else "yellow" if converged is None or under_way else "red"
+    answer = convergence_words(converged=converged, under_way=under_way)
     which = ", on the rows that the logs touch" if resolved.starts else ""
     if resolved.unrelated:
         return  # what each of them holds at the end says nothing of the other
@@ -191,7 +189,7 @@ def _print_convergence(console: Console, run: Run, resolved: ResolvedRun) -> Non
         console.print("[yellow]The binlogs hold no row change of the clusters' own[/yellow], of tables that are known.")
         return
     console.print(
-        f"The clusters {answers[resolved.summary.converged]}{which}, "
+        f"The clusters [{style}]{answer}[/{style}]{which}, "
         f"after {counted(resolved.changes, 'row change')} of their own."
     )
     if resolved.summary.contradicted:

@@ -53,6 +53,11 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, files: Mapp
     compared = np.where(own_cause > 0, own_cause, cause) == Cause.ROW_IN_CONFLICT
     source, origin = result.clusters[1 - applier].name, origins(bucket.changes[1 - applier], row)
     unknown = origin["file"] == NO_ORIGIN
+    heard = compared
+    if result.older is not None:  # that no epoch had come back is not known, and no 0
+        functions = [setup.function for setup in result.clusters[applier].setups]
+        by_epoch = np.array([function is not None and function.spec.refreshes for function in functions], np.bool_)
+        heard = compared & ((values["incoming"] > 0) | ~by_epoch[bucket.key_table[key]])
     dated = compared if result.older is None else compared & (result.older.first.local_at[key, applier] != apply)
     arrays = {
         "source": labelled(np.zeros(count, np.int8), [source]),
@@ -66,7 +71,7 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, files: Mapp
         "refresh": pa.array(decisions.kind[chosen] == OperationKind.REFRESH),
         "verdict": labelled(decisions.verdict[chosen], [each.name for each in Verdict]),
         "cause": labelled(cause - 1, [each.name for each in Cause if each]),
-        "incoming": pa.array(values["incoming"].copy(), mask=~compared),
+        "incoming": pa.array(values["incoming"].copy(), mask=~heard),
         "stored": pa.array(values["stored"].copy(), mask=~dated),
         "file": labelled(origin["file"], files[source]),
         "position": pa.array(origin["position"], mask=unknown),

@@ -3,8 +3,10 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,12 +21,16 @@ from conflict.grid.folder import Folder
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
-from conflict.pipeline import run_of, run_spark
+from conflict.pipeline import run_local, run_of, run_spark
+from conflict.result import read_result
+from conflict.results.doubts import doubts_of
+from conflict.results.run_document import ResolvedRun, UnderWay
 from conflict.runs.reference_run import run_reference
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 from tests.corpora import DEMO, RECORDINGS
 
+Engine = Callable[[Run, Folder], ResolvedRun]
 WHOLE = (DEMO / "B.binlog.000001").read_bytes()
 
 
@@ -128,7 +134,61 @@ def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkS
     )
 
 
+@pytest.mark.parametrize("engine", [run_reference, run_local])
+def test_changes_that_the_applier_had_not_come_to_are_counted(engine: Engine, tmp_path: Path) -> None:
+    """They are those of A after the last epoch that B's binlog names, as far as the result goes."""
+    run = _cut(tmp_path / "cut", COMMITS[6] + 100)
+    named = max(each.epoch for epoch in _epochs(run) for each in epoch.applied)
+    own = read_cluster(run.configuration.clusters[0], Run.of(run.configuration)).epochs
+    found = engine(run_of(run), Folder(str(tmp_path / "out")))
+    counted = own[: len(own) - found.epochs_left_out["A"]]
+    changes = [sum(len(each.changes) for each in epoch.transactions) for epoch in counted if epoch.number > named]
+    assert any(changes)
+    assert [each for each in found.under_way if each.applier == "B"] == [
+        UnderWay("B", "A", sum(map(bool, changes)), sum(changes))
+    ]
+    alarms = [doubt.label for doubt in doubts_of(found.checks()) if doubt.alarm]
+    assert alarms == ["The binlogs of B could not be read to the end", "Changes were still under way"]
+
+
 LIVES = RECORDINGS / "lives"
+
+
+def _live(folder: Path, *options: str) -> str:
+    """Resolve the live recording of NDB$EPOCH by its bare binlogs, and return the output on one line."""
+    live, schema = LIVES / "live_2_epoch_type8", folder / "schema.sql"
+    tables = json.loads((live / "scenario.json").read_text())["tables"]
+    schema.write_text("\n".join(each["create"].replace("TABLE ", "TABLE lv.", 1) + ";" for each in tables))
+    logs = [str(live / f"{name}.binlog.000001") for name in "AB"]
+    declared = ["--schema", str(schema), "--conflict-fn", "lv.t*=NDB$EPOCH()", "--primary", "server1"]
+    done = CliRunner().invoke(app, ["resolve", *logs, *declared, *options, "--out", str(folder / "out")])
+    assert done.exit_code == ExitCode.DONE
+    return " ".join(done.output.split())
+
+
+def test_a_log_that_stops_early_says_what_was_under_way(tmp_path: Path) -> None:
+    """Before any figure; that rows differ is then no word on whether the clusters converge."""
+    output = _live(tmp_path, "--stop-datetime", "2026-11-22 23:37:40")
+    said = output.index("of server2 that server1 had not applied yet")
+    assert said < output.index("What the appliers did")
+    assert "The clusters had not converged yet when the logs end" in output
+    assert "did not converge" not in output
+    (link,) = json.loads((tmp_path / "out" / "run.json").read_text())["changes_under_way"]
+    assert (link["applier"], link["source"]) == ("server1", "server2")
+    shown = repr(read_result(str(tmp_path / "out")).summary)
+    assert shown.startswith("Changes were still under way: the logs end with ")
+    assert "the clusters had not converged yet when the logs end" in shown
+    assert output.count("engine resolve") == 1
+
+
+def test_no_epoch_is_said_to_have_come_back_before_the_log(tmp_path: Path) -> None:
+    """In a log that starts in the middle, that none came back in it is not that none had; the result holds no 0."""
+    output = _live(tmp_path, "--start-datetime", "2026-11-22 23:37:40")
+    assert "epoch 2091649073155, and it is not known which epochs had come back: none in this part" in output
+    outcomes = read_result(str(tmp_path / "out")).outcomes("server1")
+    assert 0 not in outcomes["incoming"].to_pylist()
+    conflicts = outcomes.filter(pc.equal(outcomes["stored"], 2091649073155))
+    assert None in conflicts["incoming"].to_pylist()
 
 
 @pytest.mark.parametrize("engine", ["local", "reference"])

@@ -69,6 +69,20 @@ def test_explain_by_epoch():
     )
 
 
+@pytest.mark.parametrize(
+    ("heard", "words"),
+    [
+        (0, "no epoch had come back yet"),
+        (None, "it is not known which epochs had come back: none in this part of the log"),
+    ],
+)
+def test_explain_by_epoch_where_none_came_back(heard: int | None, words: str):
+    """No number stands for what had not come back, or is not known."""
+    decision = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, heard, 5)
+    sentence = explain(decision, operation_word(DELETE), Compared(by_epoch=True))
+    assert sentence == f"the delete was rejected: the row was changed here in epoch 5, and {words}"
+
+
 class TestPrecision:
     """How exactly a row knows the epoch of its last change."""
 
