@@ -17,6 +17,7 @@ import pyarrow.dataset as pads
 
 from conflict.config.moments import Moment, moment_of
 from conflict.config.table_names import known_name, known_table
+from conflict.discovery.logs import refuse_inputs
 from conflict.errors import HistoryError
 from conflict.grid.beside import refuse_moved_away
 from conflict.grid.contradictions import refusing_contradictions
@@ -267,6 +268,8 @@ def read_result(folder: str) -> Result:
     if "://" not in found.uri:
         refuse_moved_away(Path(found.uri))
     if not (found.exists("run.json") and found.exists("counters.json")):
+        if "://" not in found.uri:
+            refuse_inputs(Path(found.uri))
         message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
         raise HistoryError(message)
     run = found.read_json("run.json")

@@ -12,13 +12,14 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 import zstandard
 
 from conflict.config.local_paths import plain_path
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.log_files import refuse_same_names
 from ndb_formats.binlog_reader import Event, first_event
 from ndb_formats.columnar.kernel_mode import expect_files
@@ -26,7 +27,7 @@ from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
 from ndb_formats.errors import CutFileError
 from ndb_formats.events.header import EventHeader
 
-__all__ = ["GZIP", "STANDARD_INPUT", "ZSTD", "FoundLog", "files_of", "find_logs"]
+__all__ = ["GZIP", "STANDARD_INPUT", "ZSTD", "FoundLog", "files_of", "find_logs", "refuse_inputs"]
 
 STANDARD_INPUT = Path("-")
 INDEX = ".index"  # of a file that lists binlogs, as servers keep one
@@ -125,6 +126,29 @@ def files_of(given: Iterable[Path], *, unpacks: bool = False) -> Iterator[Path]:
         yield from [path] if single else (file for log in find_logs([path], unpacks=unpacks) for file in log.files)
 
 
+def refuse_inputs(path: Path) -> None:
+    """
+    Say to who wants a result that a path is what a result is made of: a run file, a binlog or a folder with binlogs.
+
+    Raises:
+        HistoryError: It is.
+    """
+    binlogs = False
+    with suppress(OSError):  # whoever wants the result says that it cannot be read
+        binlogs = any(map(_starts_as_binlog, path.iterdir() if path.is_dir() else [path]))
+    if binlogs or path.suffix == ".toml":
+        what = "a run file" if not binlogs else "a folder of binlogs" if path.is_dir() else "a binlog"
+        message = f"{path} is {what}, not a result; resolve it with ndb-conflict resolve, and give the result's folder"
+        raise HistoryError(message)
+
+
+def _starts_as_binlog(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(BINLOG_MAGIC)) in (BINLOG_MAGIC, ENCRYPTED_MAGIC)
+
+
 def _files(given: Path) -> Iterator[_File]:
     """Yield the binlog files that a path stands for."""
     if given.is_dir():
@@ -152,6 +176,9 @@ def _files(given: Path) -> Iterator[_File]:
 def _below(folder: Path) -> list[_File]:
     """Return the binlogs in a folder and below it."""
     files = [file for path in sorted(folder.rglob("*")) if path.is_file() and (file := _binlog(path)) is not None]
+    if not files and (folder / "run.json").is_file():
+        message = f"{folder} is a result, not binlogs; give the run file or the binlogs that it was made of"
+        raise ConfigurationError(message)
     if not files:
         message = f"{folder} holds no binlog; give the folder, the files or the index file of a server's binlogs"
         raise ConfigurationError(message)

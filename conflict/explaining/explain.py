@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from conflict.config.run_file import RunFile, load_run_file
+from conflict.discovery.logs import refuse_inputs
 from conflict.errors import ConfigurationError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
@@ -88,10 +89,12 @@ def opened(run: Source, progress: StageProgress = no_progress) -> Iterator[Expla
     Give the explainer of a result or of a run file; what has to be resolved for it is removed afterwards.
 
     Raises:
-        HistoryError: A binlog has changed since the result was made.
+        HistoryError: A binlog has changed since the result was made, or `run` is a binlog.
     """
     if not isinstance(run, Result | RunFile):
         refuse_moved_away(Path(run))
+        if Path(run).suffix != ".toml" and Path(run).is_file():
+            refuse_inputs(Path(run))
     if isinstance(run, Result) or (not isinstance(run, RunFile) and Path(run).is_dir()):
         result = run if isinstance(run, Result) else read_result(str(run))
         with refusing_contradictions(result.folder, RESOLVE_AGAIN):

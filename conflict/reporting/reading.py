@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conflict.config.text_file import read_text
+from conflict.discovery.logs import refuse_inputs
 from conflict.errors import ConfigurationError
 from conflict.grid.beside import refuse_moved_away
 from conflict.grid.folder import Folder
@@ -48,10 +49,11 @@ def part_of(path: Path) -> Part:
 
     Raises:
         ConfigurationError: It is no result that a report knows.
-        HistoryError: It is damaged.
+        HistoryError: It is damaged, or it is what a result is made of.
     """
     refuse_moved_away(path)
     if not path.is_dir():
+        refuse_inputs(path)
         return _part_of_document(_document(path), path)
     if (path / RUN).is_file() and (path / "counters.json").is_file():
         return resolve_part(read_result(str(path)), str(path))
@@ -62,6 +64,7 @@ def part_of(path: Path) -> Part:
     if (path / RUNS).is_dir():
         message = f"{path} holds a sweep that did not come to its end; give its command again, which goes on"
         raise ConfigurationError(message)
+    refuse_inputs(path)
     message = f"{path} holds no result; give {_KNOWN}"
     raise ConfigurationError(message)
 

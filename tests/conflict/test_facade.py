@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -136,6 +137,22 @@ def test_a_folder_without_a_result_is_refused(tmp_path: Path):
     """By its name."""
     with pytest.raises(conflict.HistoryError, match="there is no result in"):
         conflict.read_result(str(tmp_path))
+
+
+def test_a_result_and_what_it_is_made_of_are_told_apart(tmp_path: Path):
+    """Who takes binlogs says of a result what it is, and who takes a result of binlogs and of a run file."""
+    out = tmp_path / "result"
+    conflict.resolve(DEMO / "run.toml", out=out, engine="local")
+    for takes_binlogs in (conflict.compare, conflict.resolve, conflict.decode, conflict.sizes, conflict.workload):
+        with pytest.raises(conflict.ConfigurationError, match="result is a result, not binlogs; give the run file or"):
+            takes_binlogs(out)
+    for given, what in (("run.toml", "a run file"), ("A.binlog.000001", "a binlog"), ("", "a folder of binlogs")):
+        for takes_result in (conflict.read_result, conflict.conflicts, partial(conflict.report, out=tmp_path / "page")):
+            with pytest.raises(conflict.HistoryError, match=f"is {what}, not a result; resolve it with"):
+                takes_result(str(DEMO / given))
+    for given in ("A.binlog.000001", ""):
+        with pytest.raises(conflict.HistoryError, match="not a result; resolve it with"):
+            conflict.explain_differences(DEMO / given)
 
 
 def test_every_name_can_be_had_and_none_loads_more_than_it_needs():

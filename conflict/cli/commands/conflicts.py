@@ -20,7 +20,7 @@ _AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
 
 
 def conflicts(
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Folder that resolve wrote.", file_okay=False)],
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Folder that resolve wrote.")],
     by: Annotated[By | None, typer.Option(help="Count by this alone.")] = None,
     since: Annotated[
         str | None,

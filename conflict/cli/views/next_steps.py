@@ -14,11 +14,17 @@ import typer
 from rich.console import Console
 
 from conflict.results.run_document import ResolvedRun
+from conflict.runs.columnar_run import needs_reference
 
 __all__ = ["print_next"]
 
 _BY_NAME = ("conflict_fn", "start_epoch", "stop_epoch")  # NAME=VALUE, of which Python takes a dictionary
 _NOT_IN_PYTHON = ("sources", "unpacked_mib")
+_OF_BINLOGS = ("schema", "ndb_replication", "conflict_fn", "primary")
+_NOT_COMPARED = (
+    *("function", "inexact_keys", "on_missing"),
+    *("start_epoch", "stop_epoch", "start_datetime", "stop_datetime"),
+)
 
 
 def print_next(
@@ -36,7 +42,7 @@ def print_next(
     """
     if resolved.unrelated:
         return
-    commands = _commands(out, resolved, examples)
+    commands = [*_commands(out, resolved, examples), *_comparing(resolved, context)]
     lines = [f"ndb-conflict {shlex.join(words)}  # {why}" for words, why in commands]
     console.print("What to type next:")
     for line in (*lines, f"Python: {_in_python(context)}"):
@@ -54,6 +60,19 @@ def _commands(
     if any(resolved.summary.differing_rows.values()):
         yield ["explain", result, "--differences"], "why rows differ at the end"
     yield ["report", result, "--out", str(out.with_name("report.html"))], "all of it on one page"
+
+
+def _comparing(resolved: ResolvedRun, context: typer.Context) -> Iterator[tuple[list[str], str]]:
+    """Yield the command that compares functions on the same inputs, if it takes what `resolve` was given."""
+    left_out = resolved.engine or needs_reference(resolved.run) is not None
+    if left_out or any(_is_given(context, name) for name in _NOT_COMPARED):
+        return
+    words = ["compare", *map(str, context.params["sources"])]
+    for name in _OF_BINLOGS:
+        given = context.params[name] or ()
+        for value in given if isinstance(given, list | tuple) else [given]:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    yield words, "what other conflict functions would have done"
 
 
 def _in_python(context: typer.Context) -> str:

@@ -35,7 +35,7 @@ def test_each_command_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     commands, _ = said_next(DEMO / "run.toml")
     assert [command[:2] for command in commands] == [
         [name, "result"] for name in ("conflicts", "explain", "explain", "report")
-    ]
+    ] + [["compare", str(DEMO / "run.toml")]]
     assert all(invoke(*command)[0] == 0 for command in commands)
     assert "rejects" in invoke(*commands[1])[1]
     assert (tmp_path / "report.html").exists()
@@ -47,8 +47,14 @@ def test_the_call_gives_the_same_result(tmp_path: Path, monkeypatch: pytest.Monk
     """With all options that were given, and none that was not."""
     monkeypatch.chdir(tmp_path)
     additions = ["--schema", DEMO / "schema.sql", "--conflict-fn", "cft.t*=NDB$EPOCH()", "--primary", "server1"]
-    _, call = said_next(DEMO, *additions, "--stop-epoch", "server1=5321464479747", "--engine", "reference")
-    given = {"schema", "conflict_fn", "primary", "stop_epoch", "engine", "out"}
+    commands, _ = said_next(DEMO, *additions)
+    assert commands[-1] == ["compare", str(DEMO), *map(str, additions)]
+    assert invoke(*commands[-1])[0] == 0
+    commands, call = said_next(
+        DEMO, *additions, "--force", "--stop-epoch", "server1=5321464479747", "--engine", "reference"
+    )
+    assert "compare" not in [command[0] for command in commands]  # it takes the whole of the logs
+    given = {"schema", "conflict_fn", "primary", "stop_epoch", "engine", "force", "out"}
     assert {*re.findall(r"(\w+)=", call)} == given
     (tmp_path / "result").rename(tmp_path / "first")
     again = called(call)
