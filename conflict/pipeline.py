@@ -99,11 +99,10 @@ def resolve(
         refuse_nesting(kept, target)
     if engine != "reference":
         refuse_python_rules(configuration)
-    refuse_by_policy(configuration, policy)
+    refuse_by_policy(configuration, policy, created=True)
     check_log_files(configuration)
     run = run_of(run_file)
-    if run.definitions:
-        refuse_by_policy(run, policy)
+    refuse_by_policy(run, policy)
     _refuse_same_paths(target, run)
     with ExitStack() as held:
         if kept is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import attrs
 
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
+from conflict.compatibility.reasons import ReasonKind
 from conflict.compatibility.requirements import Answer, Status, requirements
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
@@ -64,29 +65,40 @@ def check_run(configuration: Configuration, policy: Policy) -> tuple[CheckedTabl
     )
 
 
-def refuse_by_policy(configuration: Configuration, policy: Policy) -> None:
+def refuse_by_policy(configuration: Configuration, policy: Policy, *, created: bool = False) -> None:
     """
     Make sure that the policy allows every function of a run under the binlog type of its table.
 
     Tables that the server refuses and appliers that stop do not matter here; they are results of the run.
 
+    Args:
+        configuration: The run.
+        policy: The policy.
+        created: Leave out functions with which the server does not create the table, of which there is more to say.
+
     Raises:
         ConfigurationError: A function is not allowed; the message says which, why, and what would work.
     """
     for checked in check_run(configuration, policy):
-        if checked.answer is not None and checked.answer.by_policy:
-            message = (
-                f"{checked.cluster}: {_sentences(checked.answer)} With --policy needs the run is resolved as the "
-                "server would do it."
-            )
+        answer = checked.answer
+        if answer is not None and answer.by_policy and not (created and _is_not_created(answer)):
+            message = f"{checked.cluster}: {_sentences(answer)}"
             raise ConfigurationError(message)
 
 
+def _is_not_created(answer: Answer) -> bool:
+    return any(reason.kind is ReasonKind.CREATE_REFUSED for reason in answer.reasons)
+
+
 def _sentences(answer: Answer) -> str:
-    """Say why a function is refused, and what would work."""
+    """Say that a function is refused, what to do with logs that are there, why, and what would work in others."""
     reasons = ". ".join(reason.message for reason in answer.reasons if reason.kind.refuses)
-    works = f" What would work: {'; or '.join(map(str, answer.nearest))}." if answer.nearest else ""
-    return f"{answer.deployment} is {answer.status.value}: {reasons}.{works}"
+    works = f" What would work from now on: {'; or '.join(map(str, answer.nearest))}." if answer.nearest else ""
+    return (
+        f"{answer.deployment} is {answer.status.value} by policy manual. If it was in force nevertheless, add "
+        "--policy needs: the run is resolved as the server does it. If not, give the function that was. "
+        f"{reasons}.{works}"
+    )
 
 
 def _checked(

@@ -4,14 +4,15 @@ Names as users give them: of tables, ``database.table``, or the table alone wher
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 
 from conflict.errors import ConfigurationError, ConflictError, HistoryError
 from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.full_names import split_full_name
 
-__all__ = ["full_name_of", "is_full_name", "known_name", "known_table", "words_of"]
+__all__ = ["full_name_of", "is_full_name", "known_name", "known_table", "words_of", "values_by_column"]
 
 
 def is_full_name(name: str) -> bool:
@@ -74,3 +75,23 @@ def words_of(given: str | int | Iterable[object] | None) -> list[str]:
     if isinstance(given, str | int):
         return [word for each in str(given).split(",") if (word := each.strip())]
     return [*map(str, given or ())]
+
+
+def values_by_column(given: str, names: Sequence[str]) -> dict[str, str]:
+    """
+    Return the values of a key as text by column; a value ends where the next column begins for the first time.
+
+    Args:
+        given: ``a=1, b=two``.
+        names: The columns that it can name. Nothing is returned if it does not start with one.
+    """
+    starts: dict[str, re.Match[str]] = {}
+    for found in re.finditer(rf"(?:\A|,\s*)({'|'.join(map(re.escape, names))})=", given):
+        starts.setdefault(found[1], found)
+    ends = [found.start() for found in starts.values()]
+    if ends[:1] != [0]:
+        return {}
+    return {
+        name: given[found.end() : end]
+        for (name, found), end in zip(starts.items(), [*ends[1:], len(given)], strict=True)
+    }

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from conflict.config.table_names import known_table
+from conflict.config.table_names import known_table, values_by_column
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import End
@@ -60,7 +60,7 @@ def key_as_it_compares(table: Table, given: str | int | Mapping[str, object]) ->
         given = str(given)
         if len(columns) == 1 and not given.startswith(f"{columns[0].name}="):
             given = f"{columns[0].name}={given}"
-        values = _parts(given, table.primary_key)
+        values = values_by_column(given, table.primary_key)
     else:
         values = {name: _text(value) for name, value in given.items()}
     if set(values) != set(table.primary_key):
@@ -68,20 +68,6 @@ def key_as_it_compares(table: Table, given: str | int | Mapping[str, object]) ->
         message = f"the key {given} is not understood; of table {table.full_name} it is {example}"
         raise ConfigurationError(message)
     return ", ".join(f"{column.name}={_compared(column, values[column.name])}" for column in columns)
-
-
-def _parts(given: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the values of a key as text by column; a value ends where the next column begins for the first time."""
-    starts: dict[str, re.Match[str]] = {}
-    for found in re.finditer(rf"(?:\A|,\s*)({'|'.join(map(re.escape, names))})=", given):
-        starts.setdefault(found[1], found)
-    ends = [found.start() for found in starts.values()]
-    if ends[:1] != [0]:
-        return {}
-    return {
-        name: given[found.end() : end]
-        for (name, found), end in zip(starts.items(), [*ends[1:], len(given)], strict=True)
-    }
 
 
 def _compared(column: Column, text: str) -> str:

@@ -4,8 +4,9 @@ The definitions that a table has in binlog files, from their Table_map events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+import attrs
 import numpy as np
 
 from ndb_formats.binlog_reader import FIRST_POSITION
@@ -18,7 +19,7 @@ from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import Meaning
 
-__all__ = ["table_layouts", "table_names"]
+__all__ = ["ColumnNames", "table_columns", "table_layouts", "table_names"]
 
 _TABLE_ID = 6
 _CHUNK_BYTES, _CHUNK_EVENTS = 1 << 26, 1 << 18
@@ -45,6 +46,46 @@ def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowL
                 layout = agreed_layout(table_map, known)[0]
                 found[layout, tuple(codec.meaning for codec in layout.codecs)] = None
     return [layout for layout, _ in found]
+
+
+@attrs.frozen
+class ColumnNames:
+    """
+    The names of the columns of a table, of all its definitions.
+
+    Attributes:
+        all: Of all columns, in order; ``@1``, ``@2`` and so on where nothing gives their names.
+        primary_key: Of the columns of the primary key; empty if no definition says which they are.
+    """
+
+    all: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+
+
+def table_columns(
+    files: Iterable[str], wanted: Callable[[TableMap], bool], schema: Schema, *, follows: bool
+) -> dict[str, ColumnNames]:
+    """
+    Return the names of the columns of tables, by ``database.table``.
+
+    Args:
+        files: Binlog files, in order. What comes after an event that cannot be read is not searched.
+        wanted: Whether a table is.
+        schema: Definitions at the start of the log, for names that are not in the binlog.
+        follows: Whether statements in the log change definitions.
+
+    Raises:
+        FormatError: A file cannot be read at all.
+    """
+    found: dict[str, ColumnNames] = {}
+    stretches = Stretches(schema, follows=follows)
+    for part in (part for file in files for part in stretches.of(file)):
+        for table_map in filter(wanted, _different_maps(part)):
+            known = part.schema.find(table_map.database, table_map.table, any_case=True)
+            names, before = agreed_layout(table_map, known)[0].names, found.get(table_map.full_name, ColumnNames())
+            key = before.primary_key if known is None else known.primary_key
+            found[table_map.full_name] = ColumnNames(tuple(dict.fromkeys((*before.all, *names))), key)
+    return found
 
 
 def table_names(files: Iterable[str]) -> set[str]:

@@ -98,7 +98,7 @@ def decode(
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="Rows with this COLUMN=VALUE; repeated: with all.", rich_help_panel=_FILTERS),
+        typer.Option(help="Rows with this key: 5, a=1 or 'a=1, b=two'; repeated: with all.", rich_help_panel=_FILTERS),
     ] = None,
     server_id: Annotated[
         list[int] | None, typer.Option(help="Changes first made there; can be repeated.", rich_help_panel=_FILTERS)
@@ -119,6 +119,7 @@ def decode(
 
     Example: ndb-conflict decode -vv binlog.000001
     """
+    from conflict.decoding.asked_key import asked_key
     from conflict.decoding.decoding import Decoding
     from conflict.decoding.inputs import opened_inputs
     from conflict.decoding.outputs import Output
@@ -141,7 +142,6 @@ def decode(
         stop_epoch=stop_epoch,
         server_ids=frozenset(server_id or ()),
         transactions=frozenset(transaction or ()),
-        key=tuple(_key_part(part) for part in key or ()),
     )
     with opened_inputs(source.files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
         definitions = source.definitions(inputs.paths)
@@ -150,6 +150,10 @@ def decode(
             if source.at_end:
                 definitions = schema_at_start(inputs.paths, definitions)
             selection = attrs.evolve(selection, tables=full_names(table or (), inputs.paths))
+            follows = form is not Format.TEXT or definitions.has_tables
+            selection = attrs.evolve(
+                selection, key=asked_key(key or (), selection, inputs.paths, definitions, follows=follows)
+            )
             decoding = Decoding(inputs, selection, definitions, options, verify_binlog_checksum, seen)
             output.write(decoding, typer.get_binary_stream("stdout"))
         except FormatError as error:
@@ -162,15 +166,6 @@ def decode(
         raise typer.Exit(ExitCode.CUT_SHORT)
     if warned or decoding.notes():
         raise typer.Exit(ExitCode.WARNED)
-
-
-def _key_part(part: str) -> tuple[str, str]:
-    """Return column and value of a ``--key``."""
-    column, equals, value = part.partition("=")
-    if not equals or not column:
-        message = f"--key {part}: give a column and its value, as in --key id=7"
-        raise ConfigurationError(message)
-    return column, value
 
 
 def _zone(name: str) -> tzinfo:

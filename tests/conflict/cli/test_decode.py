@@ -197,3 +197,49 @@ def whole_as(path: Path) -> list[bytes]:
         line.replace(str(BINLOG).encode(), str(path).encode())
         for line in decode("--format", "json", BINLOG).splitlines()
     ]
+
+
+@pytest.mark.parametrize(
+    ("table", "schema", "keys"),
+    [
+        ("cft.t2", True, [["a=0, b=w3"], ["b=w3,a=0"], ["a=0", "b=w3"]]),
+        ("cft.t1", True, [["3"], ["k=3"]]),
+        ("cft.t1", False, [["@1=3"]]),
+    ],
+)
+def test_a_key_has_the_forms_that_explain_takes(table: str, schema: bool, keys: list[list[str]]) -> None:
+    """All select the rows whose images hold the values, found here in the whole log."""
+    given = ("--format", "json", "--table", table, *(("--schema", SCHEMA) if schema else ()))
+    names = {"a": 0, "b": "w3"} if table == "cft.t2" else {"k" if schema else "@1": 3}
+    wanted = [
+        line
+        for line in decode(*given, BINLOG).splitlines()
+        if all(
+            any((json.loads(line).get(image) or {}).get(name) == value for image in ("before", "after"))
+            for name, value in names.items()
+        )
+    ]
+    assert wanted
+    for parts in keys:
+        asked = [part for key in parts for part in ("--key", key)]
+        assert decode(*given, *asked, BINLOG).splitlines() == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--table", "t1", "--key", "k=3"), "the names of the columns of cft.t1 are not known: give --schema FILE, or"),
+        (("--table", "t1", "--key", "3"), "@1=3 for the first one"),
+        (
+            ("--table", "t1", "--key", "kk=3", "--schema", SCHEMA),
+            "table cft.t1 has no column kk; its columns are k, x, v, s (did you mean k?)",
+        ),
+        (("--table", "t2", "--key", "3", "--schema", SCHEMA), "--key 3: give a column and its value"),
+        (("--key", "idd=3", "--schema", SCHEMA), "cft.t2 has a column idd (did you mean id?)"),
+    ],
+)
+def test_a_key_that_names_no_column_is_refused(options: tuple[object, ...], words: str) -> None:
+    """The message says which columns there are, or that their names are not known."""
+    done = CliRunner().invoke(app, ["decode", *map(str, options), str(BINLOG)])
+    assert done.exit_code == ExitCode.REFUSED
+    assert words in " ".join(done.output.split())

@@ -22,8 +22,22 @@ def test_a_function_that_the_manual_warns_of_is_refused_before_anything_is_read(
     code, output = invoke("resolve", max_run, "--out", out, "--engine", "reference")
     assert code == ExitCode.REFUSED
     assert "A: NDB$MAX(x) with binlog_type 9 FULL_USE_UPDATE_MINIMAL on table cft.t1 is refused" in output
-    assert "What would work: binlog_type = 7 FULL_USE_UPDATE." in output
+    assert "is refused by policy manual. If it was in force nevertheless, add --policy needs" in output
+    assert "What would work from now on: binlog_type = 7 FULL_USE_UPDATE." in output
     assert not out.exists()
+
+
+def test_of_a_column_that_does_not_exist_the_policy_says_nothing(max_run: Path, tmp_path: Path) -> None:
+    """Under both policies, the column is the cause."""
+    max_run.write_text(max_run.read_text().replace("NDB$MAX(x)", "NDB$MAX(z)"))
+    outputs = {
+        invoke("resolve", max_run, "--out", tmp_path / "out", "--engine", "reference", "--policy", policy)
+        for policy in ("manual", "needs")
+    }
+    ((code, output),) = outputs
+    assert code == ExitCode.REFUSED
+    assert "Could not find resolve column z; columns that it can compare are x, of k, x, v, s." in output
+    assert "manual" not in output
 
 
 def test_policy_needs_resolves_the_same_run(max_run: Path, tmp_path: Path) -> None:
@@ -46,5 +60,5 @@ def test_policy_needs_refuses_nothing(max_run: Path) -> None:
     configuration = load_run_file(max_run).configuration
     assert any(each.status.value == "refused" for each in check_run(configuration, Policy.NEEDS))
     refuse_by_policy(configuration, Policy.NEEDS)
-    with pytest.raises(ConfigurationError, match="is refused: The manual says"):
+    with pytest.raises(ConfigurationError, match="is refused by policy manual"):
         refuse_by_policy(configuration, Policy.MANUAL)
