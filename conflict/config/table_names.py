@@ -1,5 +1,5 @@
 """
-Names as users give them: of tables, ``database.table``, or the table alone where one database has it; and lists.
+Names as users give them: of tables, ``database.table``, or the table alone where one database has it; lists; and keys.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.full_names import split_full_name
 
-__all__ = ["full_name_of", "is_full_name", "known_name", "known_table", "words_of", "values_by_column"]
+__all__ = ["full_name_of", "is_full_name", "known_name", "known_table", "values_by_column", "words_of"]
 
 
 def is_full_name(name: str) -> bool:

@@ -122,7 +122,8 @@ def causes_of_tables(
     certain = [each for each in found if not each.cannot_tell]
     values = [_of_values(each) for each in seen if 2 * each.values >= each.all > 0]
     several = [each for each in found if each.cannot_tell] or [
-        _several(each, facts, setups) for each in seen if each.values < each.all
+        *_of_no_refresh(seen, facts),
+        *(_several(each, seen, facts, setups) for each in _left(seen, facts)),
     ]
     return tuple(_merged([*(certain or several), *values]))
 
@@ -255,25 +256,57 @@ def _of_values(each: _Seen) -> LikelyCause:
     return _cannot_tell(each, what, (CauseKind.VALUES, CauseKind.FUNCTION, CauseKind.FILES, CauseKind.DEFINITION))
 
 
-def _several(each: _Seen, facts: Mapping[str, LogFacts], setups: Setups) -> LikelyCause:
+def _not_refreshing(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> list[_Seen]:
+    """Return what shows that no function by epoch was in force: conflicts, and no refreshed row in any binlog."""
+    if any(own.refreshes for own in facts.values()):
+        return []
+    return [each for each in seen if _by_epoch(each.setup) and (each.kept or each.not_refreshed)]
+
+
+def _of_no_refresh(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> Iterator[LikelyCause]:
+    """Yield what it points to that a function by epoch is given, and no applier refreshed a row."""
+    for each in (found := _not_refreshing(seen, facts)):
+        what = (
+            f"no applier refreshed a row, which every NDB$EPOCH function does on a conflict, and {each.setup.function} "
+            "is given"
+        )
+        cause = _cannot_tell(each, what, _kinds(each, facts))
+        yield attrs.evolve(cause, cluster=found[0].cluster)  # which says it of all
+
+
+def _left(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> list[_Seen]:
+    """Return what several causes explain, but for what follows from a function by epoch that was not in force."""
+    all_of = [each for each in seen if each.values < each.all]
+    if not _not_refreshing(all_of, facts):
+        return all_of
+    return [each for each in all_of if each.setup.function is not None and not _by_epoch(each.setup)]
+
+
+def _several(each: _Seen, seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups) -> LikelyCause:
     """Return the causes of what several explain; `facts`: per cluster, what its binlog holds."""
     function, name = each.setup.function, each.cluster
-    kinds = [CauseKind.FUNCTION]
+    alike = [other for other in seen if other.cluster == name and other.setup.function == function]
     if function is None:
         did = "did not apply all that it received" if each.less else "changed other rows than it received"
         what = f"no conflict function is given, and {name} {did}"
-        if _elsewhere(name, setups)[0] is not None and not any(map(_by_epoch, setups[name].values())):
-            kinds.append(CauseKind.PRIMARY)
-    else:
-        rejects = [f"rejected what {function} applies"] if each.refreshed or each.less else []
-        applies = [f"applied what {function} rejects"] if each.more or each.not_refreshed else []
-        what = f"{name} {' and '.join(rejects + applies) or f'did what {function} does not explain'}"
-        primaries = [given for given, own in facts.items() if own.role is Role.PRIMARY]
-        if function.spec.uses_role and (not facts[name].reflects or len(primaries) > 1):
-            kinds.append(CauseKind.ROLE)
-        elif function.spec.refreshes and not function.spec.uses_role:
-            kinds.append(CauseKind.PRIMARY)
-    return _cannot_tell(each, what, (*kinds, CauseKind.FILES, CauseKind.DEFINITION))
+        elsewhere = _elsewhere(name, setups)[0] is not None and not any(map(_by_epoch, setups[name].values()))
+        primary = [CauseKind.PRIMARY] if elsewhere else []
+        return _cannot_tell(each, what, (CauseKind.FUNCTION, *primary, CauseKind.FILES, CauseKind.DEFINITION))
+    rejects = [f"rejected what {function} applies"] if any(one.refreshed or one.less for one in alike) else []
+    applies = [f"applied what {function} rejects"] if any(one.more or one.not_refreshed for one in alike) else []
+    what = f"{name} {' and '.join(rejects + applies) or f'did what {function} does not explain'}"
+    return _cannot_tell(each, what, _kinds(each, facts))
+
+
+def _kinds(each: _Seen, facts: Mapping[str, LogFacts]) -> tuple[CauseKind, ...]:
+    """Return what may be wrong where a table has a function; `facts`: per cluster, what its binlog holds."""
+    function, kinds = each.setup.function, [CauseKind.FUNCTION]
+    primaries = [given for given, own in facts.items() if own.role is Role.PRIMARY]
+    if _reflects(each.setup) and (not facts[each.cluster].reflects or len(primaries) > 1):
+        kinds.append(CauseKind.ROLE)
+    elif function is not None and function.spec.refreshes and not function.spec.uses_role:
+        kinds.append(CauseKind.PRIMARY)
+    return (*kinds, CauseKind.FILES, CauseKind.DEFINITION)
 
 
 def _cannot_tell(each: _Seen, what: str, kinds: tuple[CauseKind, ...]) -> LikelyCause:

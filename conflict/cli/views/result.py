@@ -46,7 +46,12 @@ def print_run(console: Console, resolved: ResolvedRun, examples: Sequence[Mappin
         where: Folder of the result.
     """
     run, checks = resolved.run, resolved.checks()
-    alarms = [doubt for doubt in doubts_of(checks) if doubt.alarm]
+    doubts = doubts_of(checks)
+    if resolved.errors and not resolved.changes:  # all else would be nothing, or follow from a wrong definition
+        print_doubts(console, (doubt for doubt in doubts if doubt.serious))
+        console.print(f"Nothing was resolved. Results are in [bold]{escape(where)}[/bold].", soft_wrap=True)
+        return
+    alarms = [doubt for doubt in doubts if doubt.alarm]
     print_doubts(console, alarms)
     _print_setups(console, run)
     _print_contradictions(console, resolved.summary)
@@ -74,7 +79,7 @@ def print_run(console: Console, resolved: ResolvedRun, examples: Sequence[Mappin
     _print_start(console, resolved)
     _print_open_questions(console, resolved)
     _print_agreement(console, resolved)
-    print_doubts(console, (doubt for doubt in doubts_of(checks) if not doubt.alarm))
+    print_doubts(console, (doubt for doubt in doubts if not doubt.alarm))
     if alarms:
         console.print(f"[red]{alarms[0].label}:[/red] see the first lines.")
     console.print(f"Results are in [bold]{escape(where)}[/bold].", soft_wrap=True)

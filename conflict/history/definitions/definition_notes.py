@@ -6,7 +6,7 @@ A sentence that holds for several tables is said once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 import attrs
@@ -86,13 +86,30 @@ def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
 
 
 def sentences_on_rows(run: Run) -> tuple[str, ...]:
-    """Return, as sentences without a full stop, which rows of mysql.ndb_replication match no table."""
+    """Return, as sentences without a full stop, which rows of mysql.ndb_replication are for no table or server."""
     tables = {(table.database, table.name) for table in run.schema.tables}
     for setups in run.setups_over_time().values():
         tables |= {(each.shown[0].database, each.shown[0].name) for every in setups.values() for each in every}
     names = [f"{database}.{table}" for database, table in tables]
-    return tuple(
+    without_table = tuple(
         f"row {row.db!r}, {row.table_name!r}, {row.server_id} of mysql.ndb_replication matches no table"
         f"{did_you_mean(f'{row.db}.{row.table_name}', names)}"
         for row in rows_without_table(run.replication, tables)
     )
+    return (*without_table, *_rows_of_other_servers(run))
+
+
+def _rows_of_other_servers(run: Run) -> Iterator[str]:
+    """Yield which functions are given for other servers alone; a dump has the rows of all servers that replicate."""
+    known = [cluster.server_id for cluster in run.clusters]
+    rows = [row for cluster in run.clusters for row in run.replication_of(cluster) if row.conflict_fn]
+    ours = {(row.db, row.table_name) for row in rows if row.server_id in (0, *known)}
+    others: dict[int, dict[str, None]] = {}
+    for row in rows:
+        if (row.db, row.table_name) not in ours:
+            others.setdefault(row.server_id, {})[f"{row.db}.{row.table_name}"] = None
+    for server, names in others.items():
+        yield (
+            f"the conflict functions of {some_of(names)} in mysql.ndb_replication are in rows for server_id {server}, "
+            f"and the logs are of servers {' and '.join(map(str, sorted(known)))}: none is in force"
+        )

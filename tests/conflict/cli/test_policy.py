@@ -44,7 +44,7 @@ def test_policy_needs_resolves_the_same_run(max_run: Path, tmp_path: Path) -> No
     """As the server would; the binlogs were written under another function, and contradict the result."""
     code, output = invoke("resolve", max_run, "--out", tmp_path / "out", "--engine", "reference", "--policy", "needs")
     assert code == ExitCode.CONTRADICTED
-    assert "which NDB$MAX(x) does not do: another function was in force" in output
+    assert "which NDB$MAX(x) does not do: another conflict function was in force" in output
 
 
 def test_the_policy_leaves_refused_tables_and_stops_to_the_run() -> None:

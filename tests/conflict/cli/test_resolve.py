@@ -130,3 +130,28 @@ def test_a_history_must_exist_and_is_not_for_the_reference_engine(
     assert code == ExitCode.REFUSED
     assert words in output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_definition_that_is_not_that_of_the_log_is_said_alone(max_run: Path, tmp_path: Path) -> None:
+    """Not what follows from it: an exceptions table that does not fit the table, and tables of nothing."""
+    schema = max_run.parent / "schema.sql"
+    schema.write_text(schema.read_text().replace("  v INT,", "  v BIGINT,"))
+    code, output = invoke("resolve", max_run, "--out", tmp_path / "out", "--engine", "reference", "--policy", "needs")
+    assert code == ExitCode.CUT_SHORT
+    assert output.startswith("The binlogs of A could not be read to the end: ")
+    assert "TABLE_MAP_EVENT, table cft.t1, column v: the definition says bigint, the binlog LONG" in output
+    assert "exceptions table" not in output
+    assert "What the appliers did" not in output
+
+
+def test_functions_for_other_servers_alone_are_said(max_run: Path, tmp_path: Path) -> None:
+    """In one note, before any figure."""
+    max_run.write_text(max_run.read_text().replace('"t1"\nserver_id = 1', '"t1"\nserver_id = 7'))
+    max_run.write_text(max_run.read_text().replace('"t2"\nserver_id = 1', '"t2"\nserver_id = 7'))
+    code, output = invoke("resolve", max_run, "--out", tmp_path / "out", "--engine", "reference", "--policy", "needs")
+    assert code == ExitCode.CONTRADICTED
+    note = (
+        "Note: the conflict functions of cft.t1, cft.t2 in mysql.ndb_replication are in rows for server_id 7, and the "
+        "logs are of servers 1 and 2: none is in force."
+    )
+    assert -1 < output.find(note) < output.find("What the appliers did")
