@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 
 from conflict.cli.app import app
 
+ABOUT_KERNELS = "Compiling the kernels, which takes a minute or two and happens once."
+
 
 def invoke(*arguments: object) -> tuple[int, str]:
     """
@@ -15,5 +17,5 @@ def invoke(*arguments: object) -> tuple[int, str]:
     lines about progress, which depend on the time.
     """
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    shown = " ".join(re.sub(r"^At work for \d+ s.*\n", "", done.output, flags=re.MULTILINE).split())
-    return done.exit_code, shown.removeprefix("Compiling the kernels, which takes a minute or two and happens once. ")
+    said = re.sub(r"^At work for \d+ s.*\n", "", done.output, flags=re.MULTILINE)
+    return done.exit_code, " ".join(" ".join(said.split()).replace(ABOUT_KERNELS, "").split())
