@@ -13,13 +13,13 @@ import pyarrow.dataset as pads
 from benchmarks.makers.history_reader import read_history
 from conflict.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, rows_folder
 from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary
+from conflict.runs.resolve_job import resolve_history
+from conflict.runs.runner import in_process
 
 __all__ = ["by_job", "by_reference", "differences"]
 

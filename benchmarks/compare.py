@@ -27,13 +27,13 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest
 from conflict.history.definitions.following import make_run
 from conflict.history.run import Run
-from conflict.jobs.compare_job import compare_settled
-from conflict.jobs.log_part import part_of_log
-from conflict.jobs.resolve_job import settle_history
-from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
 from conflict.results.options import ResultOptions
+from conflict.runs.compare_job import compare_settled
+from conflict.runs.log_part import part_of_log
+from conflict.runs.resolve_job import settle_history
+from conflict.runs.runner import Runner
 
 RESULTS = Path(__file__).parent / "results" / "compare.json"
 COLUMN_TYPE = 7  # all columns in both images

@@ -15,11 +15,11 @@ from typing import Any
 
 from benchmarks.makers.history_maker import configuration
 from conflict.grid.folder import Folder
-from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
 from conflict.results.options import ResultOptions
+from conflict.runs.resolve_job import resolve_history
+from conflict.runs.runner import Runner
 
 
 def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:

@@ -32,11 +32,6 @@ from conflict.grid.tables import TableNumbers
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.ingestion.plan import files_document
-from conflict.jobs.compare_job import compare_settled
-from conflict.jobs.engine_choice import choose_engine
-from conflict.jobs.ingest_job import ingest
-from conflict.jobs.resolve_stages import LeftToReferenceError
-from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.pipeline import run_of, spark_workers
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
@@ -45,7 +40,12 @@ from conflict.results.run_document import ResolvedRun
 from conflict.results.small_tables import html_table, text_lines
 from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.runs.columnar_run import NO_PAIR, finished_history, needs_reference, refuse_python_rules, settle_run
+from conflict.runs.compare_job import compare_settled
+from conflict.runs.engine_choice import choose_engine
+from conflict.runs.ingest_job import ingest
 from conflict.runs.options import no_progress
+from conflict.runs.resolve_stages import LeftToReferenceError
+from conflict.runs.runner import Runner, StageProgress, in_threads
 from conflict.shown_text import listed, printable
 from ndb_formats.columnar.log_sizes import LogSizer
 from ndb_formats.columnar.size_report import SizeReport, size_report

@@ -23,14 +23,14 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.table_names import words_of
 from conflict.discovery.draft import Additions, draft_run
 from conflict.errors import ConfigurationError
-from conflict.jobs.ingest_job import Ingested
-from conflict.jobs.runner import StageProgress
 from conflict.pipeline import folder_of
 from conflict.pipeline import ingest as ingest_into
 from conflict.pipeline import resolve as resolve_into
 from conflict.result import Result, read_result
 from conflict.rules.user_policies import load_functions
+from conflict.runs.ingest_job import Ingested
 from conflict.runs.options import ResolveOptions, no_progress
+from conflict.runs.runner import StageProgress
 
 __all__ = ["Source", "check", "compare", "ingest", "path_of", "resolve", "run_of"]
 

@@ -23,25 +23,25 @@ from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.ingestion.plan import refuse_other_folders
-from conflict.jobs.engine_choice import choose_engine
-from conflict.jobs.ingest_job import Ingested
-from conflict.jobs.ingest_job import ingest as ingest_binlogs
-from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.results.catalogue import catalogue_result
 from conflict.results.run_document import ResolvedRun
 from conflict.results.target import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.runs.columnar_run import refuse_python_rules, run_columnar
+from conflict.runs.engine_choice import choose_engine
+from conflict.runs.ingest_job import Ingested
+from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.inputs import inputs_document
 from conflict.runs.options import DEFAULTS, ResolveOptions, no_progress
 from conflict.runs.reference_run import run_reference
+from conflict.runs.runner import Runner, StageProgress, in_threads
 
 __all__ = ["ENGINES", "folder_of", "ingest", "resolve", "run_local", "run_of", "run_spark", "spark_workers"]
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
     """
-    Read the binlogs of a run into a History on disk, on Spark; see `conflict.jobs.ingest_job.ingest`.
+    Read the binlogs of a run into a History on disk, on Spark; see `conflict.runs.ingest_job.ingest`.
 
     Raises:
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
@@ -80,7 +80,7 @@ def resolve(
         run_file: The run; `conflict.load_run_file` reads it.
         out: Where the result goes; nothing may be there.
         engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``; or ``auto`` (see
-            `conflict.jobs.engine_choice`).
+            `conflict.runs.engine_choice`).
         policy: Which conflict functions go with which binlog types.
         options: What is wanted of the result.
         progress: Called with the name of the stage, what is done, and what there is to do.

@@ -30,9 +30,6 @@ from conflict.errors import ConfigurationError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
-from conflict.jobs.engine_choice import spark_asked_for
-from conflict.jobs.process_runner import process_runner
-from conflict.jobs.runner import StageProgress
 from conflict.library import Source, path_of, run_of
 from conflict.model.learning import learnt_model
 from conflict.model.model_file import model_document, parse_model
@@ -48,7 +45,10 @@ from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, rea
 from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
 from conflict.results.target import check_target, whole_or_not_at_all
+from conflict.runs.engine_choice import spark_asked_for
 from conflict.runs.options import no_progress
+from conflict.runs.process_runner import process_runner
+from conflict.runs.runner import StageProgress
 from conflict.sweeping.border import check_axis, parse_condition
 from conflict.sweeping.sweep import Search, check_folder, run_sweep
 from conflict.sweeping.sweep_file import load_sweep

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conflict.config.run_file import RunFile
-    from conflict.jobs.runner import StageProgress
+    from conflict.runs.runner import StageProgress
     from ndb_formats.findings import LogRemark
     from ndb_formats.schema.tables import Schema
 

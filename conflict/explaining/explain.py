@@ -17,11 +17,11 @@ from conflict.explaining.story import Story
 from conflict.grid.beside import refuse_moved_away
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.history.definitions.following import make_run
-from conflict.jobs.runner import StageProgress
 from conflict.library import resolve
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN
 from conflict.runs.options import no_progress
+from conflict.runs.runner import StageProgress
 
 __all__ = ["explain", "explain_differences", "opened"]
 

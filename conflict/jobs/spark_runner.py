@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from conflict.errors import WorkerError
-from conflict.jobs.runner import Progress, Runner
+from conflict.runs.runner import Progress, Runner
 
 __all__ = ["context_of", "spark_runner"]
 

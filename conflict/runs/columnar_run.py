@@ -20,25 +20,25 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
 from conflict.history.run import Run
 from conflict.ingestion.plan import load_plan, refuse_differences
-from conflict.jobs.ingest_job import ingest
-from conflict.jobs.log_facts import (
-    facts_of_history,
-    images_of_history,
-    lacks_something,
-    marked_otherwise,
-    roles_change,
-)
-from conflict.jobs.log_part import part_of_log
-from conflict.jobs.resolve_job import LeftToReferenceError, Settled, settle_history
-from conflict.jobs.runner import Runner, StageProgress
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.likely_causes import declared_types, likely_causes
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
+from conflict.runs.ingest_job import ingest
+from conflict.runs.log_facts import (
+    facts_of_history,
+    images_of_history,
+    lacks_something,
+    marked_otherwise,
+    roles_change,
+)
+from conflict.runs.log_part import part_of_log
 from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
+from conflict.runs.resolve_job import LeftToReferenceError, Settled, settle_history
+from conflict.runs.runner import Runner, StageProgress
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = ["NO_PAIR", "finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]

@@ -27,7 +27,6 @@ from conflict.history.reading import (
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import ClusterHints, summarize
 from conflict.history.scheduling.start import changes_older_rows
-from conflict.jobs.runner import StageProgress
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
@@ -49,6 +48,7 @@ from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.options import DEFAULTS, ResolveOptions, no_progress
+from conflict.runs.runner import StageProgress
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = ["place_in_memory", "resolve_settled", "run_reference"]

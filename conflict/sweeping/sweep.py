@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
-from conflict.jobs.runner import Runner, StageProgress
 from conflict.results.catalogue import catalogue_result
 from conflict.results.run_document import versions
 from conflict.results.target import RESULT
+from conflict.runs.runner import Runner, StageProgress
 from conflict.sweeping.axes import document_at
 from conflict.sweeping.border import Border, Condition, find_borders, nearest
 from conflict.sweeping.figures import flat_figures

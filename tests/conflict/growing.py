@@ -23,9 +23,9 @@ from conflict.history.hints import hints_of_run_file
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
 from conflict.history.scheduling.steps import hints_of_steps
-from conflict.jobs.ingest_job import Ingested, ingest
-from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import Runner, in_process
+from conflict.runs.ingest_job import Ingested, ingest
+from conflict.runs.resolve_job import resolve_history
+from conflict.runs.runner import Runner, in_process
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query

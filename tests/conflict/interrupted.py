@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from conflict.cli import app as cli
 from conflict.jobs import spark_runner as runner_module
-from conflict.jobs.runner import Progress, Runner
+from conflict.runs.runner import Progress, Runner
 
 FOLDER = Path(sys.argv.pop(1))
 JOB = 3

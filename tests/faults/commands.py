@@ -17,7 +17,7 @@ __all__ = ["Ended", "left_in", "run"]
 _MAIN = """
 import conflict.pipeline
 from conflict.cli import app
-from conflict.jobs.runner import in_threads
+from conflict.runs.runner import in_threads
 conflict.pipeline.spark_workers = lambda *given: in_threads
 app.main()
 """

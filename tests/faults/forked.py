@@ -37,7 +37,7 @@ import conflict.cli.commands.decode, conflict.cli.commands.ingest, conflict.cli.
 import conflict.cli.views.result
 import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.outputs, conflict.decoding.table_files
 from conflict.cli import app
-from conflict.jobs.runner import in_threads
+from conflict.runs.runner import in_threads
 conflict.pipeline.spark_workers = lambda *given: in_threads
 POLITE = {signal.SIGINT, signal.SIGTERM}
 

@@ -21,7 +21,7 @@ import os, sys
 from pathlib import Path
 import conflict.pipeline
 from conflict.cli import app
-from conflict.jobs.runner import in_threads
+from conflict.runs.runner import in_threads
 from ndb_formats.columnar import event_index
 conflict.pipeline.spark_workers = lambda *given: in_threads
 log, original = Path(sys.argv.pop(1)), event_index.first_event

@@ -24,12 +24,12 @@ import pyarrow.parquet as pq
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.explaining.explain import explain_differences
 from conflict.grid.folder import Folder
-from conflict.jobs.ingest_job import ingest
-from conflict.jobs.runner import in_process
 from conflict.pipeline import resolve, run_local
 from conflict.result import Result, read_result
 from conflict.results.counting import By
+from conflict.runs.ingest_job import ingest
 from conflict.runs.options import ResolveOptions
+from conflict.runs.runner import in_process
 from tests.conflict.growing import Recording, ingested
 from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import changed_bytes, some_number

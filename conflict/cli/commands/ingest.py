@@ -24,7 +24,7 @@ from conflict.cli.sources import (
 )
 
 if TYPE_CHECKING:
-    from conflict.jobs.ingest_job import Ingested
+    from conflict.runs.ingest_job import Ingested
 
 __all__ = ["ingest"]
 

@@ -37,7 +37,7 @@ from conflict.cli.sources import (
 from conflict.compatibility.deployment import Policy
 from conflict.config.moments import seconds_of
 from conflict.errors import ConfigurationError
-from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
+from conflict.runs.engine_choice import LOCAL_BYTES, choose_engine
 from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:

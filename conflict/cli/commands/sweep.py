@@ -16,7 +16,7 @@ from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from conflict.grid.folder import Folder
-    from conflict.jobs.runner import Runner, StageProgress
+    from conflict.runs.runner import Runner, StageProgress
 
 __all__ = ["sweep"]
 
@@ -79,9 +79,9 @@ def sweep(
 
 
 def _runner(engine: SweepEngine, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:
-    from conflict.jobs.engine_choice import spark_asked_for
-    from conflict.jobs.process_runner import process_runner
     from conflict.pipeline import spark_workers
+    from conflict.runs.engine_choice import spark_asked_for
+    from conflict.runs.process_runner import process_runner
 
     if engine is SweepEngine.SPARK or (engine is SweepEngine.AUTO and spark_asked_for()):
         return spark_workers(folder, progress)

@@ -19,7 +19,7 @@ from typing import Any
 from conflict import pipeline
 from conflict.cli.app import COMMANDS, main
 from conflict.cli.commands import warm_up
-from conflict.jobs.runner import in_threads
+from conflict.runs.runner import in_threads
 
 
 def ended(case: dict[str, Any]) -> tuple[int, str]:

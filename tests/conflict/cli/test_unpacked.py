@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from conflict.cli.app import app
 from conflict.cli.common import ExitCode
-from conflict.jobs.runner import in_process
+from conflict.runs.runner import in_process
 from ndb_formats.unpacked_size import OPTION, allow_unpacked
 from tests.corpora import DEMO
 from tests.fuzz.raw_log import PAYLOAD, RawEvent, RawLog

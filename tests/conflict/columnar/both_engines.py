@@ -17,17 +17,17 @@ from conflict.grid.writer import write_history
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
 from conflict.history.run import Run
-from conflict.jobs.ingest_job import ingest
-from conflict.jobs.log_part import LogPart
-from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import Runner, in_process
 from conflict.reference.replay import resolve
 from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows, summarize_resolution, write_open_places, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder
 from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary, with_open_schedule
+from conflict.runs.ingest_job import ingest
+from conflict.runs.log_part import LogPart
 from conflict.runs.reference_run import place_in_memory
+from conflict.runs.resolve_job import resolve_history
+from conflict.runs.runner import Runner, in_process
 
 
 def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:

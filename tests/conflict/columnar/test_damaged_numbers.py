@@ -14,8 +14,8 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest, refuse_damage, with_files, write_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
 from conflict.history.run import Run
-from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import in_process
+from conflict.runs.resolve_job import resolve_history
+from conflict.runs.runner import in_process
 from tests.conflict.growing import DEMO, Recording, ingested
 
 SCHEMAS = {"changes": CHANGES, "consequences": CONSEQUENCES, "keys": KEYS}

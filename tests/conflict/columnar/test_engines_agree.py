@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from conflict.columnar.setups_over_time import changes_functions, compares_reflected
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
-from conflict.jobs.runner import Runner, in_process
 from conflict.pipeline import run_local
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions
+from conflict.runs.runner import Runner, in_process
 from tests.conflict.changing_logs import SETTINGS as CHANGING
 from tests.conflict.changing_logs import write_logs
 from tests.conflict.columnar.both_engines import (

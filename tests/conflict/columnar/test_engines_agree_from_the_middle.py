@@ -3,10 +3,10 @@
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from conflict.jobs.resolve_job import LeftToReferenceError
-from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
 from conflict.rules.roles import Role
+from conflict.runs.resolve_job import LeftToReferenceError
+from conflict.runs.runner import in_process
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.cut_histories import cut_history
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history

@@ -12,8 +12,8 @@ from conflict.columnar import image_values
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.model import Cluster, History, RowChange, Transaction
 from conflict.history.run import Run
-from conflict.jobs.runner import in_process
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.runner import in_process
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types

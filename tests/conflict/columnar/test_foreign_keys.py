@@ -14,9 +14,9 @@ from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
-from conflict.jobs.runner import in_process
 from conflict.pipeline import run_local
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.runner import in_process
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.schema.create_table import parse_schema

@@ -15,10 +15,10 @@ import pytest
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.model import History, Transaction
 from conflict.history.run import Run
-from conflict.jobs.runner import in_process
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
+from conflict.runs.runner import in_process
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.histories import KEYLESS_TABLE, TABLES, history

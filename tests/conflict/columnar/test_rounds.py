@@ -14,9 +14,9 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import table_numbers
 from conflict.grid.writer import write_history
 from conflict.history.model import Cluster, History, RowChange, Transaction
-from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import in_process
 from conflict.results.options import ResultOptions
+from conflict.runs.resolve_job import resolve_history
+from conflict.runs.runner import in_process
 from tests.conflict.random_histories import SETTINGS, _Maker, configuration
 
 TRANSACTIONAL = SETTINGS.index([("judged", 1, "NDB$EPOCH_TRANS()")])

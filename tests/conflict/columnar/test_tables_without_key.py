@@ -18,10 +18,10 @@ from conflict.config.run_file import load_run_file
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
 from conflict.history.model import History
-from conflict.jobs.runner import in_process
 from conflict.pipeline import run_local
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
 from conflict.runs.reference_run import run_reference
+from conflict.runs.runner import in_process
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.conformance.test_options import write_run_file
 from tests.conflict.keyless_histories import (

@@ -9,12 +9,12 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.effects import Effect
 from conflict.history.model import History, Start
 from conflict.history.run import Run
-from conflict.jobs.resolve_job import LeftToReferenceError
-from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
 from conflict.results.contradictions import Effects
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.resolve_job import LeftToReferenceError
+from conflict.runs.runner import in_process
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.histories import BASIC_EXCEPTIONS, TABLES, history, key

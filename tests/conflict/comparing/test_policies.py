@@ -19,13 +19,13 @@ from conflict.grid.writer import write_history
 from conflict.history.model import Transaction
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary
-from conflict.jobs.compare_job import compare_settled
-from conflict.jobs.log_part import LogPart
-from conflict.jobs.resolve_job import settle_history
-from conflict.jobs.runner import in_process
 from conflict.results.options import ResultOptions
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.compare_job import compare_settled
+from conflict.runs.log_part import LogPart
+from conflict.runs.resolve_job import settle_history
+from conflict.runs.runner import in_process
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import effective_format

@@ -19,7 +19,7 @@ from conflict.diverging.scope import NAMES, Scope
 from conflict.diverging.search import search
 from conflict.diverging.state import State, cells
 from conflict.history.run import Run
-from conflict.jobs.runner import in_process
+from conflict.runs.runner import in_process
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.diverging.schedules import walk
 from tests.corpora import RECORDINGS

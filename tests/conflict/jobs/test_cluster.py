@@ -20,12 +20,12 @@ import pytest
 
 from conflict.config.run_file import load_run_file
 from conflict.grid.folder import Folder
-from conflict.jobs.ingest_job import ingest
-from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import in_process
 from conflict.pipeline import run_of
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
+from conflict.runs.ingest_job import ingest
+from conflict.runs.resolve_job import resolve_history
+from conflict.runs.runner import in_process
 from tests.corpora import DEMO
 
 pytestmark = pytest.mark.xdist_group("cluster")

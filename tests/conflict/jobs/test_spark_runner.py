@@ -8,7 +8,7 @@ import pytest
 
 from conflict.errors import ConfigurationError, WorkerError
 from conflict.jobs import spark_runner
-from conflict.jobs.runner import Runner
+from conflict.runs.runner import Runner
 
 
 def test_every_task_gets_its_own_description(spark_run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.run import Run
-from conflict.jobs.runner import in_process
 from conflict.model.as_history import history_of
 from conflict.model.configuration import DATABASE
 from conflict.model.figures import counters_of, decided, final_rows
@@ -18,6 +17,7 @@ from conflict.model.run import Simulated, simulate
 from conflict.reference.replay import resolve
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.runner import in_process
 from ndb_formats.schema.row_keys import key_of
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.model.models import random_model

@@ -12,7 +12,7 @@ from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
-from conflict.jobs.runner import Progress, Runner, in_process
+from conflict.runs.runner import Progress, Runner, in_process
 from conflict.sweeping.runs import SweepRun
 from conflict.sweeping.sweep import BORDERS, RESULTS, run_sweep
 from conflict.sweeping.sweep_file import load_sweep

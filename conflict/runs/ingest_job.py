@@ -43,7 +43,7 @@ from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_d
 from conflict.ingestion.segment_records import STAGED, load_record, record_path
 from conflict.ingestion.segment_task import SegmentTask, read_segment
 from conflict.ingestion.segments import DEFAULT_SEGMENT_BYTES
-from conflict.jobs.runner import Runner, StageProgress
+from conflict.runs.runner import Runner, StageProgress
 from ndb_formats.errors import FormatError
 
 __all__ = ["Ingested", "ingest"]

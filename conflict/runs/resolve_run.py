@@ -16,8 +16,8 @@ from conflict.comparing.bucket_view import BucketView
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
-from conflict.jobs.log_part import WHOLE, LogPart
 from conflict.results.options import ResultOptions
+from conflict.runs.log_part import WHOLE, LogPart
 
 __all__ = ["ResolveRun"]
 

@@ -22,8 +22,6 @@ from conflict.columnar.told_transactions import ToldTransactions
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
 from conflict.history.timeline import timeline_of
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.touched_rows import TouchedRows, rows_of_keys, touched_history
 from conflict.reference.cluster import KnownTransactions, OtherConflictsError
 from conflict.reference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
@@ -34,6 +32,8 @@ from conflict.results.model import ExceptionsPlace, Outcome, OutcomePlace, Resol
 from conflict.results.summary import BucketSummary, RunSummary
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.touched_rows import TouchedRows, rows_of_keys, touched_history
 
 __all__ = ["NOWHERE", "resolve_left_open"]
 

@@ -37,11 +37,11 @@ from conflict.comparing.transactions import Rejected, Transactions, partly_rejec
 from conflict.comparing.trials import Subject, Trial
 from conflict.errors import NotBuiltError
 from conflict.grid.epoch_files import EPOCHS, epochs_part
-from conflict.jobs.resolve_job import Settled, count_transactions
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.resolve_stages import LeftToReferenceError, ResolveJob, earliest_stops
-from conflict.jobs.runner import Runner, StageProgress
-from conflict.jobs.shared import Shared, share
+from conflict.runs.resolve_job import Settled, count_transactions
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_stages import LeftToReferenceError, ResolveJob, earliest_stops
+from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.shared import Shared, share
 
 __all__ = ["compare_settled"]
 

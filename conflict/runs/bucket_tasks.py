@@ -32,10 +32,10 @@ from conflict.columnar.told_transactions import (
 )
 from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.rows_by_reference import resolve_left_open
-from conflict.jobs.shared import Shared
 from conflict.results.summary import BucketSummary
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.rows_by_reference import resolve_left_open
+from conflict.runs.shared import Shared
 
 __all__ = [
     "BucketTask",

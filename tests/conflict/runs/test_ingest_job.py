@@ -22,8 +22,8 @@ from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.definitions.following import make_run
 from conflict.ingestion.plan import default_buckets
 from conflict.ingestion.segment_task import read_segment
-from conflict.jobs.runner import Progress, in_process
 from conflict.runs.columnar_run import finished_history
+from conflict.runs.runner import Progress, in_process
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested, results, rows_of, written
 
 WHOLE = {name: (DEMO / f"{name}.binlog.000001").stat().st_size for name in "AB"}

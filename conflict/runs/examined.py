@@ -13,8 +13,8 @@ import numpy as np
 from conflict.columnar.output.contested import ContestedRows
 from conflict.grid.epoch_files import read_epoch_sizes
 from conflict.history.model import Position
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.resolve_stages import Resolved
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_stages import Resolved
 
 __all__ = ["Examined"]
 

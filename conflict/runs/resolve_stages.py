@@ -1,5 +1,5 @@
 """
-The stages of the resolve job: each runs one task per bucket. `conflict.jobs.resolve_job` says in which order.
+The stages of the resolve job: each runs one task per bucket. `conflict.runs.resolve_job` says in which order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from conflict.columnar.told_transactions import told_transactions
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.errors import NotBuiltError
 from conflict.history.model import Position
-from conflict.jobs.bucket_tasks import (
+from conflict.results.layout import BUCKET_PARTS
+from conflict.results.summary import BucketSummary
+from conflict.runs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
     compare_bucket,
@@ -34,11 +36,9 @@ from conflict.jobs.bucket_tasks import (
     resolve_bucket,
     run_round,
 )
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.runner import Runner, StageProgress, in_threads
-from conflict.jobs.shared import Shared, share
-from conflict.results.layout import BUCKET_PARTS
-from conflict.results.summary import BucketSummary
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.runner import Runner, StageProgress, in_threads
+from conflict.runs.shared import Shared, share
 
 __all__ = ["LeftToReferenceError", "ResolveJob", "Resolved", "earliest_stops"]
 

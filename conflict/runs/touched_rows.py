@@ -20,8 +20,8 @@ from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.grid.schemas import IMAGES, PLACE
 from conflict.history.effects import Effect
 from conflict.history.model import Origin, Position, RowChange, Transaction
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.row_spans import Spans, Wanted, rows_in_spans, spans_of
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.row_spans import Spans, Wanted, rows_in_spans, spans_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image

@@ -20,14 +20,14 @@ from conflict.history.run import Run
 from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
 from conflict.history.timeline import timeline_of
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.row_spans import Wanted
-from conflict.jobs.runner import Runner, StageProgress
-from conflict.jobs.touched_rows import TouchedTask, read_touched, touched_history
 from conflict.reference.background import Recorded
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced
 from conflict.reference.row_store import RowKey
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.row_spans import Wanted
+from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.touched_rows import TouchedTask, read_touched, touched_history
 from ndb_formats.events.row_image import RowLayout
 
 __all__ = ["NOWHERE", "Settling", "layouts_of"]

@@ -5,7 +5,7 @@ A History on disk to a result on disk: the driver of the resolve job. Computes d
 2. Where transactions can be in conflict, or what one applier logs can stop the other, fold the buckets in rounds until
    both are known (see `conflict.columnar.rounds.fixed_point`).
 3. Run one task per bucket, which decides it in one pass and writes its part of the result (see
-   `conflict.jobs.bucket_tasks`). If a task meets an operation that stops an applier, leave out all that this applier
+   `conflict.runs.bucket_tasks`). If a task meets an operation that stops an applier, leave out all that this applier
    would have applied from there on, and resolve the buckets again.
 4. Number the rows of the exceptions tables, and add up the summaries.
 5. Where the binlogs contradict the result, or leave open when a row was judged, find the moments (see
@@ -35,12 +35,6 @@ from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.ingestion.definition_steps import changes_that_count, row_steps
-from conflict.jobs.examined import Examined
-from conflict.jobs.log_part import WHOLE, LogPart
-from conflict.jobs.resolve_run import ResolveRun
-from conflict.jobs.resolve_stages import LeftToReferenceError, Resolved, ResolveJob
-from conflict.jobs.runner import Runner, StageProgress
-from conflict.jobs.settling import Settling, layouts_of
 from conflict.reference.moments import Moments
 from conflict.reference.placement import Placed
 from conflict.results.files import write_open_places, write_open_rows
@@ -56,6 +50,12 @@ from conflict.results.summary import (
     with_tables,
 )
 from conflict.rules.counters import transaction_counters
+from conflict.runs.examined import Examined
+from conflict.runs.log_part import WHOLE, LogPart
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_stages import LeftToReferenceError, Resolved, ResolveJob
+from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.settling import Settling, layouts_of
 
 __all__ = ["LeftToReferenceError", "Settled", "count_transactions", "resolve_history", "settle_history"]
 

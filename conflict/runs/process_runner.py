@@ -16,7 +16,7 @@ from multiprocessing import connection
 from typing import TypeVar
 
 from conflict.errors import WorkerError
-from conflict.jobs.runner import Progress, Runner, in_process
+from conflict.runs.runner import Progress, Runner, in_process
 
 __all__ = ["process_runner"]
 
@@ -42,7 +42,7 @@ def process_runner(workers: int | None = None, alone: float = _ALONE) -> Runner:
 def _run_tasks(
     workers: int, alone: float, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
 ) -> list[Result]:
-    """Run `function` on every task and return the results in order; see `conflict.jobs.runner.Runner`."""
+    """Run `function` on every task and return the results in order; see `conflict.runs.runner.Runner`."""
     results: list[Result] = []
     begun = time.monotonic()
     while len(results) < len(tasks) and time.monotonic() - begun < alone:
