@@ -41,6 +41,7 @@ LAYERS = {
         *(
             "reference",
             "columnar",
+            "inference",
             "model",
             "comparing",
             "runs",

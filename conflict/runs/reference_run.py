@@ -27,8 +27,8 @@ from conflict.history.reading import (
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import ClusterHints, summarize
 from conflict.history.scheduling.start import changes_older_rows
-from conflict.reference.moments import Moments, find_moments
-from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
+from conflict.inference.moments import Moments, find_moments
+from conflict.inference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradicted_marks import contradicted_marks
@@ -244,7 +244,7 @@ def _written(
 def place_in_memory(
     history: History, setups: Mapping[str, dict[str, TableSetup]], recorded: Recorded, *, skip_missing: bool = False
 ) -> Placed:
-    """Place the untraced epochs of a History in memory; see `conflict.reference.placement`."""
+    """Place the untraced epochs of a History in memory; see `conflict.inference.placement`."""
     touched = restricted(history, touched_rows(history, setups, recorded))
     return place_untraced(touched, setups, recorded, skip_missing=skip_missing)
 

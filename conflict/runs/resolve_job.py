@@ -9,7 +9,7 @@ A History on disk to a result on disk: the driver of the resolve job. Computes d
    would have applied from there on, and resolve the buckets again.
 4. Number the rows of the exceptions tables, and add up the summaries.
 5. Where the binlogs contradict the result, or leave open when a row was judged, find the moments (see
-   `conflict.reference.moments`); if these explain a contradiction, write the result again.
+   `conflict.inference.moments`); if these explain a contradiction, write the result again.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from conflict.grid.tables import table_numbers
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
+from conflict.inference.moments import Moments
+from conflict.inference.placement import Placed
 from conflict.ingestion.definition_steps import changes_that_count, row_steps
-from conflict.reference.moments import Moments
-from conflict.reference.placement import Placed
 from conflict.results.files import write_open_places, write_open_rows
 from conflict.results.layout import applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import PossibleRestart
@@ -81,7 +81,7 @@ def resolve_history(
         out: Folder of the result.
         options: What the result holds.
         use_evidence: Where the order of the binlogs leaves something open, choose what agrees with the changes that
-            they show (see `conflict.reference.moments`).
+            they show (see `conflict.inference.moments`).
         progress: Called with the name of the stage, tasks done, and their number.
         part: What is read of it, with its schedule and figures (see `part_of_log`); None for all.
 

@@ -20,9 +20,9 @@ from conflict.history.run import Run
 from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
 from conflict.history.timeline import timeline_of
-from conflict.reference.background import Recorded
-from conflict.reference.moments import Moments, find_moments
-from conflict.reference.placement import Placed, place_untraced
+from conflict.inference.background import Recorded
+from conflict.inference.moments import Moments, find_moments
+from conflict.inference.placement import Placed, place_untraced
 from conflict.reference.row_store import RowKey
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Wanted

@@ -1,5 +1,5 @@
 """
-The rows of a History on disk on which the places of wanted epochs depend (see `conflict.reference.placement`).
+The rows of a History on disk on which the places of wanted epochs depend (see `conflict.inference.placement`).
 """
 
 from __future__ import annotations

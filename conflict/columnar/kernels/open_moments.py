@@ -2,7 +2,7 @@
 Whether it matters when an applier judged a row: the decisions at every moment that its binlog allows.
 
 A row that the applier did not change may have been judged as it stood before any of its own cluster's changes since the
-applier's last commit. Computes docs/concepts.md, "What binlogs leave open"; `conflict.reference.moments` does so change
+applier's last commit. Computes docs/concepts.md, "What binlogs leave open"; `conflict.inference.moments` does so change
 by change, and lists the answers of the rows that are found here.
 """
 

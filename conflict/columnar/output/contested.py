@@ -2,7 +2,7 @@
 Rows that their own cluster changed while its applier may have been judging an epoch.
 
 Where such a row came to nothing, or was refreshed, it may have been judged before the change (see
-`conflict.reference.moments`, which looks at the epochs that are found here). Computes docs/concepts.md, "What binlogs
+`conflict.inference.moments`, which looks at the epochs that are found here). Computes docs/concepts.md, "What binlogs
 leave open".
 """
 

@@ -12,7 +12,7 @@ from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role
 from tests.conflict.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.histories import Setups, layouts, setups
-from tests.conflict.reference.test_placement import truth_of
+from tests.conflict.inference.test_placement import truth_of
 from tests.conflict.worlds import Step, World, steps, world
 
 FUNCTIONS = ["NDB$OLD(x)", "NDB$MAX(x)", "NDB$MAX_INS(x)", "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2_TRANS()"]

@@ -25,8 +25,8 @@ from conflict.rules.decision import Verdict
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.histories import CLUSTERS, TABLES, Setups, counters, resolved, rows, setups
+from tests.conflict.inference.test_placement import FUNCTIONS, check
 from tests.conflict.random_histories import ROLES, SETTINGS, configuration, make_history
-from tests.conflict.reference.test_placement import FUNCTIONS, check
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import World, random_steps, world
 

@@ -2,8 +2,8 @@
 The place of every epoch that left no trace: the schedule from the binlogs alone.
 
 An epoch without a trace belongs where every operation of it comes to nothing on the rows as they then were. The rows do
-not depend on these places (see `conflict.reference.background`). So each place can be tried by itself (see
-`conflict.reference.trials`), and then all timelines are brought into one order of causes (see
+not depend on these places (see `conflict.inference.background`). So each place can be tried by itself (see
+`conflict.inference.trials`), and then all timelines are brought into one order of causes (see
 `conflict.history.scheduling.placing`).
 """
 
@@ -17,9 +17,9 @@ from conflict.history.model import DefinitionChange, EpochApply, History, Link, 
 from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
 from conflict.history.scheduling.schedule import logged_at
 from conflict.history.timeline import timeline_of
-from conflict.reference.background import Recorded, Setups, background_of, epochs_known
+from conflict.inference.background import Recorded, Setups, background_of, epochs_known
+from conflict.inference.trials import Trials
 from conflict.reference.row_store import RowKey
-from conflict.reference.trials import Trials
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule
 from conflict.rules.foreign_keys import linked_tables
 

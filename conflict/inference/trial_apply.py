@@ -11,7 +11,7 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
-from conflict.reference.background import Background
+from conflict.inference.background import Background
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_commit import effects_of

@@ -6,7 +6,7 @@ unless the applier has changed it itself: that locks the row. So a row that came
 been judged as it stood before a change that the binlog lists in front of the epoch. An applier that goes over an epoch
 several times, because of transactions in conflict, has all the more time for that.
 
-Each epoch apply is looked at by itself, on the rows as the binlogs show them (see `conflict.reference.background`), so
+Each epoch apply is looked at by itself, on the rows as the binlogs show them (see `conflict.inference.background`), so
 that no explanation hangs on another one.
 """
 
@@ -31,11 +31,11 @@ from conflict.history.model import (
     Transaction,
 )
 from conflict.history.scheduling.reconcile import Inference
-from conflict.reference.background import Background, Recorded, Setups, background_of, epochs_known
+from conflict.inference.background import Background, Recorded, Setups, background_of, epochs_known
+from conflict.inference.trial_apply import TrialApply
 from conflict.reference.cluster import OVERLAPPING
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import RowKey
-from conflict.reference.trial_apply import TrialApply
 from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
 
 __all__ = ["MAX_TRIALS", "Moments", "find_moments"]

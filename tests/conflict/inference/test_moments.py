@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
 from conflict.history.scheduling.reconcile import Inference
-from conflict.reference.moments import Moments, find_moments
-from conflict.reference.placement import place_untraced, restricted, touched_rows
+from conflict.inference.moments import Moments, find_moments
+from conflict.inference.placement import place_untraced, restricted, touched_rows
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.files import summarize_resolution
 from conflict.results.open_rows import OpenEpoch, OpenRow
@@ -17,7 +17,7 @@ from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.roles import Role
 from conflict.runs.reference_run import resolve_settled
 from tests.conflict.histories import Setups, history, key, setups
-from tests.conflict.reference.test_placement import FUNCTIONS, truth_of
+from tests.conflict.inference.test_placement import FUNCTIONS, truth_of
 from tests.conflict.worlds import Step, World, steps, world
 
 ROW, SECOND = ("d.t", key(1)), ("d.t", key(2))

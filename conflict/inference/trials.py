@@ -13,7 +13,7 @@ import attrs
 
 from conflict.history.model import END, START, EpochApply, Position, Window
 from conflict.history.scheduling.placing import Choice
-from conflict.reference.background import Background
+from conflict.inference.background import Background
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.commit_checks import check_commit
 from conflict.reference.epoch_commit import effects_of

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
-from conflict.reference.background import Background, background_of, epochs_known
+from conflict.inference.background import Background, background_of, epochs_known
+from conflict.inference.trial_apply import TrialApply
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_pass import EpochPass
 from conflict.reference.row_store import RowKey
-from conflict.reference.trial_apply import TrialApply
 from conflict.rules.roles import Role
 from tests.conflict.columnar.test_early_rows import with_moments
 from tests.conflict.histories import setups
-from tests.conflict.reference.test_moments import EARLY
+from tests.conflict.inference.test_moments import EARLY
 from tests.conflict.worlds import random_steps, world
 
 FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]
