@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 from benchmarks.makers.history_reader import read_history
 from conflict.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, rows_folder
 from conflict.results.options import ResultOptions

@@ -103,6 +103,11 @@ class RowChange:
     keyless: bool = False
 
     @property
+    def written(self) -> frozenset[int]:
+        """The columns that it writes, also those with values that are not known."""
+        return self.unknown if self.after is None else self.unknown.union(self.after.present)
+
+    @property
     def identities(self) -> tuple[bytes, ...]:
         """The identity of the row; those before and after for an update in a table without a primary key."""
         return (self.key,) if self.moved_to is None else (self.key, self.moved_to)

@@ -17,14 +17,15 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Link, Position, Transaction
 from conflict.history.scheduling.causal_order import interleave
-from conflict.reference.applier import Applier
-from conflict.reference.cluster import ReplayedCluster, rows_at_start
+from conflict.inference.observed import ObservedCluster, ObservedPass
+from conflict.inference.replay import ObservedApplier
+from conflict.inference.rows import rows_at_start
+from conflict.inference.taken_effects import take_shown
 from conflict.reference.epoch_commit import commit_pass, effects_of
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
+from conflict.reference.epoch_pass import ChangedRow, EpochPass
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.rows_without_key import touched_keys
-from conflict.reference.taken_effects import take_shown
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
@@ -47,7 +48,7 @@ class Background:
         setups: How the server set up each table, each time with the own position from which on.
     """
 
-    cluster: ReplayedCluster
+    cluster: ObservedCluster
     at_start: RowStore = attrs.field(factory=RowStore)
     moments: dict[RowKey, list[Position]] = attrs.field(factory=dict)
     states: dict[RowKey, list[Row | None]] = attrs.field(factory=dict)
@@ -115,7 +116,7 @@ def background_of(
     }
     found = {
         cluster.name: Background(
-            ReplayedCluster(
+            ObservedCluster(
                 cluster, setups[cluster.name], history.layouts, history.relays, shown=recorded[cluster.name]
             ),
             rows_at_start(cluster),
@@ -153,17 +154,13 @@ def _traced_only(cluster: Cluster) -> Cluster:
     return attrs.evolve(cluster, timeline=kept)
 
 
-def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: Mapping[RowKey, Effect] | None) -> None:
+def _apply(here: Background, apply: EpochApply, source: ObservedCluster, shown: Mapping[RowKey, Effect] | None) -> None:
     """Apply a traced epoch with the effects that the binlog shows; None if it shows no effects at all."""
     entries = here.cluster.arriving(source, apply.foreign_epoch)
     if not entries:
         return
-    current = EpochPass(here.cluster, source.cluster, apply)
-    for entry in entries:
-        try:
-            current.handle(entry)
-        except ApplierStopped:
-            continue  # the binlog shows that it did not stop; the effects decide
+    current = ObservedPass(here.cluster, source.cluster, apply)
+    current.handle_all(entries, went_on=True)  # the effects decide
     if shown is not None:
         derived, by_row = effects_of(current), dict[RowKey, list[LoggedChange]]()
         for entry in entries:
@@ -175,15 +172,15 @@ def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: 
     here.keep(dict.fromkeys(key for entry in entries for key in touched_keys(entry.change)), (apply.epoch, apply.group))
 
 
-def _apply_in_the_middle(here: Background, apply: EpochApply, source: ReplayedCluster) -> None:
+def _apply_in_the_middle(here: Background, apply: EpochApply, source: ObservedCluster) -> None:
     """Apply a traced epoch to rows that may not be known; what the binlog shows tells of them, and counts."""
     cluster, place = here.cluster, (apply.epoch, apply.group)
     arriving = [entry.row for entry in cluster.arriving(source, apply.foreign_epoch)]
-    Applier(cluster).apply_epoch(apply, source)
+    ObservedApplier(cluster).apply_epoch(apply, source)
     if cluster.result.stop is not None:
         cluster.result.stop = None  # the binlog shows that it did not stop
         take_shown(cluster, apply)
-    here.keep(dict.fromkeys([*arriving, *cluster.shown.get(place, {})]), place)
+    here.keep(dict.fromkeys([*arriving, *cluster.shown_by(apply)]), place)
 
 
 def _force(current: EpochPass, entries: Sequence[LoggedChange], effect: Effect | None) -> None:

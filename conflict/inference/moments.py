@@ -12,8 +12,9 @@ that no explanation hangs on another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import count, islice
 from math import prod
 
@@ -32,8 +33,10 @@ from conflict.history.model import (
 )
 from conflict.history.scheduling.reconcile import Inference
 from conflict.inference.background import Background, Recorded, Setups, background_of, epochs_known
+from conflict.inference.hypotheses import answers, possible
+from conflict.inference.observed import OVERLAPPING
+from conflict.inference.rows import is_dated, is_partial
 from conflict.inference.trial_apply import TrialApply
-from conflict.reference.cluster import OVERLAPPING
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import RowKey
 from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
@@ -150,7 +153,7 @@ def _all_known(here: Background, source: Background, apply: EpochApply, entries:
     untold = source.cluster.untold.get(apply.foreign_epoch, set())
     rows = {entry.row for entry in entries}
     states = (here.cluster.store.get(key) for key in rows)
-    return untold.isdisjoint(rows) and all(row is None or (row.dated and not row.partial) for row in states)
+    return untold.isdisjoint(rows) and all(row is None or (is_dated(row) and not is_partial(row)) for row in states)
 
 
 def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:
@@ -279,17 +282,23 @@ class _Search:
         for key, earlier in contested.items():
             if key in with_transactions:
                 continue
-            chosen = self.trial.answer(key, assumed.get(key))
-            if chosen is None:
-                continue
-            answers: dict[object, RowAnswer] = {_outcomes(chosen[0]): chosen[0]}
-            for after in (None, *self.trial.different(key, earlier)):
-                tried = self.trial.answer(key, after)
-                if tried is not None and tried[1] is self.shown.get(key):
-                    answers.setdefault(_outcomes(tried[0]), tried[0])
-            if len(answers) > 1:
-                yield OpenRow(*key, tuple(answers.values()), 0)
+            found = self._answers(key, assumed.get(key), earlier)
+            if len(found) > 1:
+                yield OpenRow(*key, found, 0)
+
+    def _answers(self, key: RowKey, assumed: Position | None, earlier: Sequence[Position]) -> tuple[RowAnswer, ...]:
+        """Return the different answers on a row that have the effect that the binlog shows; that of `assumed` first."""
+        chosen = self.trial.answer(key, assumed)
+        if chosen is None:
+            return ()
+        tried = possible(
+            (None, *self.trial.different(key, earlier)),
+            partial(self.trial.answer, key),
+            lambda each: each[1] is self.shown.get(key),
+        )
+        found = answers([chosen, *tried], lambda each: _outcomes(each[0]))
+        return tuple(same[0][0] for same in found.values())
 
 
-def _outcomes(answer: RowAnswer) -> object:
+def _outcomes(answer: RowAnswer) -> Hashable:
     return tuple((each.decision.verdict, each.decision.cause) for each in answer.operations), answer.counters

@@ -9,7 +9,7 @@ not depend on these places (see `conflict.inference.background`). So each place 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -18,6 +18,7 @@ from conflict.history.scheduling.placing import Choice, Place, Slot, choose_plac
 from conflict.history.scheduling.schedule import logged_at
 from conflict.history.timeline import timeline_of
 from conflict.inference.background import Recorded, Setups, background_of, epochs_known
+from conflict.inference.hypotheses import answers
 from conflict.inference.trials import Trials
 from conflict.reference.row_store import RowKey
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule
@@ -151,13 +152,9 @@ def _open_places(
 
 def _alternatives(tried: Tried, possible: Sequence[int], *, certain: bool) -> tuple[Alternative, ...]:
     """Return the different effects of an epoch at its possible places, each with those places."""
-    found: dict[Hashable, Alternative] = {}
-    for choice, effect in (tried[number] for number in possible):
-        before = found.get(effect.signature, effect)
-        found[effect.signature] = attrs.evolve(before, choices=(*before.choices, choice))
-    if not certain:
-        found.setdefault(NOT_APPLIED.signature, NOT_APPLIED)
-    return tuple(found.values())
+    found = answers((tried[number] for number in possible), lambda each: each[1].signature)
+    effects = [attrs.evolve(same[0][1], choices=tuple(choice for choice, _ in same)) for same in found.values()]
+    return (*effects, *(() if certain or NOT_APPLIED.signature in found else (NOT_APPLIED,)))
 
 
 def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozenset[RowKey]:

@@ -12,11 +12,11 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
 from conflict.inference.background import Background
-from conflict.reference.cluster import ReplayedCluster
+from conflict.inference.hypotheses import scratch
+from conflict.inference.observed import ObservedCluster, ObservedPass
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.reference.row_store import Row, RowKey
 from conflict.results.open_rows import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
@@ -62,7 +62,7 @@ class TrialApply:
     entries: Sequence[LoggedChange]
     shown: Mapping[RowKey, Effect]
     skip_missing: bool = False
-    _scratch: ReplayedCluster = attrs.field(init=False)
+    _scratch: ObservedCluster = attrs.field(init=False)
     _numbers: dict[RowKey, list[int]] = attrs.field(init=False)  # of the entries of each row
     _dependencies: DependencyTracker = attrs.field(init=False)
     # The transactions that each row puts in conflict if it is judged at the commit, and how many rows do so.
@@ -75,18 +75,14 @@ class TrialApply:
 
     def __attrs_post_init__(self) -> None:
         cluster = self.here.cluster
-        scratch = ReplayedCluster(cluster.cluster, cluster.setups, cluster.layouts, skip_missing=self.skip_missing)
-        scratch.act_as(self.apply.role)
-        scratch.max_replicated_epoch = cluster.max_replicated_epoch
         self._numbers = {}
         for number, entry in enumerate(self.entries):
             self._numbers.setdefault(entry.row, []).append(number)
-        for key in self._numbers:
-            scratch.store.put(key, cluster.store.get(key))
-        scratch.store.commit()
-        self._scratch = scratch
+        rows = {key: cluster.store.get(key) for key in self._numbers}
+        known = cluster.max_replicated_epoch
+        self._scratch = scratch(cluster, self.apply, cluster.setups, rows, known, skip_missing=self.skip_missing)
         self._dependencies = self._handled({}, self.entries).tracker
-        scratch.store.roll_back()
+        self._scratch.store.roll_back()
         self._at_commit = {key: self._tried(key, None, NOTHING).conflicting for key in self._numbers}
         self._conflicting = Counter(group for each in self._at_commit.values() for group in each)
 
@@ -156,7 +152,7 @@ class TrialApply:
         found = [each for each in judged if each[1].decision.verdict is Verdict.REJECTED]
         return sorted(found, key=lambda each: not each[1].with_transaction)
 
-    def _final_pass(self, moments: Mapping[RowKey, Position]) -> EpochPass:
+    def _final_pass(self, moments: Mapping[RowKey, Position]) -> ObservedPass:
         """Make the pass that is committed, after the one that finds transactions in conflict."""
         current = self._pass(moments, self.entries)
         conflicting = current.tracker.in_conflict()
@@ -204,11 +200,11 @@ class TrialApply:
         function = self._scratch.setups[key[0]].function
         column = None if function is None else function.column
         if row is None or column is None:
-            return row and (row.local, row.epoch, row.dated)
+            return row and (row.local, row.epoch)
         value = row.payloads.get(self._scratch.setups[key[0]].table.ordinal(column))
-        return row.local, row.epoch, row.dated, row.assumed, value
+        return row.local, row.epoch, value
 
-    def _judged(self, current: EpochPass, numbers: Sequence[int]) -> Iterator[JudgedOperation]:
+    def _judged(self, current: ObservedPass, numbers: Sequence[int]) -> Iterator[JudgedOperation]:
         """Yield the operations of a pass; `numbers` are those of its entries."""
         rejected = [each for each in current.decided if each.decision.verdict is Verdict.REJECTED]
         rejected.sort(key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT)
@@ -224,7 +220,7 @@ class TrialApply:
         moments: Mapping[RowKey, Position],
         entries: Sequence[LoggedChange],
         rejected: frozenset[int] = NOTHING,
-    ) -> EpochPass:
+    ) -> ObservedPass:
         current = self._handled(moments, entries, rejected)
         current.make_exceptions_rows()
         return current
@@ -234,12 +230,8 @@ class TrialApply:
         moments: Mapping[RowKey, Position],
         entries: Sequence[LoggedChange],
         rejected: frozenset[int] = NOTHING,
-    ) -> EpochPass:
+    ) -> ObservedPass:
         early = {key: self.here.row_at(key, after) for key, after in moments.items()}
-        current = EpochPass(self._scratch, self.source.cluster.cluster, self.apply, rejected, early)
-        for entry in entries:
-            try:
-                current.handle(entry)
-            except ApplierStopped:
-                continue  # the binlog shows that it did not stop; the effects decide
+        current = ObservedPass(self._scratch, self.source.cluster.cluster, self.apply, rejected, early=early)
+        current.handle_all(entries, went_on=True)  # the effects decide
         return current

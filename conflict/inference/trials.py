@@ -11,15 +11,16 @@ from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
-from conflict.history.model import END, START, EpochApply, Position, Window
+from conflict.history.model import END, EpochApply, Position, Window
 from conflict.history.scheduling.placing import Choice
 from conflict.inference.background import Background
-from conflict.reference.cluster import ReplayedCluster
+from conflict.inference.hypotheses import possible, scratch
+from conflict.inference.not_known import settle
+from conflict.inference.observed import ObservedPass
 from conflict.reference.commit_checks import check_commit
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
-from conflict.reference.not_known import settle
 from conflict.reference.row_store import RowKey
 from conflict.reference.rows_without_key import touched_keys
 from conflict.results.model import Stop
@@ -72,8 +73,12 @@ class Trials:
         self, apply: EpochApply, entries: list[LoggedChange], known: int, stretches: Iterable[Choice]
     ) -> list[tuple[Choice, Alternative]]:
         """Return the stretches where operations of an epoch do not show, each with what they did there."""
-        tried = ((choice, self._try(apply, entries, known, choice.start)) for choice in stretches)
-        return [(choice, effect) for choice, effect in tried if effect is not None]
+
+        def trial(choice: Choice) -> tuple[Choice, Alternative] | None:
+            effect = self._try(apply, entries, known, choice.start)
+            return None if effect is None else (choice, effect)
+
+        return possible(stretches, trial)
 
     def _changed(self, entry: LoggedChange, after: Position, before: Position) -> bool:
         return any(self.here.changes(key, after, before) for key in touched_keys(entry.change))
@@ -90,25 +95,20 @@ class Trials:
         self, apply: EpochApply, entries: list[LoggedChange], known: int, position: Position
     ) -> Alternative | None:
         """Return what an epoch does at a position; None if it would show there."""
-        here = self.here.cluster
-        setups, shown = self.here.setups_at(position), here.shown or {START: {}}
-        scratch = ReplayedCluster(here.cluster, setups, here.layouts, skip_missing=self.skip_missing, shown=shown)
-        scratch.act_as(apply.role)
-        scratch.max_replicated_epoch = known
+        setups = self.here.setups_at(position)
         touched = {key for entry in entries for key in touched_keys(entry.change)}
-        for key in touched:
-            scratch.store.put(key, self.here.row_at(key, position))
-        scratch.store.commit()
-        scratch.unique_keys.update([key for key in touched if key[0] in setups], scratch.store)
-        scratch.foreign_keys.update(touched, scratch.store)
-        settle(scratch, self.source.cluster, apply)
-        current = EpochPass(scratch, self.source.cluster.cluster, apply)
+        rows = {key: self.here.row_at(key, position) for key in touched}
+        made = scratch(self.here.cluster, apply, setups, rows, known, skip_missing=self.skip_missing)
+        made.unique_keys.update([key for key in touched if key[0] in setups], made.store)
+        made.foreign_keys.update(touched, made.store)
+        settle(made, self.source.cluster, apply)
+        current = ObservedPass(made, self.source.cluster.cluster, apply)
         last = apply.window is not None and apply.window.before == END
         try:
             current.run(entries)
             if current.tracker.conflicting:
-                scratch.store.roll_back()
-                EpochPass(scratch, current.source, apply, current.tracker.in_conflict()).run(entries)
+                made.store.roll_back()
+                ObservedPass(made, current.source, apply, current.tracker.in_conflict()).run(entries)
                 return None  # the rows of rejected transactions are refreshed
         except ApplierStopped as stopped:
             return Alternative(stop=stopped.stop) if last else None

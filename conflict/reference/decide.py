@@ -7,8 +7,6 @@ function, the secondary of the functions with roles, and writes that cannot beco
 
 from __future__ import annotations
 
-import attrs
-
 from conflict.history.model import RowChange
 from conflict.reference.row_store import Row
 from conflict.rules.decision import (
@@ -32,7 +30,6 @@ from ndb_formats.types.values import ABSENT
 __all__ = [
     "DISCARDED",
     "compared_value",
-    "compares_unknown",
     "decide_as_secondary",
     "decide_by_function",
     "decide_without_function",
@@ -97,8 +94,7 @@ def decide_by_function(
     reflected = bool(change.flags & ConflictFlag.REFLECTED)
     if reflected and decision.verdict is Verdict.REJECTED:
         return DISCARDED
-    known = row is None or (row.dated if function.column is None else row.assumed is None)
-    return decision if known else attrs.evolve(decision, stored=None)
+    return decision
 
 
 def missing_image(change: RowChange, function: ConflictFunction, table: Table) -> Image | None:
@@ -110,14 +106,6 @@ def missing_image(change: RowChange, function: ConflictFunction, table: Table) -
     return needed if compared_value(image, function, table) is None else None
 
 
-def compares_unknown(change: RowChange, function: ConflictFunction, table: Table) -> bool:
-    """Whether a function compares a value that an operation brings, but that is not known."""
-    if function.column is None or change.doubtful:
-        return function.column is not None
-    before = function.spec.needs.get(change.operation) is Image.BEFORE
-    return table.ordinal(function.column) in (change.unknown | change.unknown_before if before else change.unknown)
-
-
 def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
     """
     Whether a write, which may be a logged update, lacks a column that a new row must be given.
@@ -126,7 +114,7 @@ def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
     row that already exists.
     """
     assert change.after is not None
-    present = {*change.after.present, *change.unknown, *table.key_ordinals}
+    present = {*change.written, *table.key_ordinals}
     return any(ordinal not in present and column.must_be_given for ordinal, column in enumerate(table.columns))
 
 
@@ -145,8 +133,6 @@ def _stored_value(row: Row, function: ConflictFunction, table: Table) -> int | N
     """Return the resolve column's value in a row, its default if it was never written; NULL is 0."""
     if function.column is None:
         return None
-    if row.assumed is not None:
-        return row.assumed
     ordinal = table.ordinal(function.column)
     if ordinal not in row.payloads:
         return unwritten_value(table.columns[ordinal])

@@ -13,11 +13,10 @@ from conflict.history.model import RowChange
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import FROM_AN_APPLIER, ExceptionRow, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
-from conflict.reference.open_decisions import decisions_not_told, is_open
 from conflict.reference.row_store import RowKey
 from conflict.results.model import ExceptionsPlace, LastWrite, Outcome
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
-from conflict.rules.decision import Cause, Decision, Verdict
+from conflict.rules.decision import Cause
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
@@ -40,9 +39,6 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
     result.effects.setdefault((apply.epoch, apply.group), {}).update(effects_of(final))
     result.images.setdefault((apply.epoch, apply.group), {}).update(_given_images(final))
-    for key in final.changed.keys() | final.refreshes.keys():
-        before = final.changed[key].before if key in final.changed else cluster.store.get(key)
-        cluster.overwrite(key, (apply.epoch, apply.group), before)
     log = cluster.log.setdefault(apply.epoch, [])
     log += _changed_rows(final)
     log += _refreshes(final)
@@ -64,7 +60,6 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
                 log.append(entry)
     for counter, value in final.counters.items():
         result.counters[counter] += value
-    result.undecided += [*final.undecided, *decisions_not_told(final)]
     tracked: Sequence[DecidedOperation | None] = final.track.decided if final.track else [None] * len(final.decided)
     cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
     cluster.store.commit()
@@ -120,8 +115,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
         cause = causes.get(id(change))
         yield LoggedChange(event, final.apply.group, -1, cluster.server_id, cluster.setups[key[0]], cause)
         if row is not None:
-            refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None, by=by)
-            cluster.store.put(key, refreshed)
+            cluster.store.put(key, row.changed_here(final.apply.epoch, by=by))
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
 
 
@@ -145,8 +139,6 @@ def _given_images(final: EpochPass) -> dict[RowKey, RowImage]:
 
 def _outcome(decided: DecidedOperation, tracked: DecidedOperation | None, final: EpochPass) -> Outcome:
     """Return the outcome of an operation; `tracked` is what pass TRACK decided on it, if it came before."""
-    if is_open(final, decided):
-        decided = attrs.evolve(decided, decision=Decision(Verdict.CANNOT_TELL))
     entry, decision, change = decided.entry, decided.decision, decided.entry.change
     own = _own_decision(decided, tracked, final)
     # What an applier logged belongs to a transaction of which the log does not give the id.

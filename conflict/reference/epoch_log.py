@@ -9,7 +9,7 @@ Source: `docs/concepts.md`, "What an NDB binlog holds".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import attrs
 
@@ -21,7 +21,6 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
-from ndb_formats.schema.default_values import implied_value
 from ndb_formats.types.values import Value
 
 __all__ = ["FROM_AN_APPLIER", "ExceptionRow", "LogEntry", "LoggedChange", "merged_change", "refresh_change"]
@@ -114,14 +113,9 @@ def merged_change(
         _image(setup, layout, after, columns.after),
         FROM_AN_APPLIER,
         flags,
-        unknown=_unknown(after, columns.after or ()),
-        unknown_before=_unknown(before, columns.before or ()),
+        unknown=after.lacking(columns.after or ()) if after is not None else frozenset(),
+        unknown_before=before.lacking(columns.before or ()) if before is not None else frozenset(),
     )
-
-
-def _unknown(row: Row | None, columns: Iterable[int]) -> frozenset[int]:
-    """Return the columns that an event carries, but of which the values are not known."""
-    return frozenset(columns) - row.payloads.keys() if row is not None and row.partial else frozenset()
 
 
 def _image(setup: TableSetup, layout: RowLayout, row: Row | None, columns: Iterable[int] | None) -> RowImage | None:
@@ -129,22 +123,9 @@ def _image(setup: TableSetup, layout: RowLayout, row: Row | None, columns: Itera
     if columns is None:
         return None
     assert row is not None
-    payloads = _stored(setup, layout, row)
+    payloads = row.stored(setup, layout)
     present = tuple(ordinal for ordinal in columns if ordinal in payloads)
     return RowImage(layout, present, tuple(payloads[ordinal] for ordinal in present))
-
-
-def _stored(setup: TableSetup, layout: RowLayout, row: Row) -> Mapping[int, bytes | None]:
-    """Return the bytes that a data node holds of a row: a column that no operation wrote has its default."""
-    if row.partial:
-        return row.payloads
-    table, places = setup.shown
-    payloads = dict(row.payloads)
-    for ordinal, column in zip(places, table.columns, strict=True):
-        if ordinal not in payloads and column.generated != "virtual":
-            value = implied_value(column)
-            payloads[ordinal] = None if value is None else layout.codecs[ordinal].encode(value)
-    return payloads
 
 
 def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row: Row | None) -> RowChange:
@@ -157,14 +138,12 @@ def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row:
         change: The operation that was rejected, which identifies the row.
         row: The row as it is now; None if it is missing.
     """
+    table, key, flags = change.table, change.key, ConflictFlag.REFRESH
     if row is None:
-        operation, before, after = Operation.DELETE_ROW, _key_image(setup, change), None
-    else:
-        operation, before = Operation.WRITE_ROW, None
-        after = _image(setup, layout, row, range(len(setup.table.columns)))
-    unknown = _unknown(row, range(len(setup.table.columns)))
-    flags = ConflictFlag.REFRESH
-    return RowChange(change.table, change.key, operation, before, after, FROM_AN_APPLIER, flags, unknown=unknown)
+        return RowChange(table, key, Operation.DELETE_ROW, _key_image(setup, change), None, FROM_AN_APPLIER, flags)
+    columns = range(len(setup.table.columns))
+    after, unknown = _image(setup, layout, row, columns), row.lacking(columns)
+    return RowChange(table, key, Operation.WRITE_ROW, None, after, FROM_AN_APPLIER, flags, unknown=unknown)
 
 
 def _key_image(setup: TableSetup, change: RowChange) -> RowImage:

@@ -8,7 +8,7 @@ left them. The caller commits the pass or rolls it back (see `conflict.reference
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import attrs
 
@@ -16,7 +16,6 @@ from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.history.scheduling.fitting import fitted, misfit
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import (
-    compares_unknown,
     decide_as_secondary,
     decide_by_function,
     decide_without_function,
@@ -26,7 +25,7 @@ from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
 from conflict.reference.rows_without_key import CopyChanges, as_own_row, change_copies, copies_of
-from conflict.results.model import LastWrite, Stop, Undecided
+from conflict.results.model import LastWrite, Stop
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -53,6 +52,7 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 
 __all__ = ["ApplierStopped", "ChangedRow", "DecidedOperation", "EpochPass"]
@@ -110,38 +110,30 @@ class EpochPass:
         source: The cluster whose epoch it is.
         apply: The epoch apply.
         rejected: Transactions in conflict, which the pass rejects whole.
-        early: Rows that are judged as they stood some time ago, until an operation is applied: that locks the row.
         tracker: Dependencies between the transactions, and which of them are in conflict.
         counters: Status counters that the pass moves.
         decided: Every operation with its decision, in order.
         track: Pass TRACK, if it found the transactions in conflict that this one rejects.
-        undecided: Decisions that no binlog shows.
         exceptions: Rows for exceptions tables.
         excepted: The rejected operation of each.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
         copies: What happened to rows of tables without a primary key.
-        locked: Rows of `early` on which an operation was applied.
-        open: What the operations on rows that are not known may be decided as, by the identity of their entries.
     """
 
     cluster: ReplayedCluster
     source: Cluster
     apply: EpochApply
     rejected: frozenset[int] = frozenset()
-    early: Mapping[RowKey, Row | None] = attrs.field(factory=dict)
     tracker: DependencyTracker = attrs.field(factory=DependencyTracker)
     counters: Counter[str] = attrs.field(factory=Counter)
     decided: list[DecidedOperation] = attrs.field(factory=list)
     track: EpochPass | None = None
-    undecided: list[Undecided] = attrs.field(factory=list)
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     excepted: list[DecidedOperation] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
     copies: CopyChanges = attrs.field(factory=CopyChanges)
-    locked: set[RowKey] = attrs.field(factory=set)
-    open: Mapping[int, frozenset[Decision]] = attrs.field(factory=dict)
 
     def run(self, changes: Iterable[LoggedChange]) -> None:
         """
@@ -186,7 +178,7 @@ class EpochPass:
         if not setup.table.primary_key:
             self._insert_copy(entry, function)
             return
-        decision, met = self._decide(entry, setup, function)
+        decision, met = self.decide(entry, setup, function)
         self.decided.append(DecidedOperation(entry, decision, met))
         if decision.verdict is Verdict.APPLIED:
             self._change_row(entry, function)
@@ -240,40 +232,34 @@ class EpochPass:
         if setup.table.primary_key:
             self.refreshes.setdefault(entry.row, entry.change)
 
-    def _decide(
+    def decide(
         self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None
     ) -> tuple[Decision, Row | None]:
         """Return the decision, and the row on which it was made."""
-        key = entry.row
-        if key in self.early and key not in self.locked:
-            early = self.early[key]
-            decision = self._decide_on(early, entry.change, setup, function)
-            if decision.verdict is not Verdict.APPLIED:
-                return decision, early
-            self.locked.add(key)
-        row = self.cluster.store.get(key)
-        return self._decide_on(row, entry.change, setup, function), row
+        row = self.cluster.store.get(entry.row)
+        return self.decide_on(row, entry.change, setup, function), row
 
-    def _decide_on(
+    def decide_on(
         self, row: Row | None, change: RowChange, setup: TableSetup, function: ConflictFunction | None
     ) -> Decision:
-        table = setup.table
+        """Return the decision on an operation that meets a row."""
         if function is None:
-            return decide_without_function(row, change, table)
+            return decide_without_function(row, change, setup.table)
         if function.spec.transactional and change.transaction_id is None:
             raise self.stopped(StopError.FROM_NDB, change, no_transaction_ids(function))
         if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
-            return decide_as_secondary(row, change, table)
+            return decide_as_secondary(row, change, setup.table)
+        return self.judge(row, change, setup.table, function)
+
+    def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
+        """Return the decision of a conflict function."""
         missing = missing_image(change, function, table)
-        unknown = missing is not None and compares_unknown(change, function, table)
-        if unknown and row is not None:
-            return APPLIED  # the epoch brings the value, but it is not known (see `conflict.reference.not_known`)
-        if missing is not None and not unknown:
-            if self.cluster.skip_missing:
-                return SKIPPED
-            message = missing_information(function, change.operation, missing)
-            raise self.stopped(StopError.FROM_NDB, change, message, function.column)
-        return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
+        if missing is None:
+            return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
+        if self.cluster.skip_missing:
+            return SKIPPED
+        message = missing_information(function, change.operation, missing)
+        raise self.stopped(StopError.FROM_NDB, change, message, function.column)
 
     def _change_row(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
         """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""

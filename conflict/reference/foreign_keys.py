@@ -111,7 +111,7 @@ class ForeignKeys:
         link = self.links[reference.link]
         if link.by_primary_key:
             return store.get((link.parent, reference.value)) is None
-        return not store.older or link.parent in store.given
+        return store.holds_all(link.parent)
 
     def children(self, parent: Value, store: RowStore) -> list[RowKey]:
         """Return the rows that refer to a value which no row has any more."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-import attrs
-
 from conflict.history.model import NO_FLAGS, RowChange
 from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
 from conflict.reference.foreign_keys import Side, Value
@@ -88,7 +86,7 @@ def _act(final: EpochPass, link: Link, parent: RowKey, child: RowKey) -> list[Ro
     given = now.payloads if now and action is ReferenceAction.CASCADE else {}
     values = [given.get(ordinal) for ordinal in link.references]
     payloads = {**row.payloads, **dict(zip(link.columns, values, strict=True))}
-    after = attrs.evolve(row, payloads=payloads, local=True, epoch=final.apply.epoch, dated=True, assumed=None)
+    after = row.changed_here(final.apply.epoch, payloads=payloads)
     table = final.cluster.setups[child[0]].table
     moved = child[0], key_of(table.key_columns, [payloads.get(ordinal) for ordinal in table.key_ordinals])
     if moved == child:

@@ -5,13 +5,13 @@ Replays all clusters of a History together, in an order that keeps every cause b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
-from conflict.history.model import DefinitionChange, History, Transaction
+from conflict.history.model import DefinitionChange, EpochApply, History, Transaction
 from conflict.history.scheduling.causal_order import interleave
 from conflict.reference.applier import Applier
-from conflict.reference.cluster import Effects, KnownTransactions, ReplayedCluster
-from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.row_store import Row, RowKey
 from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
@@ -19,7 +19,7 @@ from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import Value
 
-__all__ = ["resolve"]
+__all__ = ["columns_not_known", "replay", "resolve"]
 
 FinalRows = dict[RowKey, tuple[Value, ...]]
 
@@ -30,37 +30,45 @@ def resolve(
     progress: Callable[[int], None] = lambda done: None,
     *,
     skip_missing: bool = False,
-    shown: Mapping[str, Effects] | None = None,
-    given: Mapping[str, Sequence[KnownTransactions]] | None = None,
 ) -> Resolution:
     """
-    Resolve a History change by change.
+    Resolve a History that begins with no rows, every row judged at the commit of its epoch.
 
     Args:
-        history: What happened.
+        history: What happened; `conflict.inference.replay` resolves one with more that binlogs do not show.
         setups: Per cluster, how its server set up each table.
         progress: Called with the number of timeline items done so far.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
-        shown: Per cluster, what its binlog shows of its applier's work; only for a log that starts in the middle.
-        given: Per cluster and epoch apply, what is known of its transactions; None if the rows of the History tell all.
 
     Raises:
         HistoryError: The schedule is circular.
-        OtherConflictsError: The rows lead to other transactions in conflict than are given.
     """
-    clusters = {
-        cluster.name: ReplayedCluster(
-            cluster,
-            setups[cluster.name],
-            history.layouts,
-            history.relays,
-            skip_missing,
-            (shown or {}).get(cluster.name, {}),
-            None if given is None else given[cluster.name],
-        )
-        for cluster in history.clusters
-    }
-    appliers = {name: Applier(cluster) for name, cluster in clusters.items()}
+    for each in history.clusters:
+        moments = any(isinstance(item, EpochApply) and item.moments for item in each.timeline)
+        assert each.start is None, "its log starts in the middle"
+        assert not moments, "rows were judged before the commit"
+    clusters = (
+        ReplayedCluster(each, setups[each.name], history.layouts, history.relays, skip_missing)
+        for each in history.clusters
+    )
+    return replay(history, {cluster.name: Applier(cluster) for cluster in clusters}, progress)
+
+
+def replay(
+    history: History, appliers: Mapping[str, Applier], progress: Callable[[int], None] = lambda done: None
+) -> Resolution:
+    """
+    Let clusters, which have done nothing yet, do what a History says.
+
+    Args:
+        history: What happened.
+        appliers: The applier of each cluster.
+        progress: Called with the number of timeline items done so far.
+
+    Raises:
+        HistoryError: The schedule is circular.
+    """
+    clusters = {name: applier.cluster for name, applier in appliers.items()}
     for done, (cluster, item) in enumerate(interleave(history), start=1):
         if isinstance(item, Transaction):
             clusters[cluster.name].commit(item)
@@ -114,7 +122,7 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
             pairs = zip(*common[key[0]], strict=True)
             if any(mine[key][place] != theirs[key][other] for place, other in pairs):
                 yield key
-        elif None in states and NOT_KNOWN not in states:
+        elif None in states:
             yield key
 
 
@@ -128,7 +136,7 @@ def _differing_copies(
     name: str, clusters: tuple[ReplayedCluster, ReplayedCluster], rows: tuple[FinalRows, FinalRows]
 ) -> Iterator[RowKey]:
     """Yield the rows of such a table that one cluster has more often than the other, by the columns that both have."""
-    if any(each.store.may_hold_older(name) for each in clusters):
+    if not all(each.store.holds_all(name) for each in clusters):
         return
     counts = []
     for own, places in zip(rows, _common_columns(*(each.setups[name] for each in clusters)), strict=True):
@@ -150,8 +158,7 @@ def _common_columns(first: TableSetup | None, second: TableSetup | None) -> tupl
 def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:
     """Add the final rows of a cluster to its result, and the tables that are empty."""
     result = cluster.result
-    result.versions = {key: (row.epoch, row.local) for key, row in cluster.store.rows.items() if row.dated}
-    _count_not_known(cluster)
+    result.versions = {key: (row.epoch, row.local) for key, row in cluster.store.rows.items()}
     for name, setup in cluster.setups.items():
         if setup.exceptions is not None:
             result.exceptions.setdefault(setup.exceptions.table.full_name, [])
@@ -164,23 +171,7 @@ def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value
 
 def columns_not_known(row: Row, table: Table) -> int:
     """Return how many stored columns of a row are not known."""
-    if not row.partial:
-        return 0
-    stored = (place for place, column in enumerate(table.columns) if column.generated != "virtual")
-    return sum(place not in row.payloads for place in stored)
-
-
-def _count_not_known(cluster: ReplayedCluster) -> None:
-    """Count the rows that nothing told of, those that are known in part, and the columns that they lack."""
-    for key in cluster.met:
-        if cluster.store.get(key) is NOT_KNOWN:
-            cluster.result.unknown_of(key[0]).rows += 1
-    for key, row in cluster.store.rows.items():
-        setup = cluster.setups.get(key[0])
-        columns = 0 if setup is None else columns_not_known(row, setup.table)
-        if columns:
-            cluster.result.unknown_of(key[0]).rows_in_part += 1
-            cluster.result.unknown_of(key[0]).columns += columns
+    return len(row.lacking(place for place, column in enumerate(table.columns) if column.generated != "virtual"))
 
 
 def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, ordinal: int, column: Column) -> Value:

@@ -17,7 +17,7 @@ import attrs
 from conflict.history.effects import Effect, copy_effects, net_copies
 from conflict.history.model import RowChange
 from conflict.history.rows_without_key import identity_without_key, payloads_of
-from conflict.reference.row_store import NOT_KNOWN, Row, RowKey, RowStore
+from conflict.reference.row_store import Row, RowKey, RowStore
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.default_values import implied_value
@@ -85,8 +85,7 @@ def change_copies(store: RowStore, table: Table, change: RowChange, *, local: bo
 
     Returns:
         The change, with the identities of the rows that it took; None if the row before was not there, and then nothing
-        changes. A log that starts in the middle may have begun with more copies than it tells, so there a row that is
-        not known is there.
+        changes. Where not all rows are known, one that is not is there.
     """
     known: dict[int, bytes | None] = {}
     if change.operation is not Operation.WRITE_ROW:
@@ -97,7 +96,7 @@ def change_copies(store: RowStore, table: Table, change: RowChange, *, local: bo
         if row is not None:
             store.put(key, attrs.evolve(row, copies=row.copies - 1) if row.copies > 1 else None)
             known = row.payloads
-        elif not store.may_hold_older(change.table):
+        elif store.holds_all(change.table):
             return None
         if key[1] != change.key:
             change = _with_values(change, table, known)
@@ -179,4 +178,4 @@ def _completed(table: Table, layout: RowLayout, payloads: Mapping[int, bytes | N
 def copies_of(store: RowStore, row: RowKey) -> int:
     """Return how many copies of a row are known to be there."""
     found = store.get(row)
-    return 0 if found is None or found is NOT_KNOWN else found.copies
+    return 0 if found is None else found.copies

@@ -29,7 +29,7 @@ from conflict.history.scheduling.schedule import ClusterHints, summarize
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.inference.moments import Moments, find_moments
 from conflict.inference.placement import Placed, place_untraced, restricted, touched_rows
-from conflict.reference.replay import resolve as replay
+from conflict.inference.replay import resolve as replay
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradicted_marks import contradicted_marks
 from conflict.results.contradictions import ContradictedRow, contradicted_rows

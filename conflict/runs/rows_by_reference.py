@@ -22,8 +22,8 @@ from conflict.columnar.told_transactions import ToldTransactions
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
 from conflict.history.timeline import timeline_of
-from conflict.reference.cluster import KnownTransactions, OtherConflictsError
-from conflict.reference.replay import resolve
+from conflict.inference.observed import KnownTransactions, OtherConflictsError
+from conflict.inference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.files import outcome_places, summarize_resolution, write_contradictions, write_decided_rows

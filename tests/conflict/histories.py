@@ -36,9 +36,9 @@ from functools import cache
 import attrs
 
 from conflict.history.model import Cluster, EpochApply, History, RowChange, RowMoment, Transaction
+from conflict.inference.replay import resolve
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -270,7 +270,7 @@ def resolved(
     tables: str = TABLES + MORE_TABLES,
 ) -> Resolution:
     """
-    Resolve a text with the reference engine; arguments as in `history` and `setups`.
+    Resolve a text with the reference engine, and find what stays open; arguments as in `history` and `setups`.
 
     Args:
         ignored: By cluster and source, the server ids that it does not take from there.

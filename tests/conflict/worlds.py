@@ -18,10 +18,9 @@ import attrs
 from hypothesis import strategies as st
 
 from conflict.history.model import Cluster, EpochApply, RowChange, RowMoment, Transaction
-from conflict.reference.applier import Applier
-from conflict.reference.cluster import ReplayedCluster
+from conflict.inference.observed import ObservedCluster, ObservedPass
+from conflict.inference.replay import ObservedApplier
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import EpochPass
 from conflict.reference.row_store import Row
 from conflict.results.model import Outcome
 from conflict.rules.roles import Role
@@ -79,7 +78,7 @@ class World:
         cut: Links over which nothing is applied any more.
     """
 
-    replayed: list[ReplayedCluster]
+    replayed: list[ObservedCluster]
     clocks: list[int]
     groups: list[int]
     closed: list[list[int]]
@@ -93,14 +92,14 @@ class World:
     cut: set[tuple[int, int]] = attrs.field(factory=set)
     on_apply: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
     applied: Counter[tuple[int, int]] = attrs.field(factory=Counter)
-    _appliers: list[Applier] = attrs.field(init=False)
+    _appliers: list[ObservedApplier] = attrs.field(init=False)
     _content: list[bool] = attrs.field(factory=list)
     _closed_at: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     _greatest: int = 0
     _transactions: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self._appliers = [Applier(each) for each in self.replayed]
+        self._appliers = [ObservedApplier(each) for each in self.replayed]
 
     def x(self, cluster: int, number: int, table: str = "t") -> int | None:
         """Return the value of a row; None if it is not there."""
@@ -221,7 +220,7 @@ class World:
             if changed and back:
                 own, group = changed[-min(back, len(changed))]
                 moments.append(RowMoment(*row, (own, group - 1)))
-        trial = EpochPass(applying, source.cluster, apply, early=applying.rows_at(moments))
+        trial = ObservedPass(applying, source.cluster, apply, early=applying.rows_at(moments))
         trial.run(applying.arriving(source, apply.foreign_epoch))
         applying.store.roll_back()
         return tuple(each for each in moments if (each.table, each.key) not in trial.locked)
@@ -284,7 +283,7 @@ def world(
     for (cluster, source), ids in ignored.items():
         left_out[cluster][names[source]] = ids
     replayed = [
-        ReplayedCluster(
+        ObservedCluster(
             Cluster(name, place, (), roles.get(name, Role.NONE), ignored=left_out[place - 1]),
             tables[name],
             layouts(),

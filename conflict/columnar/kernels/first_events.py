@@ -3,7 +3,7 @@ The state of rows before the log starts, as far as the first change or epoch app
 
 An own change shows that the row existed, and its before image shows the values. For the first epoch apply with
 operations on a row, every state that the row may have had is tried; those remain whose effect is the one in the
-applier's binlog (`conflict.reference.not_known` has the rule). If they lead to one decision, and the row is known after
+applier's binlog (`conflict.inference.not_known` has the rule). If they lead to one decision, and the row is known after
 it, the first of them is taken. Else the reference engine decides the row.
 """
 

@@ -1,7 +1,7 @@
 """
 What pass TRACK may have decided on a row that the applier's own cluster changed since the applier's last commit.
 
-The pass ran at some time between the two, which no binlog shows (see `conflict.reference.open_decisions`). Computes
+The pass ran at some time between the two, which no binlog shows (see `conflict.inference.open_decisions`). Computes
 docs/result.md, "Open decisions".
 """
 

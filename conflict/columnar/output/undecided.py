@@ -1,7 +1,7 @@
 """
 Open decisions of a bucket: counts them, and writes what pass TRACK may have decided instead.
 
-Computes docs/result.md, "Open decisions"; `conflict.reference.open_decisions` has the rule.
+Computes docs/result.md, "Open decisions"; `conflict.inference.open_decisions` has the rule.
 """
 
 from __future__ import annotations

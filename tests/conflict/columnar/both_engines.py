@@ -17,7 +17,7 @@ from conflict.grid.writer import write_history
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
 from conflict.history.run import Run
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
 from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows, summarize_resolution, write_open_places, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.history.model import EpochApply, History
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role

@@ -3,7 +3,7 @@
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
 from conflict.rules.roles import Role
 from conflict.runs.resolve_job import LeftToReferenceError
 from conflict.runs.runner import in_process

@@ -9,7 +9,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.effects import Effect
 from conflict.history.model import History, Start
 from conflict.history.run import Run
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
 from conflict.results.contradictions import Effects
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow

@@ -17,8 +17,8 @@ from conflict.history.scheduling.causal_order import interleave
 from conflict.history.scheduling.schedule import Summary, epoch_ends, place_applies
 from conflict.history.timeline import timeline_of
 from conflict.inference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
+from conflict.inference.replay import resolve
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.replay import resolve
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.files import summarize_resolution
 from conflict.results.model import Resolution

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
 from conflict.inference.background import Background, background_of, epochs_known
+from conflict.inference.observed import ObservedPass
 from conflict.inference.trial_apply import TrialApply
 from conflict.reference.epoch_commit import effects_of
-from conflict.reference.epoch_pass import EpochPass
 from conflict.reference.row_store import RowKey
 from conflict.rules.roles import Role
 from tests.conflict.columnar.test_early_rows import with_moments
@@ -24,14 +24,14 @@ FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "
 Moments = dict[RowKey, Position]
 
 
-def whole_pass(here: Background, apply: EpochApply, source: Background, moments: Moments) -> EpochPass:
+def whole_pass(here: Background, apply: EpochApply, source: Background, moments: Moments) -> ObservedPass:
     """Make the passes of an epoch apply over all of its rows; leave the rows as the last one did."""
     early = {key: here.row_at(key, after) for key, after in moments.items()}
     entries = here.cluster.arriving(source.cluster, apply.foreign_epoch)
     rejected: frozenset[int] = frozenset()
     for _ in range(2):
         here.cluster.store.roll_back()
-        current = EpochPass(here.cluster, source.cluster.cluster, apply, rejected, early)
+        current = ObservedPass(here.cluster, source.cluster.cluster, apply, rejected, early=early)
         for entry in entries:
             current.handle(entry)
         rejected = current.tracker.in_conflict()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conflict.inference.rows import OlderRows
 from conflict.reference.foreign_keys import ForeignKeys, Side, Value
 from conflict.reference.row_store import Row, RowStore
 from conflict.results.model import Resolution
@@ -148,15 +149,15 @@ class TestRowsThatAreNotKnown:
         return ForeignKeys.of(setups(tables=with_key("(v) REFERENCES t (k)"))["A"])
 
     def test_a_parent_that_may_be_there(self):
-        assert not self.keys().lacks_parent(self.REFERENCE, RowStore(older=True))
+        assert not self.keys().lacks_parent(self.REFERENCE, OlderRows())
 
     def test_a_parent_that_is_known_to_be_gone(self):
-        store = RowStore(older=True)
+        store = OlderRows()
         store.put(("d.t", key(1)), None)
         assert self.keys().lacks_parent(self.REFERENCE, store)
 
     def test_a_parent_whose_table_is_given_whole(self):
-        assert self.keys().lacks_parent(self.REFERENCE, RowStore(older=True, given=frozenset({"d.t"})))
+        assert self.keys().lacks_parent(self.REFERENCE, OlderRows(given=frozenset({"d.t"})))
 
     def test_a_row_that_changed_without_the_index(self):
         """A value that a row has no more is not found."""

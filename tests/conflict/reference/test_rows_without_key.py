@@ -5,6 +5,7 @@ import pytest
 from conflict.history.effects import Effect
 from conflict.history.model import RowChange
 from conflict.history.rows_without_key import identity_without_key, payloads_of
+from conflict.inference.rows import OlderRows
 from conflict.reference.row_store import RowStore
 from conflict.reference.rows_without_key import CopyChanges, as_own_row, change_copies, touched_keys
 from ndb_formats.constants import ColumnCode
@@ -113,7 +114,7 @@ def test_a_log_that_starts_in_the_middle(
     older: bool, given: frozenset[str], found: list[bool], left: dict[bytes, int]
 ) -> None:
     """A row that was made and deleted in the log may have had equal ones before, unless all rows are given."""
-    store = RowStore(older=older, given=given)
+    store = OlderRows(given=given) if older else RowStore()
     change_copies(store, TABLE, change("+5"), local=True, epoch=1)
     made = [change_copies(store, TABLE, change("5>6"), local=False, epoch=2) for _ in range(2)]
     assert [each is not None for each in made] == found

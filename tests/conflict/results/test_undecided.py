@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from conflict.history.model import EpochApply, History
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
 from conflict.results.model import ClusterResult
 from conflict.results.undecided import counter_ranges
 from conflict.rules.conflict_fn_text import parse_conflict_function

@@ -3,7 +3,7 @@ Rows that are older than the log, until the log shows their state.
 
 A decision on such a row can depend on its state. So the engine tries every state that the row may have, and keeps those
 whose effect on the row is the one in the applier's binlog. If they all lead to the same decision, that is the decision.
-Else they give its candidates, as with the decisions of `conflict.reference.open_decisions`; the first one is counted.
+Else they give its candidates, as with the decisions of `conflict.inference.open_decisions`; the first one is counted.
 
 The operations of an epoch that the other cluster committed before its log starts are not known. Their effects are read
 from the applier's binlog.
@@ -12,19 +12,17 @@ from the applier's binlog.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
-from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
-from conflict.reference.decide import DISCARDED, compared_value
-from conflict.reference.doubtful_transactions import REFRESHES, judges_transactions, transactions_told
-from conflict.reference.epoch_commit import effects_of
-from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
-from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
-from conflict.reference.taken_effects import (
+from conflict.inference.doubtful_transactions import REFRESHES, judges_transactions, transactions_told
+from conflict.inference.hypotheses import Tried, possible, try_state
+from conflict.inference.observed import ObservedCluster, OtherConflictsError
+from conflict.inference.rows import EXISTS, NOT_KNOWN, in_part, is_dated, is_partial
+from conflict.inference.taken_effects import (
     brings_unknown,
     doubt_operation,
     leave_untold,
@@ -32,6 +30,11 @@ from conflict.reference.taken_effects import (
     take_effects,
     untold_rows,
 )
+from conflict.reference.decide import DISCARDED, compared_value
+from conflict.reference.epoch_commit import effects_of
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, EpochPass
+from conflict.reference.row_store import Row, RowKey
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
 from conflict.rules.functions import COMPARING, ConflictFunction, reads_before
@@ -53,16 +56,6 @@ HIGHEST = 2**64 - 1
 IN_CONFLICT = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)
 
 
-@attrs.frozen
-class _Tried:
-    """A state that a row may have, the decisions on its operations, their effect on it, and the row after them."""
-
-    state: Row | None
-    decisions: tuple[Decision, ...]
-    effect: Effect | None
-    after: Row | None
-
-
 @attrs.define
 class Settled:
     """
@@ -74,11 +67,11 @@ class Settled:
         doubtful: Rows that a transaction touched of which it is not known whether it was rejected.
     """
 
-    rows: dict[RowKey, tuple[Row | None, Sequence[_Tried]]] = attrs.field(factory=dict)
+    rows: dict[RowKey, tuple[Row | None, Sequence[Tried]]] = attrs.field(factory=dict)
     open: dict[int, frozenset[Decision]] = attrs.field(factory=dict)
     doubtful: set[RowKey] = attrs.field(factory=set)
 
-    def forget(self, cluster: ReplayedCluster, apply: EpochApply, final: EpochPass | None = None) -> None:
+    def forget(self, cluster: ObservedCluster, apply: EpochApply, final: EpochPass | None = None) -> None:
         """
         Put what is known in place of the states that were assumed, and of what follows from these alone.
 
@@ -93,17 +86,17 @@ class Settled:
             elif all(each.state is None for each in tried):
                 cluster.store.put(key, None)
             elif before is NOT_KNOWN and all(each.state is not None for each in tried):
-                cluster.store.put(key, attrs.evolve(NOT_KNOWN))
+                cluster.store.put(key, EXISTS)
             else:
                 cluster.store.put(key, before)
         for key in self.doubtful:
             row = cluster.store.get(key)
             if row is not None and row is not NOT_KNOWN:
-                cluster.store.put(key, attrs.evolve(row, payloads={}, partial=True))
+                cluster.store.put(key, in_part(row, {}))
             leave_untold(cluster, apply, key)
         cluster.store.commit()
 
-    def _keep_certain(self, cluster: ReplayedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
+    def _keep_certain(self, cluster: ObservedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
         """Keep of a row that the epoch wrote what all trials come to; `in_place`: its values are those before."""
         _, tried = self.rows[key]
         if len(tried) > 1:
@@ -112,7 +105,7 @@ class Settled:
         if len({each.effect for each in tried}) > 1:
             # It may exist after that, or not.
             exists = {each is not None for each in afters}
-            cluster.store.put(key, attrs.evolve(NOT_KNOWN) if exists == {True} else NOT_KNOWN)
+            cluster.store.put(key, EXISTS if exists == {True} else NOT_KNOWN)
             leave_untold(cluster, apply, key)
             replace_effect(cluster, apply, key)
         elif row is not None and not in_place:
@@ -121,18 +114,18 @@ class Settled:
                 for ordinal, payload in row.payloads.items()
                 if all(each is not None and each.payloads.get(ordinal, ABSENT) == payload for each in afters)
             }
-            partial = len(payloads) < len(row.payloads) or any(each is not None and each.partial for each in afters)
-            cluster.store.put(key, attrs.evolve(row, payloads=payloads, partial=row.partial or partial))
+            if len(payloads) < len(row.payloads) or any(map(is_partial, afters)):
+                cluster.store.put(key, in_part(row, payloads))
         if len({each.state is None for each in tried}) > 1:
             doubt_operation(cluster, apply, key)
 
 
-def is_before_start(apply: EpochApply, source: ReplayedCluster) -> bool:
+def is_before_start(apply: EpochApply, source: ObservedCluster) -> bool:
     """Whether the source made an epoch before its log starts."""
     return source.cluster.start is not None and apply.foreign_epoch < source.cluster.start.epoch
 
 
-def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> Settled:
+def settle(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> Settled:
     """Find what the rows of an epoch may be that are not known, and put the first possible state in their place."""
     settled = Settled()
     if cluster.cluster.start is None:
@@ -140,31 +133,31 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
     untold = untold_rows(cluster, source, apply)
     entries = _entries_by_row(cluster, source, apply)
     befores = {key: NOT_KNOWN if key in untold else cluster.store.get(key) for key in entries}
-    possible = {
+    states_of = {
         key: _possible_states(cluster, befores[key], mine, apply.epoch if key in untold else 0)
         for key, mine in entries.items()
     }
-    not_known = {key for key, states in possible.items() if len(states) > 1}
+    not_known = {key for key, states in states_of.items() if len(states) > 1}
     passed, doubtful = transactions_told(cluster, apply, entries, not_known)
     for key, mine in entries.items():
         in_doubt = any(entry.group in doubtful for entry in mine)
-        before, states = befores[key], possible[key]
+        before, states = befores[key], states_of[key]
         if len(states) < 2 and not in_doubt:
             continue
         if before is NOT_KNOWN:
             cluster.met.add(key)
-        tried: Sequence[_Tried] = [_try(cluster, source, apply, mine, state) for state in states]
+        tried = possible(states, partial(try_state, cluster, source.cluster, apply, mine))
         if None in states and any(_may_lack_columns(cluster, entry) for entry in mine):
             # A write of which not all columns are known may lack one that a new row must be given.
-            tried = [*tried, _Tried(None, (IGNORED,) * len(mine), None, None)]
-        kept = tried if key in untold else _agreeing(cluster, apply, mine, tried)
+            tried.append(Tried(None, (IGNORED,) * len(mine), None, None))
+        kept: Sequence[Tried] = tried if key in untold else _agreeing(cluster, apply, mine, tried)
         kept = _passing(cluster, mine, kept, passed or frozenset())
         settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
             found = {each.decisions[number] for each in kept if number < len(each.decisions)}
             if key in untold and number:
                 # An operation that is not known may have come right before it.
-                alone = (_try(cluster, source, apply, [entry], state) for state in states)
+                alone = (try_state(cluster, source.cluster, apply, [entry], state) for state in states)
                 found.update(each.decisions[0] for each in alone if each.decisions)
             if brings_unknown(cluster, entry):
                 found.add(DISCARDED if entry.change.flags & ConflictFlag.REFLECTED else IN_CONFLICT)
@@ -173,20 +166,20 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
             settled.open[id(entry)] = frozenset(attrs.evolve(each, incoming=None, stored=None) for each in found)
         if in_doubt:
             settled.doubtful.add(key)
-    for key, (_, tried) in settled.rows.items():
-        cluster.store.put(key, tried[0].state)
+    for key, (_, kept) in settled.rows.items():
+        cluster.store.put(key, kept[0].state)
     cluster.store.commit()
     return settled
 
 
-def _may_lack_columns(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
+def _may_lack_columns(cluster: ObservedCluster, entry: LoggedChange) -> bool:
     """Whether an operation may lack a column that a new row must be given, because not all it writes is known."""
     columns = cluster.setups[entry.change.table].table.columns
     return any(columns[ordinal].must_be_given for ordinal in entry.change.unknown)
 
 
 def _entries_by_row(
-    cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply
+    cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply
 ) -> dict[RowKey, list[LoggedChange]]:
     """Return the operations of an epoch that have an effect, by row."""
     found: dict[RowKey, list[LoggedChange]] = {}
@@ -198,7 +191,7 @@ def _entries_by_row(
 
 
 def _possible_states(
-    cluster: ReplayedCluster, row: Row | None, entries: Sequence[LoggedChange], touched: int = 0
+    cluster: ObservedCluster, row: Row | None, entries: Sequence[LoggedChange], touched: int = 0
 ) -> list[Row | None]:
     """
     Return the states that a row may have and that decisions can depend on; those in which it exists come first.
@@ -215,22 +208,22 @@ def _possible_states(
     function = (
         None if setup.function and setup.function.spec.uses_role and cluster.role is Role.PASS else setup.function
     )
-    states: list[Row | None] = []
+    known, states = EXISTS if row is NOT_KNOWN else row, list[Row | None]()
     newest = max(start.epoch - 1, touched, cluster.last_untold.get(entries[0].row, 0))
-    if not row.dated and function is not None and _epoch_matters(cluster, function, newest):
-        states.append(attrs.evolve(row, local=True, epoch=newest))
-    values: Sequence[int | None] = [None]
-    if row.partial and function is not None and function.spec.needs:
+    if not is_dated(row) and function is not None and _epoch_matters(cluster, function, newest):
+        states.append(attrs.evolve(known, local=True, epoch=newest))
+    values: Sequence[int] = []
+    if is_partial(row) and function is not None and function.spec.needs:
         assert function.column is not None
         if setup.table.ordinal(function.column) not in row.payloads:
             brought = {_brought(entry, function, setup.table) for entry in entries}
             # These, and one between each two of them, stand for all values that there are.
             values = sorted({0, HIGHEST, *brought, *(min(each + 1, HIGHEST) for each in brought)})
-    states += [attrs.evolve(row, assumed=value) for value in values]
+    states += [attrs.evolve(in_part(known, known.payloads), assumed=value) for value in values] or [known]
     return [*states, None] if row is NOT_KNOWN else states
 
 
-def _epoch_matters(cluster: ReplayedCluster, function: ConflictFunction, newest: int) -> bool:
+def _epoch_matters(cluster: ObservedCluster, function: ConflictFunction, newest: int) -> bool:
     """Whether it can matter that a row was last changed here, in an own epoch up to `newest`."""
     if function.spec.uses_role and cluster.role is Role.SECONDARY:
         return True
@@ -247,34 +240,14 @@ def _brought(entry: LoggedChange, function: ConflictFunction, table: Table) -> i
     return compared_value(image, function, table) or 0
 
 
-def _try(
-    cluster: ReplayedCluster,
-    source: ReplayedCluster,
-    apply: EpochApply,
-    entries: Sequence[LoggedChange],
-    state: Row | None,
-) -> _Tried:
-    """Return what the operations on one row come to if it has a given state, and undo them."""
-    trial, key = EpochPass(cluster, source.cluster, apply), entries[0].row
-    cluster.store.put(key, state)
-    try:
-        for entry in entries:
-            trial.handle(entry)
-    except ApplierStopped:
-        pass  # the pass stops there too
-    effect, after = effects_of(trial).get(key), cluster.store.get(key)
-    cluster.store.roll_back()
-    return _Tried(state, tuple(each.decision for each in trial.decided), effect, after)
-
-
 def _agreeing(
-    cluster: ReplayedCluster, apply: EpochApply, entries: Sequence[LoggedChange], tried: Sequence[_Tried]
-) -> Sequence[_Tried]:
+    cluster: ObservedCluster, apply: EpochApply, entries: Sequence[LoggedChange], tried: Sequence[Tried]
+) -> Sequence[Tried]:
     """Return the trials that agree with what the binlog shows; all, if it shows nothing or none agrees."""
     if not cluster.shown:
         return tried
     table, key = entries[0].row
-    shown = cluster.shown.get((apply.epoch, apply.group), {}).get((table, key)) if apply.traced else None
+    shown = cluster.shown_by(apply).get((table, key))
     kept = [each for each in tried if _agrees(cluster, each, shown)]
     checked = cluster.setups[table].table.unique_keys or table in cluster.foreign_keys.tables
     if not apply.traced and checked:
@@ -284,8 +257,8 @@ def _agreeing(
 
 
 def _passing(
-    cluster: ReplayedCluster, entries: Sequence[LoggedChange], tried: Sequence[_Tried], passed: frozenset[int]
-) -> Sequence[_Tried]:
+    cluster: ObservedCluster, entries: Sequence[LoggedChange], tried: Sequence[Tried], passed: frozenset[int]
+) -> Sequence[Tried]:
     """Return the trials that put no transaction in conflict that was not rejected; all, if there is none."""
     setup = cluster.setups[entries[0].change.table]
     if setup.function is None or not passed:
@@ -302,7 +275,7 @@ def _passing(
     return kept or tried
 
 
-def _agrees(cluster: ReplayedCluster, tried: _Tried, shown: Effect | None) -> bool:
+def _agrees(cluster: ObservedCluster, tried: Tried, shown: Effect | None) -> bool:
     """Whether a trial has the effect that the binlog shows."""
     # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
     if shown in REFRESHES and judges_transactions(cluster):
@@ -310,11 +283,14 @@ def _agrees(cluster: ReplayedCluster, tried: _Tried, shown: Effect | None) -> bo
     return tried.effect == shown
 
 
-def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedCluster) -> dict[RowKey, Effect | None]:
+def doubt_contradicted(
+    cluster: ObservedCluster, final: EpochPass, settled: Settled, source: ObservedCluster
+) -> dict[RowKey, Effect | None]:
     """
     Leave decisions open that the binlog contradicts, where the log starts in the middle.
 
     Args:
+        cluster: The applying cluster.
         final: The pass to commit.
         settled: Its rows that are not known; what its operations may be decided as is added.
         source: The cluster whose epoch it is.
@@ -325,10 +301,10 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
     Raises:
         OtherConflictsError: There are any, and the transactions in conflict are given.
     """
-    cluster, apply = final.cluster, final.apply
+    apply = final.apply
     if cluster.cluster.start is None or not cluster.shown or not apply.traced:
         return {}
-    derived, shown = effects_of(final), cluster.shown.get((apply.epoch, apply.group), {})
+    derived, shown = effects_of(final), cluster.shown_by(apply)
     arrived = {each.entry.row for each in final.decided} - untold_rows(cluster, source, apply)
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
     if wrong and cluster.given is not None:
@@ -343,7 +319,7 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
 
 
 def take_contradicted(
-    cluster: ReplayedCluster, apply: EpochApply, wrong: Mapping[RowKey, Effect | None], settled: Settled
+    cluster: ObservedCluster, apply: EpochApply, wrong: Mapping[RowKey, Effect | None], settled: Settled
 ) -> None:
     """
     Go on with what the binlog shows of rows on which the decisions contradict it.

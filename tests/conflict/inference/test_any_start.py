@@ -5,7 +5,8 @@ from collections import Counter
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
+from conflict.reference.replay import resolve as plain_resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role
@@ -68,3 +69,24 @@ def test_the_rest_agrees_with_the_whole(
         for table, rows in result.rows.items():
             held = Counter(map(repr, whole.clusters[name].rows[table]))
             assert Counter(map(repr, rows)) - held == Counter()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(0, 120),
+    setting=st.integers(0, len(SETTINGS) - 1),
+    roles=st.sampled_from([*[USUAL_ROLES] * 4, *ROLES]),
+    complete=st.booleans(),
+)
+@settings(max_examples=50, derandomize=True)
+def test_nothing_is_inferred_from_a_whole_log(
+    seed: int, steps: int, setting: int, roles: tuple[Role, Role], complete: bool
+) -> None:
+    """The applier alone decides the same; only what the binlogs leave open is not found by it."""
+    setups = configuration(setting, roles, 7).setups()
+    history = make_history(seed, steps, complete=complete, roles=roles)
+    inferred = resolve(history, setups)
+    for result in inferred.clusters.values():
+        result.undecided.clear()
+        result.further_rows.clear()
+    assert inferred == plain_resolve(history, setups)

@@ -10,11 +10,11 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
-from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.decide import compares_unknown
-from conflict.reference.doubtful_transactions import REFRESHES
+from conflict.inference.doubtful_transactions import REFRESHES
+from conflict.inference.observed import ObservedCluster, compares_unknown
+from conflict.inference.rows import NOT_KNOWN, OlderRow
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
+from conflict.reference.row_store import RowKey
 from conflict.rules.roles import Role
 
 __all__ = [
@@ -29,17 +29,17 @@ __all__ = [
 ]
 
 
-def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
+def take_shown(cluster: ObservedCluster, apply: EpochApply) -> None:
     """Take what an epoch did whose operations are not known from the applier's own binlog."""
-    take_effects(cluster, apply, cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {})
+    take_effects(cluster, apply, cluster.shown_by(apply))
 
 
-def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> None:
+def take_untold(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> None:
     """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
     untold = set() if cluster.cluster.start is None else untold_rows(cluster, source, apply)
     if not untold:
         return
-    shown = cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
+    shown = cluster.shown_by(apply)
     arrived = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch)}
     for key in untold & arrived:
         replace_effect(cluster, apply, key)
@@ -48,12 +48,12 @@ def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochA
     take_effects(cluster, apply, {key: effect for key, effect in shown.items() if key in untold})
 
 
-def take_effects(cluster: ReplayedCluster, apply: EpochApply, effects: Mapping[RowKey, Effect]) -> None:
+def take_effects(cluster: ObservedCluster, apply: EpochApply, effects: Mapping[RowKey, Effect]) -> None:
     """Make effects that the binlog shows, whatever the operations were."""
     for key, effect in effects.items():
         row = None
         if effect in {Effect.CHANGED, Effect.REFRESHED}:
-            row = Row({}, local=effect is Effect.REFRESHED, epoch=apply.epoch, partial=True)
+            row = OlderRow({}, local=effect is Effect.REFRESHED, epoch=apply.epoch)
         cluster.store.put(key, row)
         setup = cluster.setups.get(key[0])
         function = None if setup is None else setup.function
@@ -65,18 +65,18 @@ def take_effects(cluster: ReplayedCluster, apply: EpochApply, effects: Mapping[R
         cluster.result.effects.setdefault((apply.epoch, apply.group), {}).update(effects)
 
 
-def leave_untold(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+def leave_untold(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> None:
     """Note that it is not known what an epoch sent on of a row; nothing is, where the binlog does not show it so."""
     cluster.leave_untold(apply.epoch, key)
     place = apply.epoch, apply.group
     derived = cluster.result.effects.get(place, {}).get(key)
-    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    shown = cluster.shown_by(apply).get(key)
     if cluster.shown and derived is not shown:
         log = cluster.log.get(apply.epoch, [])
         log[:] = [each for each in log if not (isinstance(each, LoggedChange) and each.is_sent_on_by(apply, key))]
 
 
-def doubt_operation(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+def doubt_operation(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> None:
     """Note that what an epoch sent on of a row may be a write or an update: it is not known whether the row existed."""
     log = cluster.log.get(apply.epoch, [])
     log[:] = [
@@ -87,24 +87,24 @@ def doubt_operation(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) ->
     ]
 
 
-def replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+def replace_effect(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> None:
     """Let the effect on a row be the one that the binlog shows: what was derived comes from an assumed state."""
     place = apply.epoch, apply.group
     effects = cluster.result.effects.setdefault(place, {})
     effects.pop(key, None)
     cluster.result.images.get(place, {}).pop(key, None)
-    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    shown = cluster.shown_by(apply).get(key)
     if shown is not None:
         effects[key] = shown
 
 
-def untold_rows(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> set[RowKey]:
+def untold_rows(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> set[RowKey]:
     """Return the rows of an epoch of which not all operations are known, or a value that is compared is not."""
     brought = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch) if brings_unknown(cluster, entry)}
     return source.untold.get(apply.foreign_epoch, set()) | brought
 
 
-def brings_unknown(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
+def brings_unknown(cluster: ObservedCluster, entry: LoggedChange) -> bool:
     """Whether the function of a table compares a value that an operation brings, but that is not known."""
     setup = cluster.setups.get(entry.change.table)
     return (

@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
-from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
+from conflict.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import RowKey
 
@@ -21,7 +21,7 @@ Entries = Mapping[RowKey, Sequence[LoggedChange]]
 
 
 def transactions_told(
-    cluster: ReplayedCluster, apply: EpochApply, entries: Entries, not_known: Container[RowKey]
+    cluster: ObservedCluster, apply: EpochApply, entries: Entries, not_known: Container[RowKey]
 ) -> tuple[frozenset[int] | None, set[int]]:
     """
     Return the transactions that were not rejected, and those of which the binlog does not tell it.
@@ -50,7 +50,7 @@ def transactions_told(
 
 
 def _passed_groups(
-    cluster: ReplayedCluster, apply: EpochApply, entries: Mapping[RowKey, Sequence[LoggedChange]]
+    cluster: ObservedCluster, apply: EpochApply, entries: Mapping[RowKey, Sequence[LoggedChange]]
 ) -> frozenset[int] | None:
     """
     Return the transactions that were not rejected; None if no transaction can be, or the binlog does not tell.
@@ -59,17 +59,17 @@ def _passed_groups(
     """
     if not judges_transactions(cluster) or not cluster.shown or not apply.traced:
         return None
-    shown = cluster.shown.get((apply.epoch, apply.group), {})
+    shown = cluster.shown_by(apply)
     return frozenset(entry.group for key, mine in entries.items() if shown.get(key) not in REFRESHES for entry in mine)
 
 
-def judges_transactions(cluster: ReplayedCluster) -> bool:
+def judges_transactions(cluster: ObservedCluster) -> bool:
     """Whether a table has a function that rejects whole transactions."""
     return any(setup.function and setup.function.spec.transactional for setup in cluster.setups.values())
 
 
 def _doubtful_groups(
-    cluster: ReplayedCluster,
+    cluster: ObservedCluster,
     entries: Mapping[RowKey, Sequence[LoggedChange]],
     passed: frozenset[int],
     not_known: Container[RowKey],

@@ -7,7 +7,7 @@ import pytest
 
 from conflict.history.effects import Effect
 from conflict.history.model import Start
-from conflict.reference.replay import resolve
+from conflict.inference.replay import resolve
 from conflict.results.model import NotKnown, Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role
