@@ -274,7 +274,7 @@ class _FileSizer:
                 sizer.add_map_name(decode_table_map(chunk.body(done)))
 
     def _add_empty(self, chunk: EventChunk, events: Int64) -> None:
-        """Add rows events without columns, whose rows have no bytes and cannot be counted: as they are."""
+        """Add rows events in which there is no row: as they are."""
         tally = self._sizer.tally
         for event in events.tolist():
             kind = self._plan.shape_arrays[0][self._walk.facts.batches[event], SizedShape.KIND]

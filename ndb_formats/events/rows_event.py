@@ -9,6 +9,10 @@ Write_rows, Update_rows and Delete_rows, versions 1 and 2.
     columns after     bitmap: of the after image (Update_rows only)
     rows              images; two per row for Update_rows
 
+An image without columns has no bytes, not even NULL bits. A Write_rows event without columns is one row, of defaults:
+``INSERT INTO t VALUES ()`` of a table without a key is logged so with ``binlog_row_image=MINIMAL``. The server logs no
+second such row in a statement: it fails with error 1534.
+
 Unused bits at the end of a bitmap are 1.
 Source: MySQL `rows_event.h` (`Rows_event`).
 """
@@ -133,7 +137,8 @@ class RowsEvent:
             message = f"has {self.column_count} columns, but its Table_map event has {len(layout.codecs)}"
             raise CorruptError(message, table=layout.table)
         cursor = Cursor(self.body)
-        while cursor.remaining:
+        bare = self.operation is Operation.WRITE_ROW and not self.after
+        while cursor.remaining or bare:
             before = None if self.before is None else take_image(cursor, layout, self.before)
             partial = self._partial(cursor, layout)
             after = None if self.after is None else take_image(cursor, layout, self.after, partial)

@@ -2,8 +2,8 @@
 Rows to rows events, as the server fills them.
 
 A row goes into the event before it if that has the same table, operation, columns, extra row info and header, and does
-not become longer than ``binlog_row_event_max_size``; a longer row has an event of its own. The last event of a
-statement (NDB: of an epoch) has a flag that says so.
+not become longer than ``binlog_row_event_max_size``; a longer row has an event of its own, and so has a row without
+columns, which has no bytes. The last event of a statement (NDB: of an epoch) has a flag that says so.
 
 Source: MySQL `THD::binlog_prepare_pending_rows_event`.
 """
@@ -58,6 +58,7 @@ class RowsPacker:
             self._header, self._shape, self._size = header, shape, len(encode_rows_event(shape))
         self._rows.append(row)
         self._size += len(row)
+        self._closed = not row  # nobody could tell two rows without bytes from one
 
     def add_event(self, header: EventHeader, event: RowsEvent) -> None:
         """Add a rows event as it is, but for the flag for the end of a statement."""

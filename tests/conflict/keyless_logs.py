@@ -1,7 +1,8 @@
 """
 Binlogs of two clusters with a table `h` of INT columns and no primary key, written by hand.
 
-A log is a list of SQL statements and epochs. Rows are tuples of the columns that `h` then has; None is NULL.
+A log is a list of SQL statements and epochs. Rows are tuples of the columns that `h` then has; None is NULL. `BARE` is
+an image without columns: the row of defaults that an insert logs which sets none.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ from tests.ndb_formats.building import (
     table_map_body,
 )
 
-__all__ = ["Arrived", "Change", "Epoch", "Log", "Row", "Statement", "keyless_run"]
+__all__ = ["BARE", "Arrived", "Change", "Epoch", "Log", "Row", "Statement", "keyless_run"]
 
 SERVER_IDS = {"A": 1, "B": 2}
 H_ID = 8
 Row = tuple[int | None, ...]
+BARE: Row = ()
 # The row before and the row after; no row before an insert, none after a delete.
 Change = tuple[Row | None, Row | None]
 
@@ -112,8 +114,8 @@ def _epoch(server_id: int, epoch: Epoch) -> list[Raw]:
     if isinstance(content, Arrived):
         author = 3 - server_id
         events.append((WRITE, server_id, status(author, content.number, transaction, b"log")[2]))
-    events += [_change(change, transaction, author) for change in changes]
-    columns = next((len(row) for change in changes for row in change if row is not None), 0)
+    columns = max((len(row) for change in changes for row in change if row is not None), default=0)
+    events += [_change(change, columns, transaction, author) for change in changes]
     maps = [(TABLE_MAP, server_id, STATUS_MAP)]
     if columns:
         body = table_map_body(LONG * columns, table_id=H_ID, database=b"d", table=b"h", nullable=range(columns))
@@ -122,13 +124,12 @@ def _epoch(server_id: int, epoch: Epoch) -> list[Raw]:
     return [BEGIN, *maps, own, *events, COMMIT]
 
 
-def _change(change: Change, transaction: int, author: int) -> Raw:
+def _change(change: Change, columns: int, transaction: int, author: int) -> Raw:
     before, after = change
     code = WRITE if before is None else DELETE if after is None else UPDATE
     rows = [row for row in change if row is not None]
-    count = len(rows[0])
     images = b"".join(_image(row) for row in rows)
-    body = rows_body(images, count, [range(count)] * len(rows), table_id=H_ID, extra=extra(transaction))
+    body = rows_body(images, columns, [range(len(row)) for row in rows], table_id=H_ID, extra=extra(transaction))
     return code, author, body
 
 

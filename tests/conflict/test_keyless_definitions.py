@@ -21,7 +21,7 @@ from conflict.pipeline import run_local
 from conflict.results.layout import rows_folder
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.reference_run import run_reference
-from tests.conflict.keyless_logs import Arrived, Epoch, Log, Row, Statement, keyless_run
+from tests.conflict.keyless_logs import BARE, Arrived, Epoch, Log, Row, Statement, keyless_run
 
 TWO, THREE = "CREATE TABLE h (k INT, x INT)", "CREATE TABLE h (k INT, x INT, w INT DEFAULT 5)"
 Rows = list[Row]
@@ -142,6 +142,20 @@ def test_rows_of_changing_tables(case: Case, engine: str, tmp_path: Path) -> Non
     assert summary.contradicted == 0
     assert not any(summary.differing_rows.values())
     assert tuple(rows_of(out, side) for side in "AB") == case.rows
+
+
+@pytest.mark.parametrize("engine", ["reference", "columnar"])
+def test_a_row_without_columns_is_one_of_defaults(engine: str, tmp_path: Path) -> None:
+    """Each of two such inserts makes a row on both clusters, and an update finds one of them by its values."""
+    update = ((None, None, 5), (3, None, 5))
+    default = (None, (None, None, 5))
+    a = [Epoch(1, [(None, (1, 1, 1)), (None, BARE), (None, BARE), (None, (2, 2, 2))]), Epoch(2, [update])]
+    inserts = [(None, (1, 1, 1)), default, default, (None, (2, 2, 2))]
+    b = [Epoch(11, Arrived(1, inserts)), Epoch(12, Arrived(2, [update]))]
+    out = Folder(str(tmp_path / "out"))
+    assert resolve(engine, keyless_run(tmp_path, (THREE, None), (a, b)), out).summary.stops == {}
+    for side in "AB":
+        assert rows_of(out, side) == [(1, 1, 1), (2, 2, 2), (3, None, 5), (None, None, 5)]
 
 
 def rows_of(out: Folder, side: str) -> Rows:

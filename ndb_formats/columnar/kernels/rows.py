@@ -309,7 +309,9 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
     number, count, cell = state[ROW], state[ROWS], state[CELLS]
     before, after, spec, width = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, SPEC], kinds[kind, WIDTH]
     stop = END
-    while row_at < end:
+    # A Write_rows event without columns and without a body is one row.
+    bare = before < 0 and after == 0 and number == 0
+    while row_at < end or bare:
         if count == len(row_batch) or cell + width > len(cells):
             stop = FULL
             break
@@ -339,6 +341,7 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
         number += 1
         # Images without columns have no bytes: without this the loop would not end.
         row_at = offset if before > 0 or after > 0 else end
+        bare = False
     state[ROW_AT], state[ROW], state[ROWS], state[CELLS] = row_at, number, count, cell
     return stop
 

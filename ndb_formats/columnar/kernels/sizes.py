@@ -8,7 +8,8 @@ sets of columns whose lengths are added up, and the events that hold the images.
 not registered yet.
 
 Rows go into events as the server packs them: a row joins the previous event if that has the same table, operation and
-columns, nothing ends it, and its body stays within ``binlog_row_event_max_size``.
+columns, nothing ends it, and its body stays within ``binlog_row_event_max_size``. A row without columns has no bytes,
+and an event of its own.
 """
 
 from __future__ import annotations
@@ -370,6 +371,7 @@ def size_rows(data, base, trailer, events_of_chunk, rows, cells, most, shapes, v
                     joined = pending_group[bound, form] == group
                     if pending_kind[bound, form] == groups[group, 1]:
                         joined |= loose or pending_group[bound, form] == ANY_GROUP
+                    joined &= loose or length > 0
                     if not joined or pending_size[bound, form] + length > most:
                         head = heads[event] + groups[group, 0]
                         pending_group[bound, form] = ANY_GROUP if loose else group

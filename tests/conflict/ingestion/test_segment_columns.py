@@ -49,6 +49,7 @@ from tests.conflict.raw_events import (
     XID,
     Raw,
     delete,
+    extra,
     insert,
     payload,
     status,
@@ -151,6 +152,13 @@ def epoch(number: int, *raws: Raw) -> list[Raw]:
 OTHER_MAP = table_map_body(LONG + b"\x08" + LONG, b"", table_id=9, database=b"d", optional=[(1, b"\x80")])
 NARROW_MAP = table_map_body(LONG + b"\x03" + LONG, table_id=9, database=b"d")
 DDL: Raw = (2, OWN, query_body(b"d", b"CREATE TABLE other (a INT)"))
+
+
+def bare_insert(table_id: int) -> Raw:
+    """Return an insert without columns: of ndb_apply_status, of a table that is read, or of one that is not."""
+    return WRITE, OWN, rows_body(b"", {1: 5}.get(table_id, 3), [[]], table_id=table_id, extra=extra(1))
+
+
 ids = st.sampled_from([None, 1, 2, 3, 2**63, 2**64 - 1])
 flag = st.sampled_from([0, 0, 0, 1, 2, 4, 3])
 author = st.sampled_from([OWN, OWN, OWN, OTHER])
@@ -167,6 +175,7 @@ changes: st.SearchStrategy[Raw] = st.one_of(
     st.builds(status, st.just(OTHER), st.integers(1, 4), ids, st.sampled_from([b"", b"l"])),
     st.builds(lambda a: insert(a, table_id=9), keys),
     st.sampled_from([(TABLE_MAP, OWN, OTHER_MAP), (TABLE_MAP, OWN, HIDDEN_MAP), DDL]),
+    st.builds(bare_insert, st.sampled_from([1, 7, 9])),
 )
 
 
@@ -197,6 +206,9 @@ def binlogs(draw: st.DrawFn) -> list[Raw]:
 @example(raws=epoch(1, insert(1), insert(2, transaction=2), update(1, 5), insert(3, transaction=2)), cut=0)
 @example(raws=epoch(1, insert(1), status(OTHER, 4, 1), insert(2, transaction=None), status(OTHER, 5)), cut=0)
 @example(raws=[payload(epoch(1, insert(1)))], cut=0)
+@example(raws=epoch(1, (TABLE_MAP, OWN, OTHER_MAP), insert(1), bare_insert(9), insert(2)), cut=0)
+@example(raws=epoch(1, insert(1), bare_insert(7)), cut=0)
+@example(raws=epoch(1, insert(1), bare_insert(1)), cut=0)
 def test_any_binlog(raws: list[Raw], cut: int):
     """Groups that interleave, applied epochs, packed transactions, files that end anywhere."""
     check_raws(raws, cut)

@@ -53,6 +53,16 @@ class TestDecode:
         assert (event.before, event.after) == ((0,), (1, 2))
         assert changes(event) == [({0: 1}, {1: "", 2: None}), ({0: 2}, {1: "x", 2: -1})]
 
+    @pytest.mark.parametrize("kind", [WRITE, EventType.WRITE_ROWS_EVENT_V1])
+    def test_a_write_without_columns_is_one_row(self, kind: EventType):
+        """Its image has no bytes, not even NULL bits."""
+        event = decode_rows_event(kind, rows_body(b"", 3, [[]], extra=b"" if kind is WRITE else None))
+        assert (event.before, event.after, event.body) == (None, (), b"")
+        assert changes(event) == [(None, {})]
+        assert changes(decode_rows_event(WRITE, rows_body(b"", 3, [[0]]))) == []
+        assert changes(decode_rows_event(DELETE, rows_body(b"", 3, [[]]))) == []
+        assert changes(decode_rows_event(UPDATE, rows_body(b"", 3, [[], []]))) == []
+
     @pytest.mark.parametrize(
         ("kind", "operation"),
         [
