@@ -243,10 +243,10 @@ def relog(layout: RowLayout, logged: LoggedImages, event: EventColumns) -> Logge
 
 
 def statement_operation(table: Table, source: EventColumns) -> Operation:
-    """Return the operation of the statement: an NDB write that lacks a stored column is an update."""
-    if source.operation is Operation.WRITE_ROW and is_ndb(table) and stored_columns(table) - set(source.after or ()):
-        return Operation.UPDATE_ROW
-    return source.operation
+    """Return the operation of the statement: an NDB write of some stored columns and not of others is an update."""
+    after = frozenset(source.after or ())
+    is_update = source.operation is Operation.WRITE_ROW and is_ndb(table) and after and stored_columns(table) - after
+    return Operation.UPDATE_ROW if is_update else source.operation
 
 
 def _may_be_update(table: Table, logged_as: LoggedAs) -> bool:

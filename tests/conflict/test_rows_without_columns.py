@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import conflict
+from conflict.cli.exit_codes import ExitCode
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.log_sizes import LEAST, MOST, size_log
 from ndb_formats.columnar.selected_changes import ChangeReading
@@ -128,6 +129,16 @@ def test_rewriting(binlog: Path, tmp_path: Path) -> None:
     assert b"".join(encode_file(read_events(binlog))) == binlog.read_bytes()
     assert invoke("rewrite", binlog, "--row-image", "MINIMAL", "--out", tmp_path / "out")[0] == 0
     assert (tmp_path / "out/binlog.000001").read_bytes() == binlog.read_bytes()
+
+
+def test_rows_that_lose_their_columns(tmp_path: Path) -> None:
+    """One event of full images becomes four of minimal ones, since columns that have their default are left out."""
+    full = write(tmp_path / "binlog.000001", RowImageRule.FULL)
+    assert len({row.position for row in read_rows(full)}) == 1
+    assert invoke("rewrite", full, "--row-image", "minimal", "--out", tmp_path / "out")[0] == ExitCode.DONE
+    found = list(read_rows(tmp_path / "out/binlog.000001", schema=Schema((TABLE,))))
+    assert [row.after.by_name() for row in found if row.after is not None] == AFTER
+    assert len({row.position for row in found}) == 4
 
 
 RECORDED = RECORDINGS / "servers/mysql_9_7_rows_without_columns"

@@ -124,6 +124,15 @@ def test_a_key_with_another_spelling():
 
 
 @pytest.mark.parametrize("number", [2, 3, 6, 7, 8, 9])
+def test_a_write_without_columns_is_an_insert(number: int):
+    """It is no update that is logged as a write, for that has columns; NDB logs all columns of an insert."""
+    blob = parse_create_table("CREATE TABLE d.t (c TEXT) ENGINE=NDB")
+    for table, lacking in ((NOKEY, (0, 1)), (blob, (0,))):
+        expected = Relogged(None, Basis.EXACT, Obstacle.NEW_VALUES, lacking)
+        assert relogged_columns(table, write(()), frozenset(), typed(number)) == expected
+
+
+@pytest.mark.parametrize("number", [2, 3, 6, 7, 8, 9])
 def test_a_table_without_a_key_is_logged_alike(number: int):
     """All columns in all images, and updates as updates."""
     for source in (update((0, 1), (0, 1)), delete((0, 1))):
