@@ -3,7 +3,7 @@ How rows stood at every moment, as far as the binlogs show it.
 
 An epoch apply without a trace changed no row and sent nothing back. So own transactions and traced epoch applies alone
 make the rows, wherever the untraced ones were. What a traced one did to a row is what its binlog shows: the rules only
-tell the values.
+give the values.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _apply(here: Background, apply: EpochApply, source: ObservedCluster, shown: 
 
 
 def _apply_in_the_middle(here: Background, apply: EpochApply, source: ObservedCluster) -> None:
-    """Apply a traced epoch to rows that may not be known; what the binlog shows tells of them, and counts."""
+    """Apply a traced epoch to rows that may not be known; what the binlog shows of them counts."""
     cluster, place = here.cluster, (apply.epoch, apply.group)
     arriving = [entry.row for entry in cluster.arriving(source, apply.foreign_epoch)]
     ObservedApplier(cluster).apply_epoch(apply, source)

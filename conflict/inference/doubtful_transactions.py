@@ -1,5 +1,5 @@
 """
-Which transactions of an epoch were rejected, as far as the applier's binlog tells.
+Which transactions of an epoch were rejected, as far as the applier's binlog shows.
 
 Every row of a rejected transaction is refreshed.
 """
@@ -14,17 +14,17 @@ from conflict.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import RowKey
 
-__all__ = ["REFRESHES", "judges_transactions", "transactions_told"]
+__all__ = ["REFRESHES", "judged_transactions", "judges_transactions"]
 
 REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
 Entries = Mapping[RowKey, Sequence[LoggedChange]]
 
 
-def transactions_told(
+def judged_transactions(
     cluster: ObservedCluster, apply: EpochApply, entries: Entries, not_known: Container[RowKey]
 ) -> tuple[frozenset[int] | None, set[int]]:
     """
-    Return the transactions that were not rejected, and those of which the binlog does not tell it.
+    Return the transactions that were not rejected, and those that may have been.
 
     Args:
         cluster: The applying cluster.
@@ -33,10 +33,10 @@ def transactions_told(
         not_known: Rows that can have been in several states.
 
     Returns:
-        None and none if no transaction can be rejected, or the binlog does not tell.
+        None and none if no transaction can be rejected, or the binlog shows nothing.
 
     Raises:
-        OtherConflictsError: It does not tell of one, and rows that are not here are in doubt too.
+        OtherConflictsError: One may have been that also touched rows that are not here.
     """
     passed, given = _passed_groups(cluster, apply, entries), cluster.known_transactions
     if passed is None:
@@ -53,7 +53,7 @@ def _passed_groups(
     cluster: ObservedCluster, apply: EpochApply, entries: Mapping[RowKey, Sequence[LoggedChange]]
 ) -> frozenset[int] | None:
     """
-    Return the transactions that were not rejected; None if no transaction can be, or the binlog does not tell.
+    Return the transactions that were not rejected; None if no transaction can be, or the binlog shows nothing.
 
     Every row of a rejected transaction is refreshed.
     """
@@ -76,7 +76,7 @@ def _doubtful_groups(
     told: frozenset[int] = frozenset(),
 ) -> set[int]:
     """
-    Return the transactions of which the binlog does not tell whether they were rejected.
+    Return the transactions that may have been rejected: the binlog does not show it.
 
     The last transaction that touched a refreshed row was rejected, unless a function refreshes single rows. One before
     it was or was not, if it is not known what the row was.
@@ -86,7 +86,7 @@ def _doubtful_groups(
         entries: The operations by row.
         passed: See `_passed_groups`.
         not_known: Rows that can have been in several states.
-        told: Transactions that other rows tell were rejected.
+        told: Transactions that were rejected, as other rows show.
     """
     refreshed = {
         key: groups

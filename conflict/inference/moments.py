@@ -7,7 +7,7 @@ been judged as it stood before a change that the binlog lists in front of the ep
 several times, because of transactions in conflict, has all the more time for that.
 
 Each epoch apply is looked at by itself, on the rows as the binlogs show them (see `conflict.inference.background`), so
-that no explanation hangs on another one.
+that no explanation depends on another one.
 """
 
 from __future__ import annotations
@@ -149,11 +149,11 @@ def _all_known(here: Background, source: Background, apply: EpochApply, entries:
     setups = here.cluster.setups
     tables = {entry.change.table for entry in entries}
     if any(name in setups and not setups[name].table.primary_key for name in tables):
-        return False  # equal rows cannot be told from one another
-    untold = source.cluster.untold.get(apply.foreign_epoch, set())
+        return False  # equal rows cannot be distinguished
+    unclear = source.cluster.unclear.get(apply.foreign_epoch, set())
     rows = {entry.row for entry in entries}
     states = (here.cluster.store.get(key) for key in rows)
-    return untold.isdisjoint(rows) and all(row is None or (is_dated(row) and not is_partial(row)) for row in states)
+    return unclear.isdisjoint(rows) and all(row is None or (is_dated(row) and not is_partial(row)) for row in states)
 
 
 def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:
@@ -224,7 +224,7 @@ class _Search:
 
     def _explain(self, contested: Mapping[RowKey, list[Position]], differing: set[RowKey]) -> Assumed | None:
         """Return as few moments as possible with which the epoch does what the binlog shows; None if there are none."""
-        # Rows that differ themselves come first: those of a function that judges row by row hang on nothing else.
+        # Rows that differ themselves come first: those of a function that judges row by row depend on nothing else.
         order = sorted(contested, key=lambda key: key not in differing)
         trials = islice(self._assumptions(order, contested), MAX_TRIALS)
         assumed, left = self._improve({}, differing, trials)

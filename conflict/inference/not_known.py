@@ -18,17 +18,17 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
-from conflict.inference.doubtful_transactions import REFRESHES, judges_transactions, transactions_told
+from conflict.inference.doubtful_transactions import REFRESHES, judged_transactions, judges_transactions
 from conflict.inference.hypotheses import Tried, possible, try_state
 from conflict.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.inference.rows import EXISTS, NOT_KNOWN, in_part, is_dated, is_partial
 from conflict.inference.taken_effects import (
     brings_unknown,
     doubt_operation,
-    leave_untold,
+    leave_unclear,
     replace_effect,
     take_effects,
-    untold_rows,
+    unclear_rows,
 )
 from conflict.reference.decide import DISCARDED, compared_value
 from conflict.reference.epoch_commit import effects_of
@@ -93,11 +93,11 @@ class Settled:
             row = cluster.store.get(key)
             if row is not None and row is not NOT_KNOWN:
                 cluster.store.put(key, in_part(row, {}))
-            leave_untold(cluster, apply, key)
+            leave_unclear(cluster, apply, key)
         cluster.store.commit()
 
     def _keep_certain(self, cluster: ObservedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
-        """Keep of a row that the epoch wrote what all trials come to; `in_place`: its values are those before."""
+        """Keep what all trials agree on of a row that the epoch wrote; `in_place`: its values are those before."""
         _, tried = self.rows[key]
         if len(tried) > 1:
             cluster.result.images.get((apply.epoch, apply.group), {}).pop(key, None)
@@ -106,7 +106,7 @@ class Settled:
             # It may exist after that, or not.
             exists = {each is not None for each in afters}
             cluster.store.put(key, EXISTS if exists == {True} else NOT_KNOWN)
-            leave_untold(cluster, apply, key)
+            leave_unclear(cluster, apply, key)
             replace_effect(cluster, apply, key)
         elif row is not None and not in_place:
             payloads = {
@@ -130,15 +130,15 @@ def settle(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply)
     settled = Settled()
     if cluster.cluster.start is None:
         return settled
-    untold = untold_rows(cluster, source, apply)
+    unclear = unclear_rows(cluster, source, apply)
     entries = _entries_by_row(cluster, source, apply)
-    befores = {key: NOT_KNOWN if key in untold else cluster.store.get(key) for key in entries}
+    befores = {key: NOT_KNOWN if key in unclear else cluster.store.get(key) for key in entries}
     states_of = {
-        key: _possible_states(cluster, befores[key], mine, apply.epoch if key in untold else 0)
+        key: _possible_states(cluster, befores[key], mine, apply.epoch if key in unclear else 0)
         for key, mine in entries.items()
     }
     not_known = {key for key, states in states_of.items() if len(states) > 1}
-    passed, doubtful = transactions_told(cluster, apply, entries, not_known)
+    passed, doubtful = judged_transactions(cluster, apply, entries, not_known)
     for key, mine in entries.items():
         in_doubt = any(entry.group in doubtful for entry in mine)
         before, states = befores[key], states_of[key]
@@ -150,12 +150,12 @@ def settle(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply)
         if None in states and any(_may_lack_columns(cluster, entry) for entry in mine):
             # A write of which not all columns are known may lack one that a new row must be given.
             tried.append(Tried(None, (IGNORED,) * len(mine), None, None))
-        kept: Sequence[Tried] = tried if key in untold else _agreeing(cluster, apply, mine, tried)
+        kept: Sequence[Tried] = tried if key in unclear else _agreeing(cluster, apply, mine, tried)
         kept = _passing(cluster, mine, kept, passed or frozenset())
         settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
             found = {each.decisions[number] for each in kept if number < len(each.decisions)}
-            if key in untold and number:
+            if key in unclear and number:
                 # An operation that is not known may have come right before it.
                 alone = (try_state(cluster, source.cluster, apply, [entry], state) for state in states)
                 found.update(each.decisions[0] for each in alone if each.decisions)
@@ -209,7 +209,7 @@ def _possible_states(
         None if setup.function and setup.function.spec.uses_role and cluster.role is Role.PASS else setup.function
     )
     known, states = EXISTS if row is NOT_KNOWN else row, list[Row | None]()
-    newest = max(start.epoch - 1, touched, cluster.last_untold.get(entries[0].row, 0))
+    newest = max(start.epoch - 1, touched, cluster.last_unclear.get(entries[0].row, 0))
     if not is_dated(row) and function is not None and _epoch_matters(cluster, function, newest):
         states.append(attrs.evolve(known, local=True, epoch=newest))
     values: Sequence[int] = []
@@ -277,7 +277,7 @@ def _passing(
 
 def _agrees(cluster: ObservedCluster, tried: Tried, shown: Effect | None) -> bool:
     """Whether a trial has the effect that the binlog shows."""
-    # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
+    # A row of a transaction in conflict is refreshed, whatever its own operations would have done.
     if shown in REFRESHES and judges_transactions(cluster):
         return (tried.state is None) == (shown is Effect.REFRESHED_ABSENT)
     return tried.effect == shown
@@ -305,7 +305,7 @@ def doubt_contradicted(
     if cluster.cluster.start is None or not cluster.shown or not apply.traced:
         return {}
     derived, shown = effects_of(final), cluster.shown_by(apply)
-    arrived = {each.entry.row for each in final.decided} - untold_rows(cluster, source, apply)
+    arrived = {each.entry.row for each in final.decided} - unclear_rows(cluster, source, apply)
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
     if wrong and cluster.given is not None:
         raise OtherConflictsError
@@ -324,14 +324,14 @@ def take_contradicted(
     """
     Go on with what the binlog shows of rows on which the decisions contradict it.
 
-    It is no contradiction to report where these decisions hang on an assumed state.
+    It is no contradiction to report where these decisions depend on an assumed state.
     """
     if not wrong:
         return
     effects = dict(cluster.result.effects.get((apply.epoch, apply.group), {}))
     for key, shown in wrong.items():
         cluster.store.put(key, NOT_KNOWN)
-        leave_untold(cluster, apply, key)
+        leave_unclear(cluster, apply, key)
         if key in settled.rows or (settled.rows and judges_transactions(cluster)):
             effects.pop(key, None)
             effects |= {} if shown is None else {key: shown}

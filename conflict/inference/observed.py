@@ -70,16 +70,16 @@ class ObservedCluster(ReplayedCluster):
         given: Per epoch apply of its applier, what is known of its transactions; None if the rows here show all.
         earlier: Per row changed here during the applier's last epochs, its states before each change, with the own
             position (epoch, group) of the change.
-        untold: Per own epoch, the rows that its applier sent on without this log showing what it sent.
-        last_untold: Per row of these, the last such epoch: the row may have been changed here then.
+        unclear: Per own epoch, the rows that its applier sent on without this log showing what it sent.
+        last_unclear: Per row of these, the last such epoch: the row may have been changed here then.
         met: Rows that were not known when an operation on them arrived.
     """
 
     shown: Effects = attrs.field(factory=dict)
     given: Sequence[KnownTransactions] | None = None
     earlier: dict[RowKey, list[tuple[Position, Row | None]]] = attrs.field(factory=dict)
-    untold: dict[int, set[RowKey]] = attrs.field(factory=dict)
-    last_untold: dict[RowKey, int] = attrs.field(factory=dict)
+    unclear: dict[int, set[RowKey]] = attrs.field(factory=dict)
+    last_unclear: dict[RowKey, int] = attrs.field(factory=dict)
     met: set[RowKey] = attrs.field(factory=set)
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
@@ -122,10 +122,10 @@ class ObservedCluster(ReplayedCluster):
             found[key] = next(states, self.store.get(key))
         return found
 
-    def leave_untold(self, epoch: int, row: RowKey) -> None:
+    def leave_unclear(self, epoch: int, row: RowKey) -> None:
         """Note that it is not known what its applier sent on of a row in an own epoch."""
-        self.untold.setdefault(epoch, set()).add(row)
-        self.last_untold[row] = epoch
+        self.unclear.setdefault(epoch, set()).add(row)
+        self.last_unclear[row] = epoch
 
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch."""

@@ -26,7 +26,7 @@ from conflict.results.model import Outcome, Undecided
 from conflict.results.undecided import counts_differ
 from conflict.rules.decision import Cause, Decision, Verdict
 
-__all__ = ["decisions_not_told", "left_open", "open_decisions"]
+__all__ = ["left_open", "open_decisions", "unclear_decisions"]
 
 # By the identity of an entry, the decisions that are possible.
 Candidates = Mapping[int, frozenset[Decision]]
@@ -50,8 +50,8 @@ def open_decisions(
         changes: The operations of the foreign epoch.
     """
     found = []
-    # What an applier logged has no number of its own, so operations are told apart as objects. The pass decides on all
-    # in their order, and may have fitted them to its own table.
+    # What an applier logged has no number of its own, so operations are distinguished as objects. The pass decides on
+    # all in their order, and may have fitted them to its own table.
     decided = {id(entry): each.decision for entry, each in zip(changes, tracked.decided, strict=False)}
     earlier = _earlier_states(cluster, tracked, changes)
     not_known = {entry.row for entry in changes if id(entry) in candidates_of}
@@ -71,7 +71,7 @@ def open_decisions(
             candidates |= {now} if now else set()
             candidates |= candidates_of.get(id(entry), frozenset())
             if REJECTED_WITH_TRANSACTION in candidates:
-                continue  # see `decisions_not_told`
+                continue  # see `unclear_decisions`
             function = cluster.setups[entry.change.table].function
             if function is None or entry.group not in rejected:
                 continue
@@ -80,7 +80,7 @@ def open_decisions(
     return found
 
 
-def decisions_not_told(final: EpochPass, candidates_of: Candidates) -> list[Undecided]:
+def unclear_decisions(final: EpochPass, candidates_of: Candidates) -> list[Undecided]:
     """Return the operations whose outcome depends on what is not known."""
     return [
         _undecided(final, each.entry, each.decision, set(candidates_of[id(each.entry)]))

@@ -1,7 +1,7 @@
 """
 The place of every epoch that left no trace: the schedule from the binlogs alone.
 
-An epoch without a trace belongs where every operation of it comes to nothing on the rows as they then were. The rows do
+An epoch without a trace belongs where no operation of it changes the rows as they then were. The rows do
 not depend on these places (see `conflict.inference.background`). So each place can be tried by itself (see
 `conflict.inference.trials`), and then all timelines are brought into one order of causes (see
 `conflict.history.scheduling.placing`).
@@ -129,7 +129,7 @@ def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Seque
 def _open_places(
     link: Link, applies: Sequence[EpochApply], tried: Sequence[Tried], places: Sequence[Place]
 ) -> list[OpenPlace]:
-    """Return the epoch applies of one link whose possible places come to different things."""
+    """Return the epoch applies of one link that does different things at its possible places."""
     found, number = [], 0
     first_traces = {apply.period: slot for slot, apply in reversed(list(enumerate(applies))) if apply.traced}
     last_traces = {apply.period: slot for slot, apply in enumerate(applies) if apply.traced}

@@ -17,9 +17,9 @@ from conflict.history.model import Cluster, EpochApply, History
 from conflict.inference.doubtful_transactions import REFRESHES
 from conflict.inference.not_known import Settled, doubt_contradicted, is_before_start, settle, take_contradicted
 from conflict.inference.observed import Effects, KnownTransactions, ObservedCluster, ObservedPass, OtherConflictsError
-from conflict.inference.open_decisions import decisions_not_told, left_open, open_decisions
+from conflict.inference.open_decisions import left_open, open_decisions, unclear_decisions
 from conflict.inference.rows import NOT_KNOWN, is_dated
-from conflict.inference.taken_effects import take_shown, take_untold
+from conflict.inference.taken_effects import take_shown, take_unclear
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_pass import EpochPass
@@ -111,12 +111,12 @@ class ObservedApplier(Applier):
             before = final.changed[key].before if key in final.changed else here.store.get(key)
             here.overwrite(key, (apply.epoch, apply.group), before)
         super().commit(final, source)
-        here.result.undecided += [*self._undecided, *decisions_not_told(final, settled.open)]
+        here.result.undecided += [*self._undecided, *unclear_decisions(final, settled.open)]
         if settled.open:
             first = len(here.outcomes) - len(final.decided)
             here.outcomes[first:] = left_open(final, settled.open, here.outcomes[first:])
         settled.forget(here, apply, final)
-        take_untold(here, source, apply)
+        take_unclear(here, source, apply)
         take_contradicted(here, apply, wrong, settled)
 
 

@@ -1,5 +1,5 @@
 """
-What the applier's own binlog tells of rows whose operations, or states, are not known.
+What the applier's own binlog shows of rows whose operations, or states, are not known.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from conflict.rules.roles import Role
 __all__ = [
     "brings_unknown",
     "doubt_operation",
-    "leave_untold",
+    "leave_unclear",
     "replace_effect",
     "take_effects",
     "take_shown",
-    "take_untold",
-    "untold_rows",
+    "take_unclear",
+    "unclear_rows",
 ]
 
 
@@ -34,18 +34,18 @@ def take_shown(cluster: ObservedCluster, apply: EpochApply) -> None:
     take_effects(cluster, apply, cluster.shown_by(apply))
 
 
-def take_untold(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> None:
+def take_unclear(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> None:
     """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
-    untold = set() if cluster.cluster.start is None else untold_rows(cluster, source, apply)
-    if not untold:
+    unclear = set() if cluster.cluster.start is None else unclear_rows(cluster, source, apply)
+    if not unclear:
         return
     shown = cluster.shown_by(apply)
     arrived = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch)}
-    for key in untold & arrived:
+    for key in unclear & arrived:
         replace_effect(cluster, apply, key)
         if key not in shown:
             cluster.store.put(key, NOT_KNOWN)
-    take_effects(cluster, apply, {key: effect for key, effect in shown.items() if key in untold})
+    take_effects(cluster, apply, {key: effect for key, effect in shown.items() if key in unclear})
 
 
 def take_effects(cluster: ObservedCluster, apply: EpochApply, effects: Mapping[RowKey, Effect]) -> None:
@@ -59,15 +59,15 @@ def take_effects(cluster: ObservedCluster, apply: EpochApply, effects: Mapping[R
         function = None if setup is None else setup.function
         reflects = function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY
         if effect in REFRESHES or reflects:
-            cluster.leave_untold(apply.epoch, key)
+            cluster.leave_unclear(apply.epoch, key)
     cluster.store.commit()
     if effects:
         cluster.result.effects.setdefault((apply.epoch, apply.group), {}).update(effects)
 
 
-def leave_untold(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> None:
+def leave_unclear(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> None:
     """Note that it is not known what an epoch sent on of a row; nothing is, where the binlog does not show it so."""
-    cluster.leave_untold(apply.epoch, key)
+    cluster.leave_unclear(apply.epoch, key)
     place = apply.epoch, apply.group
     derived = cluster.result.effects.get(place, {}).get(key)
     shown = cluster.shown_by(apply).get(key)
@@ -98,10 +98,10 @@ def replace_effect(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> 
         effects[key] = shown
 
 
-def untold_rows(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> set[RowKey]:
+def unclear_rows(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> set[RowKey]:
     """Return the rows of an epoch of which not all operations are known, or a value that is compared is not."""
     brought = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch) if brings_unknown(cluster, entry)}
-    return source.untold.get(apply.foreign_epoch, set()) | brought
+    return source.unclear.get(apply.foreign_epoch, set()) | brought
 
 
 def brings_unknown(cluster: ObservedCluster, entry: LoggedChange) -> bool:

@@ -29,7 +29,7 @@ NOTHING: frozenset[int] = frozenset()
 @attrs.frozen
 class _TriedRow:
     """
-    What the operations on a row come to.
+    What the operations on a row do.
 
     Attributes:
         effect: The effect on it.
@@ -128,7 +128,7 @@ class TrialApply:
 
     def _tried(self, key: RowKey, moment: Position | None, rejected: frozenset[int]) -> _TriedRow:
         """
-        Return what the operations on one row come to.
+        Return what the operations on one row do.
 
         A pass decides on each row by itself, but for the transactions that it rejects. So rows are tried one by one,
         and each but once for the same state and transactions.
@@ -163,7 +163,7 @@ class TrialApply:
 
     def answer(self, key: RowKey, moment: Position | None) -> tuple[RowAnswer, Effect | None] | None:
         """
-        Return what the operations on one row come to, and its effect.
+        Return the decisions on the operations on one row, and their effect.
 
         None if no function judges it row by row; if an operation stops the applier; and if one was applied although the
         row was changed after its moment, which its lock would not have allowed.
@@ -196,7 +196,7 @@ class TrialApply:
                 yield moment
 
     def _judged_by(self, key: RowKey, row: Row | None) -> object:
-        """Return all of a row that a decision on it hangs on."""
+        """Return all of a row that a decision on it depends on."""
         function = self._scratch.setups[key[0]].function
         column = None if function is None else function.column
         if row is None or column is None:

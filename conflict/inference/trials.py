@@ -1,7 +1,7 @@
 """
 What an epoch without a trace would have done at each place, and which of these places it can have had.
 
-Every operation of it must come to nothing: rejected by a function that sends nothing back, a missing row, a discarded
+No operation of it may change a row: rejected by a function that sends nothing back, a missing row, a discarded
 reflection. A place where it stops the applier is possible too, if nothing was applied after it.
 """
 
@@ -62,7 +62,7 @@ class Trials:
         changed = self.here.changes_between(self._watched(entries, window), apply.arrived, window.before)
         ends = zip([apply.arrived, *changed], [*changed, window.before], strict=True)
         stretches = [Choice(start, stop) for start, stop in ends if start < stop]
-        if window.certain:  # rows that did not change meanwhile do not tell where it was
+        if window.certain:  # rows that did not change meanwhile do not show where it was
             moved = [entry for entry in entries if self._changed(entry, apply.arrived, window.before)]
             found = self._possible(apply, moved, known, stretches)
             if len({effect.signature for _, effect in found}) < 2:
