@@ -46,7 +46,7 @@ def contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:
 
 def by_reference(history: Folder, run: Run) -> dict[str, Any]:
     """Resolve with the reference engine, in memory."""
-    made, setups = read_history(history, run), run.setups()
+    made, setups = read_history(history, run), run.setups.at_end
     resolution = resolve(made, setups)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), made, setups, resolution, all_outcomes=True)

@@ -25,7 +25,6 @@ from conflict.comparing.figures import Figures
 from conflict.comparing.pairs import Pair, parse_policies
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest
-from conflict.history.definitions.following import make_run
 from conflict.history.run import Run
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
@@ -47,7 +46,9 @@ GOAL = 4  # times as long as one pair
 
 def ten_pairs(run: Run, column: str) -> list[Pair]:
     """Return the functions of the run, others, and those of the run in type 9."""
-    policies = all_policies(run, parse_policies(POLICIES.format(column), run.functions, ("A", "B"), "A", {}))
+    policies = all_policies(
+        run, parse_policies(POLICIES.format(column), run.configuration.functions, ("A", "B"), "A", {})
+    )
     return [*(Pair(policy) for policy in policies), Pair(policies[0], 9)]
 
 
@@ -74,7 +75,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    run = make_run(configuration("NDB$MAX", COLUMN_TYPE))
+    run = configuration("NDB$MAX", COLUMN_TYPE)
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
         small = history_of(small_shape(4000, COLUMN_TYPE, 4 * arguments.cores), Path(scratch))
         history = history_of(Shape(arguments.changes, binlog_type=COLUMN_TYPE), Path(scratch))

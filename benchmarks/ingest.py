@@ -17,7 +17,7 @@ from benchmarks.makers.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
 from conflict.grid.folder import Folder
 from conflict.grid.key_numbering import KeyTask, number_keys
-from conflict.grid.tables import TableNumbers
+from conflict.history.tables import TableNumbers
 from conflict.ingestion import segment_task
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_records import load_record

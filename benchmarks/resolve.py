@@ -133,7 +133,7 @@ def reference(function: str, changes: int, runs: int, scratch: Path) -> Timing:
     history = history_of(small_shape(changes, usual_binlog_type(function)), scratch)
     run = configuration(function)
     made = read_history(Folder(str(history)), run)
-    setups = run.setups()
+    setups = run.setups.at_end
     return measure(lambda: resolve(made, setups), runs=runs, warm_up=False)
 
 

@@ -28,9 +28,9 @@ from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import AGAIN
 from conflict.grid.memory_folder import MemoryFolder
-from conflict.grid.tables import TableNumbers
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.plan import files_document
 from conflict.pipeline import run_of, spark_workers
 from conflict.results.cause_kinds import CauseKind
@@ -234,9 +234,9 @@ def compare_run(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration = run_file.configuration
-    if not configuration.is_pair:
+    if not configuration.links.is_pair:
         raise ConfigurationError(_left_out(NO_PAIR))
-    refuse_python_rules(configuration)
+    refuse_python_rules(configuration.setups())
     check_log_files(configuration)
     chosen = choose_engine(configuration).engine if engine == "auto" else engine
     if chosen not in {"local", "spark"}:
@@ -281,10 +281,14 @@ def _compared(
     work: Folder,
     progress: StageProgress,
 ) -> Comparison:
-    names, primary = list(run.server_ids), primary_of(run)
+    names, primary = list(run.links.server_ids), primary_of(run)
     read = None if given is None else finished_history(given, run)
     columns = own_columns(run, kept_columns(run) if read is None else read.resolve_columns)
-    asked = parse_policies(wanted.functions, run.functions, names, primary, columns) if wanted.functions else ()
+    asked = (
+        parse_policies(wanted.functions, run.configuration.functions, names, primary, columns)
+        if wanted.functions
+        else ()
+    )
     scratch = work.below("work")
     if given is not None and read is not None:
         history, held = given, read
@@ -298,7 +302,7 @@ def _compared(
         except NotBuiltError as error:
             raise ConfigurationError(_left_out(str(error))) from None
     policies = all_policies(run, asked or default_policies(run, columns))
-    recorded = binlog_types_of(run)
+    recorded = binlog_types_of(run.setups.first)
     pairs = [
         Pair(policy, number)
         for policy in policies
@@ -324,7 +328,7 @@ def _compared(
             each if isinstance(each, str) else None,
             _bytes(sizes, pair.binlog_type),
             used=pair.policy.configured and pair.binlog_type is None,
-            caveat=caveat_of(pair, run),
+            caveat=caveat_of(pair, run.setups.first),
         )
         for pair, each in zip(pairs, found, strict=True)
     ]

@@ -95,9 +95,9 @@ def resolve(
     additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
     run = run_of(sources, additions)
     span, (first, last) = run.configuration.span, (dict(each or {}) for each in (start_epoch, stop_epoch))
-    unknown = sorted({*first, *last} - run.configuration.server_ids.keys())
+    unknown = sorted({*first, *last} - run.configuration.links.server_ids.keys())
     if unknown or on_missing not in ("stop", "skip"):
-        names = ", ".join(run.configuration.server_ids)
+        names = ", ".join(run.configuration.links.server_ids)
         message = (
             f"on_missing is stop or skip, and epochs are those of {names}, not of {', '.join(unknown) or 'others'}"
         )

@@ -48,7 +48,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
         HistoryError: The folder holds a History of something else.
     """
     folder = folder_of(out)
-    if not run_file.configuration.is_pair:
+    if not run_file.configuration.links.is_pair:
         message = (
             "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
         )
@@ -97,9 +97,10 @@ def resolve(
     if kept is not None:
         refuse_other_folders(kept)
         refuse_nesting(kept, target)
+    declared = Run(configuration)
     if engine != "reference":
-        refuse_python_rules(configuration)
-    refuse_by_policy(configuration, policy, created=True)
+        refuse_python_rules(declared.setups.at_end)
+    refuse_by_policy(declared, policy, created=True)
     check_log_files(configuration)
     run = run_of(run_file)
     refuse_by_policy(run, policy)
@@ -109,7 +110,7 @@ def resolve(
             held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
         resolved = ENGINES[engine](run, work, progress, options)
-        zeros = zero_counters(run.functions)
+        zeros = zero_counters(run.configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in resolved.summary.counters.items()})
         final_rows = options.final_rows or (resolved.engine or engine) == "reference"  # which always writes them
         document = resolved.to_json(engine, all_outcomes=options.all_outcomes, final_rows=final_rows)
@@ -167,7 +168,7 @@ def run_spark(
 
     A log that starts in the middle may be left to the reference engine.
     """
-    refuse_python_rules(run)
+    refuse_python_rules(run.setups.at_end)
 
     def workplace() -> tuple[Runner, Folder]:
         return spark_workers(options.keep_history or out, progress), out.below("history")
@@ -187,7 +188,7 @@ def run_local(
     A History that nobody wants to keep stays in memory as far as it fits (see `conflict.grid.memory_folder`).
     A log that starts in the middle may be left to the reference engine.
     """
-    refuse_python_rules(run)
+    refuse_python_rules(run.setups.at_end)
     scratch = MemoryFolder.at(out.below("history").uri)
     return run_columnar(lambda: (in_threads, scratch), run, out, progress, options)
 

@@ -38,9 +38,9 @@ from conflict.grid.folder import Folder
 from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
-from conflict.grid.tables import table_definitions, table_numbers
 from conflict.history.effects import Effect
 from conflict.history.run import Run
+from conflict.history.tables import table_definitions
 from conflict.ingestion.kernels.image_digests import add_values
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow
@@ -112,7 +112,7 @@ def configuration(function: str, binlog_type: int | None = None) -> Run:
         ClusterConfiguration(name, server_id(place), (), role, transaction_ids=True)
         for place, (name, role) in enumerate(zip(CLUSTERS, roles, strict=True))
     )
-    return Run.of(Configuration(clusters, parse_schema(SCHEMA, database="bench"), tuple(rows)))
+    return Run(Configuration(clusters, parse_schema(SCHEMA, database="bench"), tuple(rows)))
 
 
 def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifest:
@@ -168,7 +168,7 @@ def _manifest(plan: Plan) -> Manifest:
         buckets=shape.buckets,
         batches=1,
         clusters={name: server_id(number) for number, name in enumerate(CLUSTERS)},
-        tables=table_definitions(table_numbers(configuration("NDB$EPOCH"))),
+        tables=table_definitions(configuration("NDB$EPOCH").numbers),
         files=files,
         segments=facts,
         types={TABLE: TYPES},

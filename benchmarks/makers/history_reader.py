@@ -12,7 +12,6 @@ from conflict.grid.epoch_files import applies_of
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
-from conflict.grid.tables import table_numbers
 from conflict.history.model import Cluster, History, Origin, RowChange, Transaction
 from conflict.history.run import Run
 from conflict.history.timeline import timeline_of
@@ -28,7 +27,7 @@ __all__ = ["read_history"]
 def read_history(folder: Folder, run: Run) -> History:
     """Return a History; its run says what the tables are, and the roles of the clusters."""
     manifest = read_manifest(folder)
-    numbers = table_numbers(run)
+    numbers = run.numbers
     layouts = manifest.layouts(numbers)
     applies = applies_of(folder.read_table("schedule.parquet", SCHEDULE))
     clusters = []

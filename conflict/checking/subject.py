@@ -13,7 +13,7 @@ from conflict.checking.findings import Place
 from conflict.compatibility.arriving_changes import ArrivingChange
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.reasons import Reason, changes_of, reasons_of
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, Links
 from conflict.errors import ConfigurationError
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import ConflictFunction
@@ -108,6 +108,11 @@ class Subject:
         """The clusters."""
         return self.configuration.clusters
 
+    @property
+    def links(self) -> Links:
+        """Which clusters replicate from which."""
+        return self.configuration.links
+
     @cached_property
     def by_place(self) -> dict[Place, PlacedTable]:
         """Every table by cluster and name."""
@@ -124,7 +129,7 @@ class Subject:
             self._arrival(here, here.function, there)
             for here in self.tables
             if here.function is not None
-            for source in self.configuration.sources(here.cluster.name)
+            for source in self.links.sources(here.cluster.name)
             for there in [self.on(source, here.table)]
             if there is not None
         )

@@ -21,8 +21,8 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.ranges import ranges_of_bucket
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
-from conflict.grid.tables import TableNumbers
 from conflict.history.scheduling.start import Bounds
+from conflict.history.tables import TableNumbers
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 

@@ -13,21 +13,21 @@ from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.config.configuration import ClusterConfiguration
 from conflict.grid.key_numbering import SegmentStep
-from conflict.grid.tables import TableNumbers
 from conflict.history.model import DefinitionChange, Position
 from conflict.history.run import Run
 from conflict.history.scheduling.fitting import misfit
+from conflict.history.tables import TableNumbers
 from conflict.rules.functions import Image
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 
 __all__ = ["changes_functions", "cluster_setups", "compares_reflected", "ends_apart"]
 
 
-def changes_functions(run: Run) -> bool:
+def changes_functions(over_time: Mapping[str, Mapping[str, Sequence[TableSetup]]]) -> bool:
     """Whether a table has different functions at different times, as a new name can give it; the kernels know one."""
     return any(
         len({setup.function for setup in setups if setup.function is not None}) > 1
-        for tables in run.setups_over_time().values()
+        for tables in over_time.values()
         for setups in tables.values()
     )
 
@@ -47,7 +47,7 @@ def cluster_setups(
         changes: Per cluster, the changes of definitions that were read.
         steps: Per cluster, what they do to the rows of each table, in order.
     """
-    setups = run.setups()
+    setups = run.setups.at_end
     return tuple(
         ClusterSetup(
             cluster.name,
@@ -57,7 +57,7 @@ def cluster_setups(
                 for table in numbers.tables
             ),
             cluster.role,
-            run.skip_missing,
+            run.configuration.skip_missing,
             **_over_time(run, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
         )
         for cluster in run.clusters
@@ -136,7 +136,7 @@ def _none(numbers: TableNumbers, number: int) -> TableSetup:
 def _misfits(run: Run, cluster: str, numbers: TableNumbers) -> dict[int, tuple[str, str]]:
     """Return the tables whose changes an applier cannot take from the start on, with the reason."""
     mine = run.definitions[cluster].start.setups
-    theirs = run.definitions[run.peer(cluster).name].start.setups
+    theirs = run.definitions[run.links.peer(cluster).name].start.setups
     found = {}
     for name in mine.keys() & theirs.keys():
         reason = misfit(theirs[name], mine[name])
@@ -175,7 +175,7 @@ def compares_reflected(run: Run) -> bool:
 
     The kernels know the key alone of such an image.
     """
-    over_time = run.setups_over_time()
+    over_time = run.setups.over_time
     for cluster in run.clusters:
         for peer in run.clusters:
             for table, setups in over_time[cluster.name].items() if peer is not cluster else ():

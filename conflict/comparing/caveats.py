@@ -4,7 +4,7 @@ What speaks against deploying a pair: no NDB server has its policy, or the manua
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -12,7 +12,6 @@ from conflict.comparing.figures import NOT_OFFERED
 from conflict.comparing.pairs import Pair, function_on
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.reasons import ReasonKind, reasons_of
-from conflict.history.run import Run
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.rules.update_format import BINLOG_TYPES, effective_format
@@ -20,18 +19,18 @@ from ndb_formats.rules.update_format import BINLOG_TYPES, effective_format
 __all__ = ["caveat_of"]
 
 
-def caveat_of(pair: Pair, run: Run) -> str | None:
+def caveat_of(pair: Pair, by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> str | None:
     """Return what speaks against a pair; None if nothing does."""
     policy = pair.policy
     specs = policy.specs
     if not policy.configured and (not specs or not specs <= set(FUNCTIONS)):
         return NOT_OFFERED
-    return next(_advice(pair, run), None)
+    return next(_advice(pair, by_cluster), None)
 
 
-def _advice(pair: Pair, run: Run) -> Iterator[str]:
+def _advice(pair: Pair, by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> Iterator[str]:
     """Yield what the manual says against a function on a table in the format in which the table is logged."""
-    for cluster, setups in run.first_setups().items():
+    for cluster, setups in by_cluster.items():
         for name, setup in setups.items():
             setup = _tried(pair, cluster, name, setup)  # noqa: PLW2901  # as it is under the pair
             number = next((row.number for row in reversed(BINLOG_TYPES) if row.format == setup.format), None)

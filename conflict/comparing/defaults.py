@@ -26,7 +26,7 @@ def primary_of(run: Run) -> str:
     primaries = [cluster.name for cluster in run.clusters if cluster.role is Role.PRIMARY]
     judging = [
         name
-        for name, tables in run.first_setups().items()
+        for name, tables in run.setups.first.items()
         if any(setup.function is not None and setup.function.spec.refreshes for setup in tables.values())
     ]
     return (primaries or judging or [run.clusters[0].name])[0]
@@ -36,7 +36,7 @@ def all_policies(run: Run, asked: Sequence[Policy]) -> tuple[Policy, ...]:
     """Return policies, the functions of the run among them and marked."""
     given = {
         name: {table: setup.function for table, setup in tables.items() if setup.function is not None}
-        for name, tables in run.first_setups().items()
+        for name, tables in run.setups.first.items()
     }
     same = [policy for policy in asked if _is_configured(run, policy, given)]
     if same:
@@ -63,7 +63,7 @@ def _is_configured(run: Run, policy: Policy, given: Mapping[str, Mapping[str, Co
 
 def own_columns(run: Run, kept: Mapping[str, str]) -> dict[str, str | None]:
     """Return the tables that policies are tried on, and the column of each that is kept; None where none is."""
-    setups = [each for tables in run.first_setups().values() for each in tables.items()]
+    setups = [each for tables in run.setups.first.values() for each in tables.items()]
     judged = [name for name, setup in setups if setup.function is not None or setup.refusal is not None]
     return {name: kept.get(name) for name in dict.fromkeys(judged or [name for name, _ in setups])}
 
@@ -76,14 +76,14 @@ def default_policies(run: Run, columns: Mapping[str, str | None]) -> tuple[Polic
         run: The run.
         columns: What `own_columns` returned; functions that compare a column are tried if each table has one.
     """
-    names, primary = list(run.server_ids), primary_of(run)
-    specs = [spec for spec in run.functions if spec.python is None]
+    names, primary = list(run.links.server_ids), primary_of(run)
+    specs = [spec for spec in run.configuration.functions if spec.python is None]
     texts = [f"{spec.name}()" for spec in specs if spec.argument is Argument.GCI_BITS]
     texts += [f"NDB$EPOCH()@{name}" for name in names if name != primary]
     if columns and None not in columns.values():
         texts += [spec.name for spec in (*specs, LOWEST) if spec.argument is Argument.COLUMN]
     texts += [*BY_COMMIT_TIME, OVERWRITE]
-    return parse_policies(",".join(texts), run.functions, names, primary, columns)
+    return parse_policies(",".join(texts), run.configuration.functions, names, primary, columns)
 
 
 def kept_columns(run: Run, asked: Sequence[Policy] = ()) -> dict[str, str]:
@@ -98,7 +98,7 @@ def kept_columns(run: Run, asked: Sequence[Policy] = ()) -> dict[str, str]:
         asked: The policies that were asked for; empty for all.
     """
     found = {}
-    for tables in run.first_setups().values():
+    for tables in run.setups.first.values():
         for name, setup in tables.items():
             wanted = [column for policy in asked if (column := policy.column_of(name)) is not None]
             column = _kept(setup, wanted, any_column=not asked)

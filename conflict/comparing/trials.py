@@ -4,7 +4,7 @@ A pair on a History: the clusters that it makes, or why the tables and the log d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -13,9 +13,8 @@ from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.pairs import Pair, Policy, function_on, role_on
 from conflict.comparing.relogging import Relogging
 from conflict.grid.manifest import Manifest
-from conflict.grid.tables import TableNumbers
 from conflict.history.logged_images import columns_of_text
-from conflict.history.run import Run
+from conflict.history.tables import TableNumbers
 from conflict.rules.table_setup import RefusalKind, TableSetup, refusal_of
 from ndb_formats.rules.update_format import BINLOG_TYPES, UpdateFormat, effective_format
 
@@ -176,8 +175,8 @@ def _refusals(pair: Pair, clusters: Sequence[ClusterSetup], judged: Iterable[int
                 yield f"table {setup.table.full_name} cannot be created: {refusal.message}"
 
 
-def binlog_types_of(run: Run) -> str:
-    """Return the binlog types that the tables of a run are logged in, by number."""
+def binlog_types_of(by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> str:
+    """Return the binlog types that tables are logged in, by number."""
     numbers = {row.format: row.number for row in reversed(BINLOG_TYPES) if row.number in range(2, 10) and row.format}
-    formats = {setup.format for tables in run.first_setups().values() for setup in tables.values()}
+    formats = {setup.format for tables in by_cluster.values() for setup in tables.values()}
     return ", ".join(sorted(str(numbers.get(each, "?")) for each in formats if each.logged))

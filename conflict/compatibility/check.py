@@ -12,6 +12,7 @@ from conflict.compatibility.requirements import Answer, Status, requirements
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
+from conflict.history.run import Run
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import ReplicationRow, best_match
@@ -46,7 +47,7 @@ class CheckedTable:
         return Status.USABLE if self.setup.refusal is None else Status.REFUSED
 
 
-def check_run(configuration: Configuration, policy: Policy) -> tuple[CheckedTable, ...]:
+def check_run(run: Run, policy: Policy) -> tuple[CheckedTable, ...]:
     """
     Check, for every table on all clusters, whether its conflict function can work; no binlog is read.
 
@@ -55,31 +56,29 @@ def check_run(configuration: Configuration, policy: Policy) -> tuple[CheckedTabl
     Raises:
         ConfigurationError: A function cannot work with so many clusters.
     """
-    refuse_network(configuration)
-    setups = configuration.setups()
+    refuse_network(run)
     return tuple(
-        _checked(configuration, cluster, source, setup, policy)
-        for cluster in configuration.clusters
-        for source in configuration.sources(cluster.name)
-        for setup in setups[cluster.name].values()
+        _checked(run, cluster, source, setup, policy)
+        for cluster, source in run.links.channels()
+        for setup in run.setups.at_end[cluster.name].values()
     )
 
 
-def refuse_by_policy(configuration: Configuration, policy: Policy, *, created: bool = False) -> None:
+def refuse_by_policy(run: Run, policy: Policy, *, created: bool = False) -> None:
     """
     Make sure that the policy allows every function of a run under the binlog type of its table.
 
     Tables that the server refuses and appliers that stop do not matter here; they are results of the run.
 
     Args:
-        configuration: The run.
+        run: The run.
         policy: The policy.
         created: Leave out functions with which the server does not create the table, of which there is more to say.
 
     Raises:
         ConfigurationError: A function is not allowed; the message says which, why, and what would work.
     """
-    for checked in check_run(configuration, policy):
+    for checked in check_run(run, policy):
         answer = checked.answer
         if answer is not None and answer.by_policy and not (created and _is_not_created(answer)):
             message = f"{checked.cluster}: {_sentences(answer)}"
@@ -102,17 +101,17 @@ def _sentences(answer: Answer) -> str:
 
 
 def _checked(
-    configuration: Configuration,
+    run: Run,
     cluster: ClusterConfiguration,
     peer: ClusterConfiguration,
     setup: TableSetup,
     policy: Policy,
 ) -> CheckedTable:
     table = setup.table
-    function, own = _as_configured(configuration, cluster, table)
+    function, own = _as_configured(run.configuration, cluster, table)
     if function is None:
         return CheckedTable(cluster.name, setup, own)
-    peer_function, source = _as_configured(configuration, peer, table)
+    peer_function, source = _as_configured(run.configuration, peer, table)
     deployment = Deployment(
         function,
         table,
@@ -121,7 +120,7 @@ def _checked(
         role=cluster.role,
         peer_role=peer.role,
         on_both=peer_function is not None and peer_function.spec.argument is function.spec.argument,
-        others=tuple(other for other in configuration.data_schema.tables if other != table),
+        others=tuple(other for other in run.data_schema.tables if other != table),
     )
     return CheckedTable(cluster.name, setup, own, requirements(deployment, policy))
 

@@ -4,7 +4,7 @@ What a user writes of a run: its clusters, their binlogs and tables, and the row
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -20,7 +20,7 @@ from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.exact_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterConfiguration", "Configuration", "Span"]
+__all__ = ["ClusterConfiguration", "Configuration", "Links", "Span"]
 
 
 @attrs.frozen
@@ -64,6 +64,48 @@ class ClusterConfiguration:
 
 
 @attrs.frozen
+class Links:
+    """
+    Which clusters replicate from which.
+
+    Attributes:
+        clusters: All clusters of a run.
+    """
+
+    clusters: tuple[ClusterConfiguration, ...]
+
+    @property
+    def server_ids(self) -> dict[str, int]:
+        """Server id of each cluster."""
+        return {cluster.name: cluster.server_id for cluster in self.clusters}
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether there are two clusters that replicate to each other."""
+        return len(self.clusters) == 2 and all(self.sources(cluster.name) for cluster in self.clusters)
+
+    def peer(self, name: str) -> ClusterConfiguration:
+        """Return the other cluster of a pair."""
+        return next(cluster for cluster in self.clusters if cluster.name != name)
+
+    def sources(self, name: str) -> tuple[ClusterConfiguration, ...]:
+        """Return the clusters from which a cluster replicates."""
+        clusters = {cluster.name: cluster for cluster in self.clusters}
+        given = clusters[name].replicates_from
+        return (self.peer(name),) if given is None else tuple(clusters[source] for source in given)
+
+    def replicas(self, name: str) -> tuple[ClusterConfiguration, ...]:
+        """Return the clusters that replicate from a cluster."""
+        return tuple(applier for applier, source in self.channels() if source.name == name)
+
+    def channels(self) -> Iterator[tuple[ClusterConfiguration, ClusterConfiguration]]:
+        """Yield each applying cluster with each of its sources."""
+        for applier in self.clusters:
+            for source in self.sources(applier.name):
+                yield applier, source
+
+
+@attrs.frozen
 class Span:
     """
     Which part of the logs a run reads, and what was before it.
@@ -103,7 +145,6 @@ class Configuration:
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
         span: Which part of the logs it reads, and what was before it.
         schema_at_end: Whether `schema` says how tables stand at the end of the binlogs, not at their start.
-        kept_columns: By table, the column whose values a History keeps although no function compares it.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -113,7 +154,11 @@ class Configuration:
     skip_missing: bool = False
     span: Span = Span()
     schema_at_end: bool = False
-    kept_columns: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def links(self) -> Links:
+        """Which clusters replicate from which."""
+        return Links(self.clusters)
 
     @property
     def data_schema(self) -> Schema:
@@ -160,23 +205,3 @@ class Configuration:
             for cluster in self.clusters
         )
         return attrs.evolve(self, clusters=clusters, schema=in_databases(self.schema, known))
-
-    @property
-    def server_ids(self) -> dict[str, int]:
-        """Server id of each cluster."""
-        return {cluster.name: cluster.server_id for cluster in self.clusters}
-
-    def peer(self, name: str) -> ClusterConfiguration:
-        """Return the other cluster of a pair."""
-        return next(cluster for cluster in self.clusters if cluster.name != name)
-
-    def sources(self, name: str) -> tuple[ClusterConfiguration, ...]:
-        """Return the clusters from which a cluster replicates."""
-        clusters = {cluster.name: cluster for cluster in self.clusters}
-        given = clusters[name].replicates_from
-        return (self.peer(name),) if given is None else tuple(clusters[source] for source in given)
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether it has two clusters that replicate to each other."""
-        return len(self.clusters) == 2 and all(self.sources(cluster.name) for cluster in self.clusters)

@@ -74,7 +74,7 @@ class JudgedRun:
     @classmethod
     def read(cls, case: ConflictCase, out: Folder, resolved: ResolvedRun) -> Self:
         """Read the result of a case."""
-        run, setups = resolved.run, resolved.run.setups()
+        run, setups = resolved.run, resolved.run.setups.at_end
         return cls(
             run,
             case.scenario["database"],
@@ -92,7 +92,7 @@ class JudgedRun:
 
     def compare_as_is(self, expected: Mapping[str, Any], undecided: int) -> Comparison:
         """Compare, with copied rows counted as they are."""
-        setups, over_time = self.run.setups(), self.run.setups_over_time()
+        setups, over_time = self.run.setups.at_end, self.run.setups.over_time
         fixed = [
             *self.resolved.errors.values(),
             *self._alarms(),
@@ -187,7 +187,7 @@ def _all(setups: Mapping[str, Sequence[TableSetup]]) -> list[TableSetup]:
 
 def _read_results(run: Run, out: Folder, resolved: ResolvedRun) -> dict[str, ClusterResult]:
     results = {}
-    for name, setups in run.setups().items():
+    for name, setups in run.setups.at_end.items():
         result = ClusterResult(counters=resolved.summary.counters[name], stop=resolved.summary.stops.get(name))
         for table, setup in setups.items():
             if setup.refusal is None:

@@ -44,5 +44,5 @@ def _unusual(logged: UpdateFormat) -> dict[str, bool]:
 
 def _by_options(run: Run, cluster: ClusterConfiguration, table: Table) -> bool:
     """Whether the server's options say how it logs a table."""
-    row = best_match(run.replication_of(cluster), table.database, table.name, cluster.server_id)
+    row = best_match(run.configuration.replication_of(cluster), table.database, table.name, cluster.server_id)
     return row is None or (not isinstance(row, AmbiguousMatch) and row.binlog_type == 0)

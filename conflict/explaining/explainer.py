@@ -331,8 +331,8 @@ class Explainer:
             name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= starts.get(name, 0)])
             for name, log in logs.items()
         }
-        sources = {name: tuple(each.name for each in self.run.sources(name)) for name in logs}
-        return Facts(kept, self.applied, tuple(outcomes), self.run.server_ids, sources, hears)
+        sources = {name: tuple(each.name for each in self.run.links.sources(name)) for name in logs}
+        return Facts(kept, self.applied, tuple(outcomes), self.run.links.server_ids, sources, hears)
 
     def _tell(self, drafts: Sequence[Draft], facts: Facts) -> Told:
         starts = self.result.run["starts_in_the_middle"]

@@ -39,7 +39,7 @@ class FunctionsOverTime:
     @classmethod
     def of(cls, run: Run) -> FunctionsOverTime:
         """Return those of a run whose binlogs have not been read yet."""
-        return cls(run.setups_at_start())
+        return cls(run.setups.at_start)
 
     def at(self, cluster: str, table: str, moment: Moment, *, rejected: bool = False) -> ConflictFunction | None:
         """

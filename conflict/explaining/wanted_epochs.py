@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.grid.key_numbering import tables_and_texts
-from conflict.grid.tables import TableNumbers
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_columns import read_columns

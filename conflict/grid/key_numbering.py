@@ -27,7 +27,7 @@ from conflict.grid.schemas import (
     staged_part,
     table_of_rows,
 )
-from conflict.grid.tables import TableNumbers
+from conflict.history.tables import TableNumbers
 from ndb_formats.columnar.key_texts import key_texts
 from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.types.column_types import WireType

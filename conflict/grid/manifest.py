@@ -21,8 +21,8 @@ from conflict.grid.catalogue import (
 from conflict.grid.documents import read_document, write_document
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE_PART
-from conflict.grid.tables import TableNumbers, table_definitions, table_numbers
 from conflict.history.run import Run
+from conflict.history.tables import TableNumbers, table_definitions
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.types.column_types import WireType
 
@@ -99,11 +99,11 @@ class Subject:
             run: The run.
             writing: Whether the run adds to the History. A run that only resolves it may ignore a resolve column.
         """
-        numbers = table_numbers(run)
+        numbers = run.numbers
         tables = table_definitions(numbers)
         found = []
-        if self.clusters != run.server_ids:
-            found.append(f"it is of {_servers(self.clusters)}, not of {_servers(run.server_ids)}")
+        if self.clusters != run.links.server_ids:
+            found.append(f"it is of {_servers(self.clusters)}, not of {_servers(run.links.server_ids)}")
         if list(self.tables) != list(tables):
             found.append(f"its tables are {_names(self.tables)}, not {_names(tables)}, in that order")
         for name in self.tables.keys() & tables.keys():

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from conflict.grid.image_digests import digest_of
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES, table_of_rows
-from conflict.grid.tables import TableNumbers
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import add_text, sorted_texts
 from conflict.history.marks import mark_of
 from conflict.history.model import RowChange
+from conflict.history.tables import TableNumbers
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.types.values import ABSENT

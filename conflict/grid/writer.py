@@ -15,10 +15,10 @@ from conflict.grid.key_numbering import KeyTask, number_keys
 from conflict.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.grid.part_builder import PartBuilder
 from conflict.grid.schemas import SCHEDULE_PART, part, staged_part
-from conflict.grid.tables import TableNumbers, table_definitions
 from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import EpochApply, History, Position, RowChange, Transaction
+from conflict.history.tables import TableNumbers, table_definitions
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
 

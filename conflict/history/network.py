@@ -15,7 +15,7 @@ from itertools import groupby
 
 import attrs
 
-from conflict.config.configuration import Configuration
+from conflict.config.configuration import Links
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.run import Run
@@ -30,17 +30,17 @@ _FROM_THE_START = (
 )
 
 
-def direct_traces(configuration: Configuration, summaries: Mapping[str, Sequence[Summary]]) -> dict[str, list[Summary]]:
+def direct_traces(links: Links, summaries: Mapping[str, Sequence[Summary]]) -> dict[str, list[Summary]]:
     """
     Return the epochs of each cluster without the news of its sources that came by way of another source.
 
     Of several sources in one group, the one counts whose own epoch names the others.
     """
-    sources = {name: {source.server_id for source in configuration.sources(name)} for name in summaries}
+    sources = {name: {source.server_id for source in links.sources(name)} for name in summaries}
     if all(len(each) < 2 for each in sources.values()):
         return {name: list(own) for name, own in summaries.items()}
     named = {
-        (configuration.server_ids[name], summary.number): {(item.server_id, item.epoch) for item in summary.applied}
+        (links.server_ids[name], summary.number): {(item.server_id, item.epoch) for item in summary.applied}
         for name, own in summaries.items()
         for summary in own
     }
@@ -65,7 +65,7 @@ def _direct(
         yield from (item for item in group if (item.server_id, item.epoch) not in news)
 
 
-def refuse_network(configuration: Configuration) -> None:
+def refuse_network(run: Run) -> None:
     """
     Make sure that a run of other than a pair of clusters asks for nothing that two clusters alone can do.
 
@@ -73,17 +73,17 @@ def refuse_network(configuration: Configuration) -> None:
         ConfigurationError: A table has a function by epoch, and there are more than two clusters: these functions know
             one other cluster ("NDB Cluster Replication Conflict Resolution"). Or the tables held rows at the start.
     """
-    if configuration.is_pair:
+    if run.links.is_pair:
         return
-    for name, setups in configuration.setups().items():
+    for name, setups in run.setups.at_end.items():
         for table, setup in setups.items():
-            if len(configuration.clusters) > 2 and setup.function is not None and setup.function.spec.refreshes:
+            if len(run.clusters) > 2 and setup.function is not None and setup.function.spec.refreshes:
                 message = (
                     f"table {table} on {name}: {setup.function} works between two clusters, and the run has "
-                    f"{len(configuration.clusters)}; use a function by column, such as NDB$MAX, or none"
+                    f"{len(run.clusters)}; use a function by column, such as NDB$MAX, or none"
                 )
                 raise ConfigurationError(message)
-    if configuration.span.cuts or configuration.span.empty is False:
+    if run.span.cuts or run.span.empty is False:
         raise ConfigurationError(_FROM_THE_START)
 
 
@@ -98,9 +98,9 @@ def refuse_logs_of_network(run: Run, summaries: Mapping[str, Sequence[Summary]])
     Raises:
         ConfigurationError: A log starts in the middle, or definitions change.
     """
-    if run.is_pair:
+    if run.links.is_pair:
         return
-    if starts_in_the_middle(run, summaries):
+    if starts_in_the_middle(run.span, run.links, summaries):
         raise ConfigurationError(_FROM_THE_START)
     if run.definitions:
         errors = [known.error for known in run.definitions.values() if known.error is not None]

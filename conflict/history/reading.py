@@ -9,7 +9,7 @@ from itertools import product
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration
+from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
@@ -117,16 +117,16 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
     """
     summaries = usable_epochs(run, readings)
     refuse_logs_of_network(run, summaries)
-    middle = starts_in_the_middle(run, summaries)
+    middle = starts_in_the_middle(run.span, run.links, summaries)
     if middle:
-        refuse_changes(run)
+        refuse_changes(run.definitions)
     clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
-    made = placed_changes(run, {name: reading.changes for name, reading in readings.items()})
+    made = placed_changes(run.links, {name: reading.changes for name, reading in readings.items()})
     for cluster in run.clusters:
         reading = readings[cluster.name]
         cut = _is_cut(run, reading, summaries[cluster.name])
-        applies, assumed[cluster.name] = schedule_of(run, cluster, summaries, hints, cut=cut, changes=made)
+        applies, assumed[cluster.name] = schedule_of(run.links, cluster, summaries, hints, cut=cut, changes=made)
         start = None
         if middle:
             first = summaries[cluster.name][0].number if summaries[cluster.name] else 0
@@ -193,10 +193,10 @@ def cut_readings(run: Run, readings: Mapping[str, ClusterReading]) -> dict[str, 
     """
     if not run.span.cuts:
         return dict(readings)
-    refuse_changes(run)
+    refuse_changes(run.definitions)
     times = {name: [(each.time, each.number) for each in reading.epochs] for name, reading in readings.items()}
     span = span_of_times(run.span, times)
-    bounds = bounds_of(attrs.evolve(run, span=span), usable_epochs(run, readings))
+    bounds = bounds_of(span, run.links, usable_epochs(run, readings))
     return {
         name: attrs.evolve(reading, epochs=[each for each in reading.epochs if each.number in bounds[name]])
         for name, reading in readings.items()
@@ -213,7 +213,7 @@ def possible_readings(
     each place of changes of roles (see `conflict.history.role_changes`). Hints can tell the roles. Other than a pair of
     clusters is read in one way.
     """
-    if not run.is_pair:
+    if not run.links.is_pair:
         return [dict(readings)]
     epochs = {name: reading.epochs for name, reading in readings.items()}
     found = [
@@ -221,7 +221,7 @@ def possible_readings(
             name: attrs.evolve(readings[name], epochs=own, reports=not hides_epochs(epochs[name]))
             for name, own in each.items()
         }
-        for each in readings_by_content(epochs, run.server_ids)
+        for each in readings_by_content(epochs, run.links.server_ids)
     ]
     told = any(hint.role for each in (hints or {}).values() for period in each for hint in period.values())
     return found if told else [way for each in found for way in _ways_of_roles(run, each)][:MOST_READINGS]
@@ -229,9 +229,9 @@ def possible_readings(
 
 def _ways_of_roles(run: Run, readings: Mapping[str, ClusterReading]) -> Iterator[dict[str, ClusterReading]]:
     """Yield the readings with every place of the changes of roles that the binlogs show."""
-    setups, ways = run.setups(), []
+    setups, ways = run.setups.at_end, []
     for name, reading in readings.items():
-        peer = run.peer(name)
+        peer = run.links.peer(name)
         shown = shown_changes(reading.epochs, reading.cluster.role, setups[name], peer.server_id)
         places = possible_changes(shown, [epoch.number for epoch in readings[peer.name].epochs])
         ways.append([attrs.evolve(reading, shown_roles=shown, roles=each) for each in places])
@@ -241,7 +241,7 @@ def _ways_of_roles(run: Run, readings: Mapping[str, ClusterReading]) -> Iterator
 
 def _given_rows(run: Run, cluster: ClusterConfiguration, readings: Mapping[str, ClusterReading]) -> GivenRows:
     """Return the rows that a cluster's tables held when its log starts, as far as files give them."""
-    files = cluster.rows or (run.peer(cluster.name).rows if cluster.rows_of is not None else ())
+    files = cluster.rows or (run.links.peer(cluster.name).rows if cluster.rows_of is not None else ())
     layouts = {name: layout for reading in readings.values() for name, layout in reading.layouts.items()}
     return load_given_rows(files, run.data_schema, layouts)
 
@@ -249,11 +249,11 @@ def _given_rows(run: Run, cluster: ClusterConfiguration, readings: Mapping[str, 
 def usable_epochs(run: Run, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
     """Return the epochs of each cluster that do not depend on missing epochs."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
-    return consistent_cut(direct_traces(run, summaries), run.server_ids)
+    return consistent_cut(direct_traces(run.links, summaries), run.links.server_ids)
 
 
 def schedule_of(
-    run: Run,
+    links: Links,
     cluster: ClusterConfiguration,
     summaries: Mapping[str, list[Summary]],
     hints: ClusterHints | None,
@@ -263,11 +263,9 @@ def schedule_of(
 ) -> tuple[list[EpochApply], int]:
     """Return when a cluster applied others' epochs, source by source, and how many of these places are assumed."""
     # Who set back one replica may have set back the others too.
-    again = any(
-        set_back(summaries[each.name], source.server_id) for each in run.clusters for source in run.sources(each.name)
-    )
+    again = any(set_back(summaries[applier.name], source.server_id) for applier, source in links.channels())
     applies, assumed = list[EpochApply](), 0
-    for source in run.sources(cluster.name):
+    for source in links.sources(cluster.name):
         placed, open_places = place_applies(
             summaries[cluster.name],
             summaries[source.name],
@@ -302,13 +300,15 @@ def _barriers(
     return sorted(taken, key=lambda each: each.foreign_epoch)
 
 
-def placed_changes(run: Run, changes: Mapping[str, Sequence[DefinitionChange]]) -> dict[str, list[DefinitionChange]]:
+def placed_changes(
+    links: Links, changes: Mapping[str, Sequence[DefinitionChange]]
+) -> dict[str, list[DefinitionChange]]:
     """Return changes of definitions with what they follow: one that an applier took stands in both binlogs."""
     if not any(changes.values()):
         return {name: [] for name in changes}  # always so if the run has other than a pair of clusters
     found: dict[str, list[DefinitionChange]] = {}
     for name, own in changes.items():
-        peer = run.peer(name)
+        peer = links.peer(name)
         made = iter([each for each in changes[peer.name] if each.step.server_id == peer.server_id])
         found[name] = []
         for mine in own:

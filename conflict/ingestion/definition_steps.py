@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.manifest import Manifest, SegmentFacts
 from conflict.grid.schemas import RowStep
-from conflict.grid.tables import TableNumbers
 from conflict.history.model import DefinitionChange
 from conflict.history.reading import kept_changes, placed_changes
 from conflict.history.run import Run
+from conflict.history.tables import TableNumbers
 
 __all__ = ["changes_that_count", "definition_changes", "row_steps"]
 
@@ -30,7 +30,7 @@ def definition_changes(run: Run, manifest: Manifest) -> dict[str, list[Definitio
             if place is not None:
                 before = [facts.last_epoch for facts in segments[:place] if facts.last_epoch]
                 changes[name].append(DefinitionChange(before[-1] if before else 0, step))
-    return placed_changes(run, changes) if run.definitions else changes
+    return placed_changes(run.links, changes) if run.definitions else changes
 
 
 def changes_that_count(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:

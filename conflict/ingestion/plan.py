@@ -20,8 +20,8 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.documents import read_document, write_document
 from conflict.grid.folder import Folder, incomplete
 from conflict.grid.manifest import MANIFEST, MAX_BUCKETS, Manifest, SegmentFacts, Subject
-from conflict.grid.tables import table_definitions, table_numbers
 from conflict.history.run import Run
+from conflict.history.tables import table_definitions
 from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
@@ -123,7 +123,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         UnsupportedError: Equality under the collation of a key column is not known exactly.
     """
     refuse_inexact_keys(run.data_schema.tables)
-    numbers = table_numbers(run)
+    numbers = run.numbers
     if held is not None and buckets not in {None, held.buckets}:
         message = f"the History has {held.buckets} buckets and cannot be continued with {buckets}; omit the number"
         raise HistoryError(message)
@@ -133,7 +133,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         files[cluster.name], segments[cluster.name] = _plan_cluster(cluster, held, segment_bytes, cuts)
     return Plan(
         buckets=(buckets or default_buckets(run)) if held is None else held.buckets,
-        clusters=run.server_ids,
+        clusters=run.links.server_ids,
         tables=table_definitions(numbers),
         resolve_columns=dict(numbers.resolve_columns),
         batch=0 if held is None else held.batches,

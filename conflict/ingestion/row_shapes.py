@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from conflict.config.definitions import Moment, TableVersion
-from conflict.grid.tables import TableNumbers
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.segment_arrays import UnreadableError
 from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.constants import APPLY_STATUS

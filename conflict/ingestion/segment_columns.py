@@ -19,11 +19,11 @@ import pyarrow as pa
 from conflict.config.definitions import TableVersion
 from conflict.grid.epoch_files import EPOCHS
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
-from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect
 from conflict.history.epochs import MICROSECONDS
 from conflict.history.logged_images import sorted_texts, text_of_bitmaps
 from conflict.history.marks import mark_of
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
 from conflict.ingestion.kernels.event_roles import EventRole
 from conflict.ingestion.row_shapes import RowShapes

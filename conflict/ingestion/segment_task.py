@@ -12,10 +12,10 @@ from conflict.grid.epoch_files import epochs_part, epochs_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import SegmentFacts
 from conflict.grid.part_builder import PartBuilder
-from conflict.grid.tables import TableNumbers
 from conflict.grid.writer import write_parts
 from conflict.history.epochs import EpochReader, read_epochs
 from conflict.history.scheduling.schedule import summarize
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.plan import digest_of
 from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError

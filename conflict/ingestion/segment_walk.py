@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.image_digests import digests_of_columns
-from conflict.grid.tables import TableNumbers
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.kernels.event_roles import commit_times, read_numbers, roles_of
 from conflict.ingestion.kernels.image_digests import add_values
 from conflict.ingestion.kernels.image_slices import image_slices

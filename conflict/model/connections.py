@@ -10,6 +10,7 @@ from __future__ import annotations
 from conflict.config.run_file import check_clusters
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
+from conflict.history.run import Run
 from conflict.model.configuration import Model
 
 __all__ = ["followers_of", "loading_site", "refuse_unconnected", "source_of"]
@@ -23,8 +24,8 @@ def refuse_unconnected(model: Model) -> None:
         ConfigurationError: Names, server ids or sources do not fit together; a function works between two clusters
             alone; or there are clusters that no cluster could load.
     """
-    configuration = model.configuration()
-    check_clusters(configuration.clusters)
+    run = Run(model.configuration())
+    check_clusters(run.clusters)
     if model.is_pair:
         return
     if len(model.sites) == 2:
@@ -37,7 +38,7 @@ def refuse_unconnected(model: Model) -> None:
                 "than two clusters each replicates from one other, as in a ring or a chain"
             )
             raise ConfigurationError(message)
-    refuse_network(configuration)
+    refuse_network(run)
     loading_site(model)
 
 

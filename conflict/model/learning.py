@@ -76,12 +76,12 @@ def read_logs(configuration: Configuration) -> tuple[Log, Log]:
         ConfigurationError: It is not about two clusters that replicate to each other.
         HistoryError: A cluster has no transaction of its own, or no table has a primary key.
     """
-    if not configuration.is_pair:
+    if not configuration.links.is_pair:
         names = ", ".join(cluster.name for cluster in configuration.clusters)
         message = f"a workload is learnt from two clusters that replicate to each other; this run has {names}"
         raise ConfigurationError(message)
     run = make_run(configuration)
-    setups, found = run.setups(), []
+    setups, found = run.setups.at_end, []
     for cluster in run.clusters:
         epochs = read_cluster(cluster, run).epochs
         keyed = {name: setup for name, setup in setups[cluster.name].items() if setup.table.primary_key}

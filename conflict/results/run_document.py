@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration
+from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.run import Run
 from conflict.history.scheduling.reconcile import Inference
 from conflict.results.cause_kinds import CauseKind, LikelyCause
@@ -46,27 +46,26 @@ class UnderWay:
 
 
 def changes_under_way(
-    run: Run, applied: Mapping[str, Iterable[tuple[str, int]]], sizes: Mapping[str, Mapping[int, int]]
+    links: Links, applied: Mapping[str, Iterable[tuple[str, int]]], sizes: Mapping[str, Mapping[int, int]]
 ) -> tuple[UnderWay, ...]:
     """
     Return the changes that were still under way when the logs end; a link without any has no entry.
 
     Args:
-        run: The run.
+        links: Which clusters replicate from which.
         applied: Per applying cluster, the source and number of each epoch that it applied.
         sizes: Per cluster, the own epochs that count, each with the number of row changes of its own.
     """
     last: dict[tuple[str, str], int] = {}
     for name, epochs in applied.items():
-        for source, epoch in epochs:
-            last[name, source] = max(last.get((name, source), -1), epoch)
+        for origin, epoch in epochs:
+            last[name, origin] = max(last.get((name, origin), -1), epoch)
     found = []
-    for name in sizes:
-        for source in (each.name for each in run.sources(name)):
-            newest = last.get((name, source), -1)
-            left = [changes for epoch, changes in sizes[source].items() if changes and epoch > newest]
-            if left:
-                found.append(UnderWay(name, source, len(left), sum(left)))
+    for applier, source in links.channels():
+        newest = last.get((applier.name, source.name), -1)
+        left = [changes for epoch, changes in sizes[source.name].items() if changes and epoch > newest]
+        if left:
+            found.append(UnderWay(applier.name, source.name, len(left), sum(left)))
     return tuple(found)
 
 
@@ -189,14 +188,14 @@ def _configuration_json(run: Run) -> dict[str, Any]:
             table.full_name: {column.name: column.sql_type for column in table.columns} for table in run.schema.tables
         },
         "primary_keys": {table.full_name: list(table.primary_key) for table in run.schema.tables},
-        "ndb_replication": [attrs.asdict(row) for row in run.replication],
+        "ndb_replication": [attrs.asdict(row) for row in run.configuration.replication],
         "functions": {
             name: {table: _setup_json(setup) for table, setup in setups.items()}
-            for name, setups in run.setups().items()
+            for name, setups in run.setups.at_end.items()
         },
         "earlier_functions": {
             name: {table: found for table, over_time in setups.items() if (found := _earlier_functions(over_time))}
-            for name, setups in run.setups_over_time().items()
+            for name, setups in run.setups.over_time.items()
         },
     }
 

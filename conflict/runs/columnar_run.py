@@ -13,7 +13,6 @@ import attrs
 from conflict.columnar.foreign_keys.states import has_changing_links
 from conflict.columnar.older_rows import changes_older_rows
 from conflict.columnar.setups_over_time import changes_functions, compares_reflected
-from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
@@ -26,6 +25,7 @@ from conflict.results.likely_causes import declared_types, likely_causes
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
+from conflict.rules.table_setup import TableSetup
 from conflict.runs.ingest_job import ingest
 from conflict.runs.log_facts import (
     facts_of_history,
@@ -85,11 +85,11 @@ def needs_reference(run: Run) -> str | None:
     """Return why the configuration alone tells that only the reference engine resolves the run; None if it does not."""
     span = run.span
     reasons = {
-        NO_PAIR: not run.is_pair,
+        NO_PAIR: not run.links.is_pair,
         "the part of the logs is given by time": span.first_time is not None or span.stop_time is not None,
         "rows are given": _gives_rows(run),
         "the definitions of tables with foreign keys change": has_changing_links(run),
-        "a table gets another conflict function": changes_functions(run),
+        "a table gets another conflict function": changes_functions(run.setups.over_time),
         "a reflected value is compared": compares_reflected(run),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
@@ -193,7 +193,7 @@ def settle_run(
         run.notes,
         run.remarks,
         starts=starts,
-        under_way=changes_under_way(run, settled.applied_epochs(), settled.epoch_sizes()),
+        under_way=changes_under_way(run.links, settled.applied_epochs(), settled.epoch_sizes()),
     )
     return resolved, settled
 
@@ -206,13 +206,13 @@ def _causes(
     facts: Mapping[str, LogFacts] | None,
 ) -> tuple[LikelyCause, ...]:
     """Return what would explain that the binlogs contradict the result; `facts` are read if they are None."""
-    setups = run.setups()
-    causes = tuple(declared_types(images_of_history(manifest), run.setups_over_time()))
+    setups = run.setups.at_end
+    causes = tuple(declared_types(images_of_history(manifest), run.setups.over_time))
     causes += tuple(marked_otherwise(run, manifest))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
         facts = facts or facts_of_history(history, manifest)
-        causes += likely_causes(summary.contradictions, facts, run.last_functions(), summary.stops)
+        causes += likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops)
     return causes
 
 
@@ -240,14 +240,14 @@ def _by_reference(
     return attrs.evolve(resolved, engine="reference", engine_reason=why)
 
 
-def refuse_python_rules(run: Configuration) -> None:
+def refuse_python_rules(by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> None:
     """
-    Make sure that no table of a run has a conflict function that is written in Python.
+    Make sure that no table has a conflict function that is written in Python.
 
     Raises:
         ConfigurationError: One has.
     """
-    for setups in run.setups().values():
+    for setups in by_cluster.values():
         for name, setup in setups.items():
             if setup.function is not None and setup.function.spec.python is not None:
                 rule = setup.function.spec.name

@@ -42,7 +42,7 @@ def choose_engine(configuration: Configuration) -> EngineChoice:
     """Return the engine for a run: the reference engine for what it alone does, else by the size of the binlogs."""
     if any(spec.python is not None for spec in configuration.functions):
         return EngineChoice("reference", "it alone runs rules in Python")
-    if not configuration.is_pair:
+    if not configuration.links.is_pair:
         return EngineChoice("reference", "it alone resolves other than two clusters that replicate to each other")
     asked = spark_asked_for()
     if asked is not None:

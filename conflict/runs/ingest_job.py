@@ -33,7 +33,6 @@ from conflict.grid.manifest import (
     write_manifest,
 )
 from conflict.grid.schemas import SCHEDULE_PART, keys_part
-from conflict.grid.tables import table_numbers
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run
 from conflict.history.scheduling.consistent_cut import consistent_cut
@@ -157,7 +156,7 @@ class _Job:
 
     def _read_segments(self, plan: Plan) -> dict[str, KeptSegments]:
         """Read the planned segments that have not been read yet."""
-        history, numbers, schema = self.history, table_numbers(self.run), self.run.data_schema
+        history, numbers, schema = self.history, self.run.numbers, self.run.data_schema
         tasks = [
             SegmentTask(
                 name,
@@ -188,7 +187,7 @@ class _Job:
             name: [segment.number for segment in segments[: len(kept[name].records)]]
             for name, segments in plan.segments.items()
         }
-        numbers = table_numbers(self.run)
+        numbers = self.run.numbers
         steps = {
             name: [each for each in own if each.segment in new[name]]
             for name, own in row_steps(self.run, manifest, numbers).items()
@@ -205,14 +204,14 @@ class _Job:
         """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
         run, history = self.run, self.history
         read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
-        summaries = consistent_cut(read, run.server_ids)
+        summaries = consistent_cut(read, run.links.server_ids)
         hints = run.hints(summaries)
         applies, assumed = [], {}
         changes = definition_changes(run, manifest)
         for cluster in run.clusters:
             name = cluster.name
             cut = name in manifest.errors or len(summaries[name]) < len(read[name])
-            placed, assumed[name] = schedule_of(run, cluster, summaries, hints, cut=cut, changes=changes)
+            placed, assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut, changes=changes)
             applies += [(name, apply) for apply in placed]
         history.write_table(SCHEDULE_PART, schedule_table(applies))
         return attrs.evolve(

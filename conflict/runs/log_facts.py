@@ -35,7 +35,7 @@ def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
 
 def marked_otherwise(run: Run, manifest: Manifest) -> Iterator[LikelyCause]:
     """Yield what the marks of rows point to that no setup of their table allows; roles are those at the start."""
-    fitting, last = FittingMarks.of(run.setups_over_time().values()), run.setups()
+    fitting, last = FittingMarks.of(run.setups.over_time.values()), run.setups.at_end
     for cluster in run.clusters:
         name, known = cluster.name, run.definitions.get(cluster.name)
         moments = [last[name]] if known is None else [each.setups for each in known.moments]

@@ -59,21 +59,21 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
     if not span.cuts and span.empty:
         return whole
     read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
-    usable = consistent_cut(read, run.server_ids)
-    if not span.cuts and not starts_in_the_middle(run, usable):
+    usable = consistent_cut(read, run.links.server_ids)
+    if not span.cuts and not starts_in_the_middle(span, run.links, usable):
         return whole
-    refuse_changes(run)
-    if run.span.cuts:
-        bounds = bounds_of(run, usable)
+    refuse_changes(run.definitions)
+    if span.cuts:
+        bounds = bounds_of(span, run.links, usable)
         read = {name: [each for each in own if each.number in bounds[name]] for name, own in read.items()}
-    summaries = consistent_cut(read, run.server_ids)
-    middle = starts_in_the_middle(run, summaries)
+    summaries = consistent_cut(read, run.links.server_ids)
+    middle = starts_in_the_middle(span, run.links, summaries)
     hints = run.hints(usable)
     starts, assumed, placed = dict[str, Start](), dict[str, int](), list[tuple[str, EpochApply]]()
     for cluster in run.clusters:
         name = cluster.name
-        cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(run.span.last)
-        applies, assumed[name] = schedule_of(run, cluster, summaries, hints, cut=cut)
+        cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(span.last)
+        applies, assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut)
         if middle:
             starts[name] = Start(summaries[name][0].number if summaries[name] else 0)
             applies = certain_applies(applies, starts[name].epoch)

@@ -82,7 +82,7 @@ def run_reference(
     facts = {
         cluster.name: facts_of_epochs(
             readings[cluster.name].epochs,
-            replicates=bool(run.sources(cluster.name)),
+            replicates=bool(run.links.sources(cluster.name)),
             role=cluster.role,
         )
         for cluster in run.clusters
@@ -120,8 +120,8 @@ class _ResolvedReading:
 
     def compared(self) -> dict[str, tuple[int, list[ContradictedRow]]]:
         """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
-        setups, epochs = self.run.setups_at_start(), self.epochs
-        fitting = FittingMarks.of(self.run.setups_over_time().values())
+        setups, epochs = self.run.setups.at_start, self.epochs
+        fitting = FittingMarks.of(self.run.setups.over_time.values())
         found = {}
         for name, result in self.resolution.clusters.items():
             own, cluster = epochs[name], self.history.cluster(name)
@@ -174,9 +174,9 @@ def _resolve_reading(
     run = within_readings(run, readings)
     summaries = usable_epochs(run, readings)
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
-    recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, run.setups_at_start()
+    recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, run.setups.at_start
     history = history_of(run, readings, hints)
-    placed = place_in_memory(history, at_start, recorded, skip_missing=run.skip_missing)
+    placed = place_in_memory(history, at_start, recorded, skip_missing=run.configuration.skip_missing)
     history = placed.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, moments = resolve_settled(
@@ -184,7 +184,7 @@ def _resolve_reading(
         at_start,
         recorded,
         lambda done: progress("resolving", done, items),
-        skip_missing=run.skip_missing,
+        skip_missing=run.configuration.skip_missing,
     )
     unexplained = any(result.unexplained for result in resolution.clusters.values())
     if run.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
@@ -198,7 +198,7 @@ def _written(
 ) -> ResolvedRun:
     """Write the result of a reading, and return what it came to."""
     run, readings, history, epochs = found.run, found.readings, found.history, found.epochs
-    placed, resolution, moments, setups = found.placed, found.resolution, found.moments, run.setups()
+    placed, resolution, moments, setups = found.placed, found.resolution, found.moments, run.setups.at_end
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     tables = {table.full_name: table for table in run.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
@@ -231,13 +231,13 @@ def _written(
         settled=tuple(moments.inferences),
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(
-            *declared_types(images, run.setups_over_time()),
-            *likely_causes(summary.contradictions, facts, run.last_functions(), summary.stops),
+            *declared_types(images, run.setups.over_time),
+            *likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops),
             *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
         ),
         notes=run.notes,
         remarks=run.remarks,
-        under_way=changes_under_way(run, applied, sizes),
+        under_way=changes_under_way(run.links, applied, sizes),
     )
 
 

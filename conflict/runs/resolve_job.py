@@ -30,7 +30,6 @@ from conflict.grid.epoch_files import applies_of, read_epoch_sizes, schedule_tab
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
-from conflict.grid.tables import table_numbers
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
@@ -115,7 +114,7 @@ def settle_history(
     """
     if part is None:
         part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
-    (log_part, schedule, manifest), numbers = part, table_numbers(run)
+    (log_part, schedule, manifest), numbers = part, run.numbers
     changes = changes_that_count(run, manifest)
     run = with_changes(run, changes)
     if ends_apart(run):
@@ -135,7 +134,7 @@ def settle_history(
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     applied = [ApplierEpochs.of_table(schedule, name) for name in manifest.clusters]
-    tables = frozenset(table for known in run.setups().values() for table in known)
+    tables = frozenset(table for known in run.setups.at_end.values() for table in known)
     settled = Settled(job, applied, job.resolve(applied), Moments(), placed, tables)
     if use_evidence:
         settled = _explained(settled, settling, schedule)

@@ -15,7 +15,7 @@ from conflict.columnar.unique_keys.states import has_unique_keys
 from conflict.comparing.bucket_view import BucketView
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
-from conflict.grid.tables import TableNumbers
+from conflict.history.tables import TableNumbers
 from conflict.results.options import ResultOptions
 from conflict.runs.log_part import WHOLE, LogPart
 

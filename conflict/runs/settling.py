@@ -14,11 +14,11 @@ from conflict.columnar.apply_order import Located
 from conflict.columnar.output.contested import ContestedRows
 from conflict.grid.epoch_files import read_summaries
 from conflict.grid.manifest import Manifest
-from conflict.grid.tables import TableNumbers
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
+from conflict.history.tables import TableNumbers
 from conflict.history.timeline import timeline_of
 from conflict.inference.background import Recorded
 from conflict.inference.moments import Moments, find_moments
@@ -78,7 +78,7 @@ class Settling:
             for name, own in applies.items()
         }
         history, recorded, _ = self._read("placing epochs", applies, wanted, placing=True)
-        setups, skip_missing = self.run.setups_at_start(), self.run.skip_missing
+        setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing)
 
     def find_moments(self, applies: Applies, examined: OpenRows) -> tuple[Moments, Located]:
@@ -102,7 +102,7 @@ class Settling:
             name: {place: None if each is None else _named(each, names) for place, each in own.items()}
             for name, own in examined.items()
         }
-        setups, skip_missing = self.run.setups_at_start(), self.run.skip_missing
+        setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
         progress = partial(self.progress, "finding moments")
         return find_moments(
             history, setups, recorded, skip_missing=skip_missing, wanted=rows, progress=progress

@@ -125,7 +125,7 @@ class CutRecording:
         summaries = usable_epochs(run, readings)
         recorded = {name: recorded_effects(each.epochs[: len(summaries[name])]) for name, each in readings.items()}
         history = history_of(run, readings, hints)
-        setups = run.setups_at_start()
+        setups = run.setups.at_start
         placed = place_in_memory(history, setups, recorded)
         _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
         epochs = {name: each.epochs[: len(summaries[name])] for name, each in readings.items()}

@@ -36,6 +36,7 @@ from functools import cache
 import attrs
 
 from conflict.history.model import Cluster, EpochApply, History, RowChange, RowMoment, Transaction
+from conflict.history.tables import TableNumbers
 from conflict.inference.replay import resolve
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
@@ -224,6 +225,12 @@ def history(text: str, roles: Mapping[str, Role] = NO_ROLES, *, with_ids: bool =
         for place, name in enumerate(names, start=1)
     )
     return History(clusters, layouts(TABLES + MORE_TABLES + KEYLESS_TABLE))
+
+
+def numbers_of(tables: Setups) -> TableNumbers:
+    """Return the numbers of tables that are set up once."""
+    over_time = [{name: [setup] for name, setup in own.items()} for own in tables.values()]
+    return TableNumbers.of([setup.table for setup in tables["A"].values()], over_time)
 
 
 def setups(

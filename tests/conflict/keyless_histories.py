@@ -51,7 +51,8 @@ Row = tuple[int | None, int | None]
 def with_loose_table(run: Run, function: str | None = None) -> Run:
     """Return a run that has the table without a primary key too, with a conflict function on both clusters."""
     row = ReplicationRow("db", "loose", 0, 7, function)
-    return attrs.evolve(run, schema=_SCHEMA, replication=(*run.replication, row))
+    configuration = run.configuration
+    return Run(attrs.evolve(configuration, schema=_SCHEMA, replication=(*configuration.replication, row)))
 
 
 def with_loose_rows(history: History, seed: int, *, foreign: float = 0.03) -> History:
@@ -208,7 +209,7 @@ def _apply(rows: Counter[Row], old: Row | None, new: Row | None) -> bool:
 
 def judges_transactions(run: Run) -> bool:
     """Whether a function of the run judges transactions."""
-    functions = [setup.function for setups in run.setups().values() for setup in setups.values()]
+    functions = [setup.function for setups in run.setups.at_end.values() for setup in setups.values()]
     return any(each is not None and each.spec.transactional for each in functions)
 
 
@@ -216,7 +217,7 @@ def reflects(run: Run) -> set[str]:
     """Return the clusters that reflect inserts into the table."""
     found = set()
     for cluster in run.clusters:
-        function = run.setups()[cluster.name][LOOSE].function
+        function = run.setups.at_end[cluster.name][LOOSE].function
         if function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY:
             found.add(cluster.name)
     return found

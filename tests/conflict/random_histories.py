@@ -104,14 +104,16 @@ LAST_EPOCH = 2**64 - 1
 EPOCH_STEPS = (1, 2, 62)
 
 
-def configuration(setting: int, roles: tuple[Role, Role] = USUAL_ROLES, binlog_type: int = 7) -> Run:
+def configuration(
+    setting: int, roles: tuple[Role, Role] = USUAL_ROLES, binlog_type: int = 7, *, skip_missing: bool = False
+) -> Run:
     """Return the run that a History belongs to."""
     rows = tuple(
         ReplicationRow("db", table, server, binlog_type, function) for table, server, function in SETTINGS[setting]
     )
     first, second = roles
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
-    return Run.of(Configuration(clusters, parse_schema(SCHEMA, database="db"), rows))
+    return Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rows, skip_missing=skip_missing))
 
 
 class _Maker:

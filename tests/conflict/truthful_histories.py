@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -20,7 +20,7 @@ __all__ = ["truthful"]
 KEY = 0  # position of the only key column of each table
 
 
-def truthful(history: History, setups: dict[str, dict[str, TableSetup]]) -> History:
+def truthful(history: History, setups: Mapping[str, dict[str, TableSetup]]) -> History:
     """
     Return a History with changes that fit the rows as they stand, and epoch applies that fit their traces.
 
@@ -31,7 +31,7 @@ def truthful(history: History, setups: dict[str, dict[str, TableSetup]]) -> Hist
     return made if made == history else truthful(made, setups)
 
 
-def _fitting_history(history: History, setups: dict[str, dict[str, TableSetup]]) -> History:
+def _fitting_history(history: History, setups: Mapping[str, dict[str, TableSetup]]) -> History:
     clusters = {each.name: ReplayedCluster(each, setups[each.name], history.layouts) for each in history.clusters}
     appliers = {name: Applier(cluster) for name, cluster in clusters.items()}
     timelines: dict[str, list[Transaction | EpochApply]] = {name: [] for name in clusters}

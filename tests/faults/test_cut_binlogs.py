@@ -12,8 +12,8 @@ import pytest
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.grid.epoch_files import EPOCHS
-from conflict.grid.tables import TableNumbers
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_columns import read_columns

@@ -93,11 +93,11 @@ def tables_without_function(subject: Subject) -> Iterator[Finding]:
     """Yield tables that changes arrive at from both sides, and that have a conflict function nowhere."""
     meant = {each.place.table for each in subject.tables if any(row.conflict_fn for row in each.rows)}
     for placed in subject.tables:
-        sources = subject.configuration.sources(placed.cluster.name)
+        sources = subject.links.sources(placed.cluster.name)
         both_ways = [
             source
             for source in sources
-            if placed.cluster in subject.configuration.sources(source.name)
+            if placed.cluster in subject.links.sources(source.name)
             and (there := subject.on(source, placed.table)) is not None
             and there.logging.format.logged
         ]

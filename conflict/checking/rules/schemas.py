@@ -67,9 +67,8 @@ def _code_of(code: str, severity: ReplicaSeverity, effect: Effect, title: str, e
 
 def _pairs(subject: Subject) -> Iterator[tuple[PlacedTable, PlacedTable | None, Place]]:
     """Yield each table of a source, the same table on a cluster that replicates from it, and the place of that."""
-    for cluster in subject.clusters:
-        for source in subject.configuration.sources(cluster.name):
-            for there in subject.tables:
-                if there.cluster.name == source.name:
-                    place = place_of(cluster, there.table)
-                    yield there, subject.by_place.get(place), place
+    for cluster, source in subject.links.channels():
+        for there in subject.tables:
+            if there.cluster.name == source.name:
+                place = place_of(cluster, there.table)
+                yield there, subject.by_place.get(place), place

@@ -74,9 +74,8 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
         if _is_on(cluster, _UPDATES) is not False:
             continue
         fix = set_in_my_cnf(cluster.name, _UPDATES, "ON")
-        applied = subject.configuration.sources(cluster.name)
-        readers = [each for each in subject.clusters if cluster in subject.configuration.sources(each.name)]
-        if any(source.name != reader.name for source in applied for reader in readers):
+        applied, replicas = subject.links.sources(cluster.name), subject.links.replicas(cluster.name)
+        if any(source.name != replica.name for source in applied for replica in replicas):
             sentence = (
                 f"The server does not log what its applier applies ({_UPDATES} = OFF), so the changes of other "
                 "clusters go no further from here."
@@ -96,7 +95,7 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
 def no_binlog(subject: Subject) -> Iterator[Finding]:
     """Yield clusters that others replicate from, and that log no change of an NDB table."""
     for cluster in subject.clusters:
-        if not any(cluster in subject.configuration.sources(each.name) for each in subject.clusters):
+        if not subject.links.replicas(cluster.name):
             continue
         for name in _BINLOG:
             if _is_on(cluster, name) is False:

@@ -97,7 +97,7 @@ def row_slices(subject: Subject) -> Iterator[Finding]:
 def _receiving(subject: Subject) -> Iterator[PlacedTable]:
     """Yield tables that changes of another cluster arrive at."""
     for placed in subject.tables:
-        sources = subject.configuration.sources(placed.cluster.name)
+        sources = subject.links.sources(placed.cluster.name)
         logged = [there for source in sources if (there := subject.on(source, placed.table)) is not None]
         if placed.setup.refusal is None and any(there.logging.format.logged for there in logged):
             yield placed

@@ -172,7 +172,7 @@ def show_resolved(
     if engine is ResolveEngine.AUTO:
         choice = choose_engine(configuration)
         chosen = choice.engine
-        if needs_reference(Run.of(configuration)) is None:  # else the result says which one resolved it, and why
+        if needs_reference(Run(configuration)) is None:  # else the result says which one resolved it, and why
             messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
     gc.freeze()  # what imports made stays, and need not be looked at again and again
     with progress_bars(time_left=True) as progress:
@@ -199,9 +199,9 @@ def _epochs(option: str, texts: Sequence[str] | None, configuration: Configurati
     for text in texts or ():
         name, equals, epoch = text.partition("=")
         number = int(epoch) if epoch.isdecimal() and len(epoch) <= _DIGITS else -1
-        if name not in configuration.server_ids or not equals or not 0 <= number < 2**64:
-            names = " or ".join(configuration.server_ids)
-            meant = did_you_mean(name, configuration.server_ids)
+        if name not in configuration.links.server_ids or not equals or not 0 <= number < 2**64:
+            names = " or ".join(configuration.links.server_ids)
+            meant = did_you_mean(name, configuration.links.server_ids)
             message = f"{option} {text} is not understood{meant}; give cluster {names}, =, and an own epoch of it"
             raise ConfigurationError(message)
         epochs[name] = number

@@ -88,7 +88,7 @@ def print_run(console: Console, resolved: ResolvedRun, examples: Sequence[Mappin
 def _print_setups(console: Console, run: Run) -> None:
     """Print each refusal and warning once, with the tables that it holds for."""
     places: dict[tuple[str, str], list[str]] = {}
-    for cluster, setups in run.setups().items():
+    for cluster, setups in run.setups.at_end.items():
         for table, setup in setups.items():
             said = [("yellow", warning) for warning in setup.warnings]
             if setup.refusal is not None and setup.refusal.kind is not RefusalKind.DROPPED:
@@ -171,7 +171,7 @@ def _differing(rows: int | None) -> Text:
 
 def _example(run: Run, outcome: Mapping[str, Any]) -> str:
     """Return a sentence on a rejected operation."""
-    functions = [each.function for each in run.setups_over_time()[outcome["applier"]][outcome["table"]]]
+    functions = [each.function for each in run.setups.over_time[outcome["applier"]][outcome["table"]]]
     function = next(filter(None, reversed(functions)), None)
     decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
     by_epoch = function is not None and function.spec.argument is Argument.GCI_BITS
@@ -207,7 +207,7 @@ def _print_convergence(console: Console, run: Run, resolved: ResolvedRun) -> Non
 
 def _resolved_by(run: Run, table: str) -> str:
     """Return by which functions a table is resolved, on either cluster and at any time."""
-    over_time = [setups.get(table, []) for setups in run.setups_over_time().values()]
+    over_time = [setups.get(table, []) for setups in run.setups.over_time.values()]
     functions = dict.fromkeys(str(each.function) for own in over_time for each in own if each.function)
     if not functions:
         return "no conflict function is set for it"

@@ -88,13 +88,13 @@ def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
 def sentences_on_rows(run: Run) -> tuple[str, ...]:
     """Return, as sentences without a full stop, which rows of mysql.ndb_replication are for no table or server."""
     tables = {(table.database, table.name) for table in run.schema.tables}
-    for setups in run.setups_over_time().values():
+    for setups in run.setups.over_time.values():
         tables |= {(each.shown[0].database, each.shown[0].name) for every in setups.values() for each in every}
     names = [f"{database}.{table}" for database, table in tables]
     without_table = tuple(
         f"row {row.db!r}, {row.table_name!r}, {row.server_id} of mysql.ndb_replication matches no table"
         f"{did_you_mean(f'{row.db}.{row.table_name}', names)}"
-        for row in rows_without_table(run.replication, tables)
+        for row in rows_without_table(run.configuration.replication, tables)
     )
     return (*without_table, *_rows_of_other_servers(run))
 
@@ -102,7 +102,7 @@ def sentences_on_rows(run: Run) -> tuple[str, ...]:
 def _rows_of_other_servers(run: Run) -> Iterator[str]:
     """Yield which functions are given for other servers alone; a dump has the rows of all servers that replicate."""
     known = [cluster.server_id for cluster in run.clusters]
-    rows = [row for cluster in run.clusters for row in run.replication_of(cluster) if row.conflict_fn]
+    rows = [row for cluster in run.clusters for row in run.configuration.replication_of(cluster) if row.conflict_fn]
     ours = {(row.db, row.table_name) for row in rows if row.server_id in (0, *known)}
     others: dict[int, dict[str, None]] = {}
     for row in rows:

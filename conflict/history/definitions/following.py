@@ -62,7 +62,6 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
             is in the server's binlog.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
-    assert not isinstance(configuration, Run)  # whose tables are not those at the start of the binlogs any more
     scans = {cluster.name: list(scan_log(cluster.files, verify=True)) for cluster in configuration.clusters}
     logged = _logged_tables(item for scan in scans.values() for item in scan)
     configuration = configuration.in_databases(logged).named_as(logged)
@@ -74,10 +73,10 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     if any(log.steps or log.error or log.own for log in logs):
         run = _with_history_tables(configuration, logs)
     else:
-        run = Run.of(_with_tables(configuration, added))
+        run = Run(_with_tables(configuration, added))
     for log in logs:
         _refuse_functions_without_tables(run, log)
-    resolved = _with_function(run) | _with_function(configuration)
+    resolved = _with_function(run.setups.at_end) | _with_function(configuration.setups())
     remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, resolved))
     remarks += tuple(LogRemark(said, table in resolved) for log in logs for table, said in log.unfollowed)
     return attrs.evolve(run, notes=(*notes, *sentences_on_rows(run)), remarks=remarks, hints_of=hints_of)
@@ -92,10 +91,10 @@ def _with_tables(configuration: Configuration, added: Sequence[Table]) -> Config
     return attrs.evolve(configuration, schema=configuration.schema + Schema(tuple(new.values())))
 
 
-def _with_function(configuration: Configuration) -> set[str]:
+def _with_function(setups: Mapping[str, Mapping[str, TableSetup]]) -> set[str]:
     """Return the full names of the tables that have a conflict function on any cluster."""
-    setups = (setup for tables in configuration.setups().values() for setup in tables.values())
-    return {setup.table.full_name for setup in setups if setup.function is not None}
+    known = (setup for tables in setups.values() for setup in tables.values())
+    return {setup.table.full_name for setup in known if setup.function is not None}
 
 
 def _without_other_engines(configuration: Configuration, logs: Sequence[ClusterLog]) -> Configuration:
@@ -133,8 +132,8 @@ def _refuse_functions_without_tables(run: Run, log: ClusterLog) -> None:
 
     A table that it does not create is in its binlog at no time, whatever the function: none is in any recording.
     """
-    rows = run.replication_of(log.cluster)
-    for over_time in run.setups_over_time()[log.cluster.name].values():
+    rows = run.configuration.replication_of(log.cluster)
+    for over_time in run.setups.over_time[log.cluster.name].values():
         refusals = [setup.refusal for setup in over_time]
         table, refusal = over_time[-1].shown[0], refusals[-1]
         if refusal is None or any(each is None or each.kind not in _OF_FUNCTIONS for each in refusals):
@@ -212,7 +211,7 @@ def _with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog
         log.cluster.name: _definitions(configuration, log, moments[log.cluster.name], tables, whole) for log in logs
     }
     schema = Schema((*whole.values(), *exceptions.values()))
-    return attrs.evolve(Run.of(attrs.evolve(configuration, schema=schema)), definitions=definitions)
+    return Run(configuration, definitions, schema)
 
 
 def _last_versions(moments: Mapping[str, Sequence[_Moment]]) -> dict[str, Table]:

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from conflict.config.configuration import Span
+from conflict.config.configuration import Links, Span
+from conflict.config.definitions import ClusterDefinitions
 from conflict.config.moments import shown_range
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import EpochApply
-from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary
 from ndb_formats.events.rows_event import Operation
 
@@ -52,24 +52,25 @@ class Bounds:
         return self.first <= epoch <= self.last
 
 
-def bounds_of(run: Run, summaries: Mapping[str, Sequence[Summary]]) -> dict[str, Bounds]:
+def bounds_of(span: Span, links: Links, summaries: Mapping[str, Sequence[Summary]]) -> dict[str, Bounds]:
     """
     Return which own epochs of each cluster a run reads.
 
     Args:
-        run: The run.
+        span: The part of the logs that is asked for, in epochs.
+        links: The two clusters.
         summaries: Per cluster, all its own epochs.
 
     Raises:
         ConfigurationError: A cluster has no epoch left.
     """
-    span, bounds = run.span, dict[str, Bounds]()
+    bounds = dict[str, Bounds]()
     for name, own in summaries.items():
-        peer = run.peer(name).name
+        peer = links.peer(name).name
         first = span.first.get(name, 0)
         if name not in span.first and peer in span.first:
             before = [each for each in summaries[peer] if each.number < span.first[peer]]
-            first = _last_applied(before, run.server_ids[name]) + 1
+            first = _last_applied(before, links.server_ids[name]) + 1
         bounds[name] = Bounds(first, span.last.get(name, LAST))
         if name in {*span.first, *span.last} and not any(each.number in bounds[name] for each in own):
             message = (
@@ -115,7 +116,7 @@ def _last_applied(own: Sequence[Summary], server_id: int) -> int:
     return applied[-1] if applied else -1
 
 
-def starts_in_the_middle(run: Run, summaries: Mapping[str, Sequence[Summary]]) -> bool:
+def starts_in_the_middle(span: Span, links: Links, summaries: Mapping[str, Sequence[Summary]]) -> bool:
     """
     Whether tables may have held rows before the logs of a run start.
 
@@ -123,33 +124,33 @@ def starts_in_the_middle(run: Run, summaries: Mapping[str, Sequence[Summary]]) -
     cluster's log.
 
     Args:
-        run: The run.
+        span: The part of the logs that the run reads.
+        links: Its clusters.
         summaries: Per cluster, the own epochs that the run reads.
     """
-    span: Span = run.span
     cut = bool(span.first) or span.first_time is not None
     if span.empty is not None and not cut:
         return not span.empty
     return cut or any(
         item.server_id == source.server_id and item.epoch < summaries[source.name][0].number
         for name, own in summaries.items()
-        for source in run.sources(name)
+        for source in links.sources(name)
         for summary in own
         for item in summary.applied
         if summaries[source.name]
     )
 
 
-def refuse_changes(run: Run) -> None:
+def refuse_changes(definitions: Mapping[str, ClusterDefinitions]) -> None:
     """
     Make sure that definitions stay as they are in a run on a part of a log.
 
     Raises:
         ConfigurationError: They change, or differ between the clusters.
     """
-    if not run.definitions:
+    if not definitions:
         return
-    errors = [known.error for known in run.definitions.values() if known.error is not None]
+    errors = [known.error for known in definitions.values() if known.error is not None]
     why = "definitions of tables change in the binlogs, or differ between the clusters"
     message = (
         f"{why}; that is followed only from binlogs before which all tables were empty, up to their end. Give binlogs "

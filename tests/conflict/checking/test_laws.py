@@ -12,6 +12,7 @@ from conflict.compatibility.deployment import Policy
 from conflict.compatibility.reasons import ReasonKind
 from conflict.compatibility.requirements import Status
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import set_up
@@ -109,7 +110,7 @@ def test_what_requirements_refuse_is_refused(configuration: Configuration) -> No
     refused = {(place.cluster, place.table) for finding in report.of(Severity.REFUSED) for place in finding.places}
     # A finding that the server does not refuse, and that nothing arrives by, is a warning here.
     warned = {ReasonKind.NO_KEY, ReasonKind.NOT_LOGGED}
-    for each in check_run(configuration, Policy.NEEDS):
+    for each in check_run(Run(configuration), Policy.NEEDS):
         place = (each.cluster, each.setup.table.full_name)
         if each.status is not Status.USABLE:
             assert place in found

@@ -42,7 +42,7 @@ def _cut(folder: Path, size: int) -> RunFile:
 
 
 def _epochs(run: RunFile) -> list[BinlogEpoch]:
-    return read_cluster(run.configuration.clusters[1], Run.of(run.configuration)).epochs
+    return read_cluster(run.configuration.clusters[1], Run(run.configuration)).epochs
 
 
 def _commits() -> list[int]:
@@ -65,7 +65,7 @@ BOUNDARIES = {position for position, _ in read_headers(DEMO / "B.binlog.000001")
 def test_every_epoch_before_the_cut_is_there(size: int, tmp_path: Path) -> None:
     """Exactly the epochs whose COMMIT lies before the cut are read; inside an event, the error names the place."""
     run = _cut(tmp_path / str(size), size)
-    reading = read_cluster(run.configuration.clusters[1], Run.of(run.configuration))
+    reading = read_cluster(run.configuration.clusters[1], Run(run.configuration))
     assert sum(position <= size for position in COMMITS) == len(reading.epochs)
     if size in BOUNDARIES:
         assert reading.error is None
@@ -139,7 +139,7 @@ def test_changes_that_the_applier_had_not_come_to_are_counted(engine: Engine, tm
     """They are those of A after the last epoch that B's binlog names, as far as the result goes."""
     run = _cut(tmp_path / "cut", COMMITS[6] + 100)
     named = max(each.epoch for epoch in _epochs(run) for each in epoch.applied)
-    own = read_cluster(run.configuration.clusters[0], Run.of(run.configuration)).epochs
+    own = read_cluster(run.configuration.clusters[0], Run(run.configuration)).epochs
     found = engine(run_of(run), Folder(str(tmp_path / "out")))
     counted = own[: len(own) - found.epochs_left_out["A"]]
     changes = [sum(len(each.changes) for each in epoch.transactions) for epoch in counted if epoch.number > named]

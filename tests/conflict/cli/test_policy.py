@@ -10,6 +10,7 @@ from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
+from conflict.history.run import Run
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS
 
@@ -51,14 +52,14 @@ def test_the_policy_leaves_refused_tables_and_stops_to_the_run() -> None:
     """A table that is not created, and an applier that would stop, are results."""
     for case in ("epoch/table_with_text_type7", "max/resolve_type_float_unsigned_type7", "max/probe_type3"):
         configuration = ConflictCase.load(RECORDINGS / "conflict" / case).configuration()
-        refuse_by_policy(configuration, Policy.MANUAL)
+        refuse_by_policy(Run(configuration), Policy.MANUAL)
 
 
 def test_policy_needs_refuses_nothing(max_run: Path) -> None:
     """Not even a function that can judge no update: its applier will stop, as the server's does."""
     max_run.write_text(max_run.read_text().replace("NDB$MAX(x)", "NDB$OLD(x)"))
-    configuration = load_run_file(max_run).configuration
-    assert any(each.status.value == "refused" for each in check_run(configuration, Policy.NEEDS))
-    refuse_by_policy(configuration, Policy.NEEDS)
+    run = Run(load_run_file(max_run).configuration)
+    assert any(each.status.value == "refused" for each in check_run(run, Policy.NEEDS))
+    refuse_by_policy(run, Policy.NEEDS)
     with pytest.raises(ConfigurationError, match="is refused by policy manual"):
-        refuse_by_policy(configuration, Policy.MANUAL)
+        refuse_by_policy(run, Policy.MANUAL)

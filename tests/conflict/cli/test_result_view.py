@@ -22,7 +22,7 @@ NOTHING = RunSummary({}, {"A": {}, "B": {}}, {"A": {}, "B": {}}, {"cft.t1": 0}, 
 def printed(summary: RunSummary, changes: int, width: int = 200) -> str:
     """Return what is printed of a run with these figures."""
     out = io.StringIO()
-    run = ResolvedRun(Run.of(load_run_file(DEMO / "run.toml").configuration), summary, changes, {}, {}, {}, {})
+    run = ResolvedRun(Run(load_run_file(DEMO / "run.toml").configuration), summary, changes, {}, {}, {}, {})
     print_run(Console(file=out, width=width), run, [], "out")
     return out.getvalue()
 

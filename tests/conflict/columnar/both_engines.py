@@ -9,9 +9,7 @@ from typing import Any
 
 import pyarrow.dataset as pads
 
-from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
 from conflict.history.model import History
@@ -30,10 +28,10 @@ from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import Runner, in_process
 
 
-def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
+def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:
     """Everything that a result holds, in an order that does not depend on buckets."""
     found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
-    for cluster, setups in run.setups().items():
+    for cluster, setups in run.setups.at_end.items():
         found[f"epochs {cluster}"] = out.read_table(applied_epochs_path(cluster), APPLIED_EPOCHS).to_pylist()
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
@@ -64,8 +62,8 @@ def _outcomes_of(out: Folder, cluster: str, table: str) -> list[tuple[int, str]]
 
 def by_reference(history: History, run: Run, shown: Mapping[str, Effects] | None = None) -> dict[str, Any]:
     """Resolve with the reference engine; `shown` is what the binlogs show of the appliers' work."""
-    setups = run.setups()
-    resolution = resolve(history, setups, skip_missing=run.skip_missing, shown=shown)
+    setups = run.setups.at_end
+    resolution = resolve(history, setups, skip_missing=run.configuration.skip_missing, shown=shown)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
         # A made-up History has no consequences, so all effects are contradicted.
@@ -80,9 +78,9 @@ def binlogs_by_reference(run: Run) -> dict[str, Any]:
     """Resolve binlogs with the reference engine; what they show of the appliers' work is left out."""
     readings = {cluster.name: read_cluster(cluster, run) for cluster in run.clusters}
     history, none = history_of(run, readings), {name: {} for name in readings}
-    placed = place_in_memory(history, run.setups_at_start(), none, skip_missing=run.skip_missing)
-    history, setups = placed.history(history), run.setups()
-    resolution = resolve(history, run.setups_at_start(), skip_missing=run.skip_missing)
+    placed = place_in_memory(history, run.setups.at_start, none, skip_missing=run.configuration.skip_missing)
+    history, setups = placed.history(history), run.setups.at_end
+    resolution = resolve(history, run.setups.at_start, skip_missing=run.configuration.skip_missing)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
         compared = {
@@ -116,7 +114,7 @@ def by_kernels(
     shown: Mapping[str, Effects] | None = None,
 ) -> dict[str, Any]:
     """Resolve with the kernels, by way of the grid on disk; `shown` as for `by_reference`."""
-    numbers = table_numbers(run)
+    numbers = run.numbers
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         manifest = write_history(

@@ -13,12 +13,11 @@ from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.kernels.fold import fold
 from conflict.grid.folder import Folder
-from conflict.grid.tables import TableNumbers, resolve_columns
 from conflict.grid.writer import write_history
 from conflict.history.model import History
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause
-from tests.conflict.histories import Setups
+from tests.conflict.histories import Setups, numbers_of
 
 
 def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]) -> Conflicts:
@@ -38,7 +37,7 @@ def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]
 
 def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) -> BucketResult:
     """Decide a History; the transactions in conflict are those of the reference engine's `resolution`."""
-    numbers = TableNumbers(tuple(setup.table for setup in tables["A"].values()), resolve_columns(tables))
+    numbers = numbers_of(tables)
     names = [cluster.name for cluster in history.clusters]
     clusters = tuple(
         ClusterSetup(each.name, each.server_id, tuple(tables[each.name].values()), each.role)

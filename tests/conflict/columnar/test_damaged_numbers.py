@@ -63,7 +63,7 @@ def altered(history: Folder, kind: str, column: str, value: object) -> None:
 
 def resolved(demo: Recording, history: Folder, out: Path) -> None:
     """Resolve a History."""
-    resolve_history(in_process, Run.of(demo.configuration), history, Folder(str(out)))
+    resolve_history(in_process, Run(demo.configuration), history, Folder(str(out)))
 
 
 BAD = [

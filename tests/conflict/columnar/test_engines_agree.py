@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conflict.columnar.setups_over_time import changes_functions, compares_reflected
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
@@ -76,7 +77,7 @@ def test_kernels_agree_with_the_reference_engine(
     Outcomes, exceptions rows with their numbers, counters, rows and stops are equal, however the grid is cut.
     """
     history = make_history(seed, steps, complete=complete, roles=roles)
-    run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
+    run = configuration(setting, roles, binlog_type, skip_missing=skip_missing)
     assume(not compares_reflected(run))
     expected = by_reference(history, run)
     assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
@@ -98,7 +99,7 @@ def test_they_agree_where_definitions_change(
     """Also where tables are altered, renamed, emptied, dropped and created again in the log."""
     with tempfile.TemporaryDirectory() as folder:
         run = make_run(write_logs(Path(folder), seed, steps, setting, statements=statements, roles=roles))
-        assume(not (changes_functions(run) or compares_reflected(run)))
+        assume(not (changes_functions(run.setups.over_time) or compares_reflected(run)))
         expected = binlogs_by_reference(run)
         assert expected == binlogs_by_kernels(run, buckets=buckets, segment_bytes=segment_bytes)
 
@@ -106,7 +107,7 @@ def test_they_agree_where_definitions_change(
 def test_a_table_that_gets_another_function_is_left_to_the_reference_engine(tmp_path: Path) -> None:
     """By its new name; the result says which engine resolved it."""
     found = (write_logs(tmp_path, seed, 60, 6, statements=3, roles=USUAL_ROLES) for seed in range(100))
-    run = next(run for run in map(make_run, found) if changes_functions(run))
+    run = next(run for run in map(make_run, found) if changes_functions(run.setups.over_time))
     found_run = run_local(run, Folder(str(tmp_path / "out")))
     assert (found_run.engine, found_run.engine_reason) == ("reference", "a table gets another conflict function")
 
@@ -144,7 +145,8 @@ def test_policies_of_users_give_the_same_in_both_engines(
         ReplicationRow("db", "other", 2, 7, "NDB$MAX(x)"),
     )
     functions = add_functions(FUNCTIONS, specs)
-    run = attrs.evolve(configuration(0), replication=rows, functions=functions, skip_missing=skip_missing)
+    given = configuration(0, skip_missing=skip_missing).configuration
+    run = Run(attrs.evolve(given, replication=rows, functions=functions))
     history = make_history(seed, steps, complete=True)
     assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)
 
@@ -173,7 +175,7 @@ def test_kernels_agree_with_the_reference_engine_at_length(
 ) -> None:
     """Outcomes, exceptions, counters and rows are equal on many more Histories."""
     history = make_history(seed, 3 * steps, complete=complete, roles=roles)
-    run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
+    run = configuration(setting, roles, binlog_type, skip_missing=skip_missing)
     assume(not compares_reflected(run))
     expected = by_reference(history, run)
     assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)

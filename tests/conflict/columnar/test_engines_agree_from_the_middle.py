@@ -44,8 +44,8 @@ def test_kernels_agree_with_the_reference_engine(
 ) -> None:
     """Outcomes, open decisions, exceptions rows, counters, rows and what is not known are equal."""
     run = configuration(setting, roles, binlog_type)
-    history = truthful(make_history(seed, steps, complete=complete, roles=roles), run.setups())
-    whole = resolve(history, run.setups())
+    history = truthful(make_history(seed, steps, complete=complete, roles=roles), run.setups.at_end)
+    whole = resolve(history, run.setups.at_end)
     history, shown = cut_history(history, whole, cuts)
     try:
         found = by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=3, shown=shown)

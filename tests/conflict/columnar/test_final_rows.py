@@ -111,7 +111,7 @@ BLOBS = {ColumnCode.BLOB, ColumnCode.JSON, ColumnCode.GEOMETRY, ColumnCode.VECTO
 class _TypedMaker(_Maker):
     """Makes Histories of one table with columns of every type."""
 
-    def __init__(self, seed: int, steps: int, run: Configuration, kept: list[int]) -> None:
+    def __init__(self, seed: int, steps: int, run: Run, kept: list[int]) -> None:
         super().__init__(seed, steps, complete=False)
         (table,) = run.data_schema.tables
         self.tables, self.names = {table.full_name: table}, [table.full_name]
@@ -135,7 +135,7 @@ def _make(seed: int, steps: int, function: str, *, required: bool, blobs: bool) 
     first, second = USUAL_ROLES
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
     rules = (ReplicationRow("db", "typed", 0, 7, function),)
-    run = Run.of(Configuration(clusters, parse_schema(sql, database="db"), rules, skip_missing=True))
+    run = Run(Configuration(clusters, parse_schema(sql, database="db"), rules, skip_missing=True))
     maker = _TypedMaker(seed, steps, run, kept)
     for _ in range(steps):
         maker.step()
@@ -195,7 +195,7 @@ SMALL = "CREATE TABLE s (k INT NOT NULL PRIMARY KEY, e ENUM('a','b') CHARACTER S
 def _small(first: Sequence[int], second: Sequence[int]) -> tuple[History, Run]:
     """Return a History in which each cluster writes these members of an ENUM to one row, one after the other."""
     clusters = (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ()))
-    run = Run.of(Configuration(clusters, parse_schema(SMALL, database="db"), ()))
+    run = Run(Configuration(clusters, parse_schema(SMALL, database="db"), ()))
     (table,) = run.data_schema.tables
     layout = layout_of_types(table, (WireType(ColumnCode.LONG), WireType(ColumnCode.ENUM, 1)))
     sides = []

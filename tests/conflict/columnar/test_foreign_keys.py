@@ -73,7 +73,7 @@ def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     first, second = USUAL_ROLES
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
     rules = tuple(ReplicationRow("db", name, 0, 7, function) for name in ("parent", "child"))
-    run = Run.of(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
+    run = Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
     maker = _LinkedMaker(seed, run)
     for _ in range(steps):
         maker.step()
@@ -94,7 +94,7 @@ def _kernels(history: History, run: Run, buckets: int) -> dict[str, Any] | None:
 
 def _without_keys(run: Run) -> Run:
     tables = tuple(attrs.evolve(table, foreign_keys=()) for table in run.schema.tables)
-    return attrs.evolve(run, schema=Schema(tables))
+    return Run(attrs.evolve(run.configuration, schema=Schema(tables)))
 
 
 @given(

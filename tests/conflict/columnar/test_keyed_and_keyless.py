@@ -166,7 +166,7 @@ def run_of(case: Case, *, keyless: bool) -> Run:
     clusters = [
         ClusterConfiguration(name, number, (), roles.get(name, Role.NONE)) for number, name in [(1, "A"), (2, "B")]
     ]
-    return Run.of(Configuration(tuple(clusters), schema, tuple(rows)))
+    return Run(Configuration(tuple(clusters), schema, tuple(rows)))
 
 
 def without_loose(made: History) -> History:

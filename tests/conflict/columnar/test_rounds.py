@@ -11,7 +11,6 @@ from conflict.columnar.kernels.dependencies import dependent_groups, reachable
 from conflict.columnar.kernels.passes import are_rejected
 from conflict.columnar.kernels.search import boundaries_of
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import table_numbers
 from conflict.grid.writer import write_history
 from conflict.history.model import Cluster, History, RowChange, Transaction
 from conflict.results.options import ResultOptions
@@ -123,7 +122,7 @@ def test_later_rounds_fold_less(seed: int, tmp_path: Path) -> None:
         maker.step()
     sides = tuple(Cluster(side, number, tuple(maker.timeline[side])) for number, side in enumerate("AB", start=1))
     made = History(sides, maker.layouts)
-    write_history(made, table_numbers(run), folder, buckets=2, epochs_per_segment=50)
+    write_history(made, run.numbers, folder, buckets=2, epochs_per_segment=50)
     rounds = resolve_history(in_process, run, folder, out, ResultOptions(final_rows=False), use_evidence=False).rounds
     sizes = [each.rows for each in rounds]
     assert sizes[0] == sum(

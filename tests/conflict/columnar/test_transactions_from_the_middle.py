@@ -39,7 +39,7 @@ def configured(a: str | None, b: str) -> Run:
     """Return a run with these functions for table t, which has an exceptions table."""
     rows = tuple(ReplicationRow("d", "t", server, 7, function) for server, function in ((1, a), (2, b)))
     clusters = ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ())
-    return Run.of(Configuration(clusters, parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d"), rows))
+    return Run(Configuration(clusters, parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d"), rows))
 
 
 def test_a_row_that_was_not_refreshed_tells_that_its_transaction_was_not_in_conflict() -> None:
@@ -53,7 +53,7 @@ def test_a_row_that_was_not_refreshed_tells_that_its_transaction_was_not_in_conf
     run = configured(EPOCH, TRANS)
     shown = {"A": {}, "B": {(16, 0): {2: Effect.CHANGED}}}
     made, effects = from_the_middle("B:i1=5@15 A:<15@5 A:i2=6@5 B:<5@16", shown)
-    (undecided,) = resolve(made, run.setups(), shown=effects).clusters["B"].undecided
+    (undecided,) = resolve(made, run.setups.at_end, shown=effects).clusters["B"].undecided
     assert {(each.verdict, each.cause) for each in undecided.candidates} == {
         (Verdict.APPLIED, Cause.NONE),
         (Verdict.IGNORED, Cause.NONE),

@@ -31,7 +31,7 @@ DUPLICATE = 1022
 class _UniqueMaker(_Maker):
     """Makes Histories of tables with unique keys; most of their values are different, some differ in case alone."""
 
-    def __init__(self, seed: int, run: Configuration) -> None:
+    def __init__(self, seed: int, run: Run) -> None:
         super().__init__(seed, 200, complete=True)
         self.tables = {table.full_name: table for table in run.data_schema.tables}
         self.layouts = {name: layout_of_types(self.tables[name], types) for name, types in TYPES.items()}
@@ -53,7 +53,7 @@ def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     first, second = USUAL_ROLES
     clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
     rules = (ReplicationRow("db", "both", 0, 7, function),)
-    run = Run.of(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
+    run = Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
     maker = _UniqueMaker(seed, run)
     for _ in range(steps):
         maker.step()

@@ -13,7 +13,6 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.grid.epoch_files import epochs_part, epochs_table
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
 from conflict.history.model import Transaction
@@ -34,13 +33,13 @@ from tests.conflict.comparing.recorded import compared
 from tests.conflict.histories import TABLES, history
 from tests.corpora import RECORDINGS
 
-RUN = Run.of(
+RUN = Run(
     Configuration(
         (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ())),
         parse_schema(TABLES, database="d"),
         (ReplicationRow("d", "%", 0, 7, None),),
-        kept_columns={"d.t": "x", "d.n": "x"},
-    )
+    ),
+    kept_columns={"d.t": "x", "d.n": "x"},
 )
 # Row 1 is on both clusters, and A knows it. Epochs are the moments of their commits.
 START = "A:i1=5/0@10 B:<10@11 A:<11@12 "
@@ -55,7 +54,7 @@ def tried(text: str, policies: str, binlog_type: int | None = None) -> list[Figu
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         made = history(text)
-        manifest = write_history(made, table_numbers(RUN), grid)
+        manifest = write_history(made, RUN.numbers, grid)
         for cluster in made.clusters:
             epochs = sorted({each.epoch for each in cluster.timeline if isinstance(each, Transaction)})
             summaries = [Summary(number, (), (), committed=number) for number in epochs]

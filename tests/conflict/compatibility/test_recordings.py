@@ -12,6 +12,7 @@ from conflict.compatibility.check import CheckedTable, check_run
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.reasons import ReasonKind
 from conflict.conformance.case import ConflictCase
+from conflict.history.run import Run
 from tests.conflict.recorded_arrivals import Arrival, arrivals
 from tests.corpora import RECORDINGS, SHARED
 
@@ -55,7 +56,7 @@ def predicted_stop(checked: list[CheckedTable], seen: list[Arrival]) -> int:
 def disagreements(path: Path) -> list[str]:
     """Return every way in which a recording is not what was predicted from its configuration."""
     case = ConflictCase.load(path)
-    checked = check_run(case.configuration(), Policy.NEEDS)
+    checked = check_run(Run(case.configuration()), Policy.NEEDS)
     seen = arrivals(case)
     found = []
     for side, want in case.expected.items():

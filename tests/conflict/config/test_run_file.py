@@ -160,16 +160,20 @@ class TestRefusals:
     def test_more_than_two_clusters_say_where_they_replicate_from(self, folder: Path):
         """By name; an empty list is a cluster that applies nothing."""
         configuration = load(folder, HEAD + network(A="[]", B='["A"]', C='["A", "B"]')).configuration
-        assert [[source.name for source in configuration.sources(name)] for name in "ABC"] == [[], ["A"], ["A", "B"]]
-        assert not configuration.is_pair
+        assert [[source.name for source in configuration.links.sources(name)] for name in "ABC"] == [
+            [],
+            ["A"],
+            ["A", "B"],
+        ]
+        assert not configuration.links.is_pair
 
     def test_two_clusters_replicate_to_each_other(self, folder: Path):
         """Unless the run file says something else."""
         pair = load(folder, HEAD + CLUSTERS).configuration
-        assert (pair.is_pair, [pair.sources(name)[0].name for name in "AB"]) == (True, ["B", "A"])
+        assert (pair.links.is_pair, [pair.links.sources(name)[0].name for name in "AB"]) == (True, ["B", "A"])
         same = load(folder, HEAD + network(A='["B"]', B='["A"]')).configuration
         one_way = load(folder, HEAD + network(A="[]", B='["A"]')).configuration
-        assert (same.is_pair, one_way.is_pair) == (True, False)
+        assert (same.links.is_pair, one_way.links.is_pair) == (True, False)
 
     @pytest.mark.parametrize(
         ("sources", "complaint"),

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow.dataset as pads
 import pytest
 
-from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.run import Run
 from conflict.pipeline import run_local, run_reference
 from conflict.results.layout import OUTCOME_PLACE
 from conflict.rules.decision import stored_precision
@@ -40,25 +40,25 @@ def read(folder: Path, pattern: str) -> list[dict[str, Any]]:
     ]
 
 
-def winning_values(run: Configuration, outcome: dict[str, Any], logged: dict[Place, LoggedRow]) -> object:
+def winning_values(run: Run, outcome: dict[str, Any], logged: dict[Place, LoggedRow]) -> object:
     """Return what the winner stored of what was compared: its epoch, or its value in the binlog; None if not there."""
-    function = run.setups()[outcome["applier"]][outcome["table"]].function
+    function = run.setups.at_end[outcome["applier"]][outcome["table"]].function
     assert function is not None
     if function.column is None:
         assert outcome["winner_cluster"] == outcome["applier"]
         return stored_precision(outcome["winner_epoch"], function.gci_bits)
     won = logged[outcome["winner_file"], outcome["winner_position"], outcome["winner_row"]]
     assert won.after is not None
-    value = won.after.value(run.setups()[outcome["applier"]][outcome["table"]].table.ordinal(function.column))
+    value = won.after.value(run.setups.at_end[outcome["applier"]][outcome["table"]].table.ordinal(function.column))
     return None if value is ABSENT else value or 0
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_winners(case: str, tmp_path: Path) -> None:
     """A winner stored what the loser was compared with; each exceptions row names a rejected operation of its own."""
-    run = ConflictCase.load(RECORDINGS / "conflict" / case).configuration()
-    run_reference(make_run(run), Folder(str(tmp_path / "reference")))
-    run_local(make_run(run), Folder(str(tmp_path / "local")))
+    run = make_run(ConflictCase.load(RECORDINGS / "conflict" / case).configuration())
+    run_reference(run, Folder(str(tmp_path / "reference")))
+    run_local(run, Folder(str(tmp_path / "local")))
     logged = {
         (row.file, row.position, row.row): row
         for cluster in run.clusters
@@ -71,7 +71,7 @@ def test_winners(case: str, tmp_path: Path) -> None:
         exceptions = read(tmp_path / engine, "exceptions/*/*.parquet")
         found[engine] = Counter(str(row) for row in outcomes), sorted(str(row) for row in exceptions)
     assert found["reference"] == found["local"]
-    setups = run.setups()
+    setups = run.setups.at_end
     rejected = [row for row in outcomes if row["verdict"] == "REJECTED"]
     assert rejected
     assert all(row["time"] and (row["transaction_id"] or row["ordinal"] < 0) for row in rejected)

@@ -27,7 +27,7 @@ def draft(path: Path, **additions: object) -> str:
 def test_a_draft_says_what_the_binlogs_show(tmp_path: Path) -> None:
     """Server ids, files, tables and binlog types of the demo, which its own run file states."""
     document, stated = tomllib.loads(draft(tmp_path / "run.toml")), load_run_file(DEMO / "run.toml").configuration
-    assert {each["server_id"] for each in document["clusters"].values()} == set(stated.server_ids.values())
+    assert {each["server_id"] for each in document["clusters"].values()} == set(stated.links.server_ids.values())
     drafted = {(row["db"], row["table_name"], row["binlog_type"]) for row in document["ndb_replication"]}
     assert drafted == {(row.db, row.table_name, row.binlog_type) for row in stated.replication}
     assert not any("conflict_fn" in row for row in document["ndb_replication"])
@@ -35,7 +35,7 @@ def test_a_draft_says_what_the_binlogs_show(tmp_path: Path) -> None:
 
 def test_refreshes_do_not_hide_the_type() -> None:
     """A refresh of a row that is gone holds the key alone, also in type 9; A refreshed such a row of cft.t2."""
-    configuration = Run.of(load_run_file(DEMO / "run.toml").configuration)
+    configuration = Run(load_run_file(DEMO / "run.toml").configuration)
     for cluster in configuration.clusters:
         assert logged_types(configuration, cluster) == {"cft.t1": 9, "cft.t2": 9, "cft.plain": 9}
 
@@ -45,10 +45,10 @@ def test_refreshes_do_not_hide_the_type() -> None:
 )
 def test_columns_that_come_and_go_do_not_hide_the_type(name: str) -> None:
     """Images are held against the definition that was in force when they were logged."""
-    configuration = make_run(ConflictCase.load(RECORDINGS / "everyday" / name).configuration())
-    (recorded,) = {row.binlog_type for row in configuration.replication}
-    for cluster in configuration.clusters:
-        fitting = {table.name: types for table, types in types_by_table(configuration, cluster)}
+    run = make_run(ConflictCase.load(RECORDINGS / "everyday" / name).configuration())
+    (recorded,) = {row.binlog_type for row in run.configuration.replication}
+    for cluster in run.clusters:
+        fitting = {table.name: types for table, types in types_by_table(run, cluster)}
         assert fitting.keys() == {"t1", "t2"}
         assert all(recorded in types for types in fitting.values()), fitting
 

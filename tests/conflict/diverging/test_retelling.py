@@ -33,7 +33,7 @@ CELLS = [("NDB$MAX(x)", number) for number in (2, 3, 6, 7, 8, 9)] + [
 def configuration(scope: Scope) -> Run:
     """The run that a scope describes."""
     clusters = tuple(ClusterConfiguration(each.name, each.server_id, (), each.role) for each in scope.clusters)
-    return Run.of(Configuration(clusters, scope.schema, tuple(scope.replication_rows)))
+    return Run(Configuration(clusters, scope.schema, tuple(scope.replication_rows)))
 
 
 def rows_of(state: State, number: int, scope: Scope) -> list[tuple[int | None, ...]]:

@@ -12,14 +12,14 @@ from conflict.grid.catalogue import FileFacts, catalogue_part
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, SegmentFacts, load_manifest, read_manifest, write_manifest
 from conflict.grid.schemas import SCHEDULE_PART
-from conflict.grid.tables import TableNumbers, resolve_columns, table_numbers
 from conflict.history.run import Run
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.plan import load_plan
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.types.column_types import WireType
-from tests.conflict.histories import BASIC_EXCEPTIONS, TABLES, setups
+from tests.conflict.histories import BASIC_EXCEPTIONS, TABLES, numbers_of, setups
 
 SCHEMA = parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d")
 MANIFEST = Manifest(
@@ -111,14 +111,14 @@ def test_layouts():
 
 def test_resolve_columns():
     """Functions of a column name one, on whichever cluster; EPOCH names none."""
-    assert resolve_columns(setups(None, "NDB$MAX(x)")) == {"d.t": "x"}
-    assert resolve_columns(setups("NDB$EPOCH()", None)) == {}
+    assert numbers_of(setups(None, "NDB$MAX(x)")).resolve_columns == {"d.t": "x"}
+    assert numbers_of(setups("NDB$EPOCH()", None)).resolve_columns == {}
 
 
 def test_table_numbers():
     """Tables are numbered in the order of the schema, exceptions tables left out."""
     clusters = tuple(ClusterConfiguration(name, number, ()) for number, name in ((1, "A"), (2, "B")))
     rows = (ReplicationRow("d", "t", 0, 7, "NDB$MAX(x)"),)
-    numbers = table_numbers(Run.of(Configuration(clusters, SCHEMA, rows)))
+    numbers = Run(Configuration(clusters, SCHEMA, rows)).numbers
     assert [table.full_name for table in numbers.tables] == ["d.t", "d.n"]
     assert (numbers.number("d.n"), numbers.resolve_ordinal("d.t"), numbers.resolve_ordinal("d.n")) == (1, 1, None)

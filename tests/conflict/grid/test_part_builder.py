@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from conflict.grid.part_builder import PartBuilder, bucket_of, identity_of
-from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect, effect_of
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import Origin, RowChange, Transaction
+from conflict.history.tables import TableNumbers
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, take_image

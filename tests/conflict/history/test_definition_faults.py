@@ -314,12 +314,12 @@ def test_a_column_that_is_added_later_is_no_error(tmp_path: Path) -> None:
     """The function is in force from then on; before that the server had none."""
     unsigned = edited_statements(load(ADDED), tmp_path, lambda text: text.replace("n1 INT", "n1 INT UNSIGNED"))
     run = make_run(with_function(unsigned, "NDB$MAX(n1)"))
-    assert {str(setup.function) for setup in run.setups_over_time()["A"]["day.t1"]} == {"None", "NDB$MAX(n1)"}
+    assert {str(setup.function) for setup in run.setups.over_time["A"]["day.t1"]} == {"None", "NDB$MAX(n1)"}
 
 
 def test_a_table_that_its_server_did_not_create_is_none_of_its_binlog() -> None:
     """The server refused the table with the same words: that is what happened, and no mistake of the user."""
     run = make_run(ConflictCase.load(RECORDINGS / "conflict/parse/spec_01").configuration())
-    refusal = run.setups()["A"]["cft.t1"].refusal
+    refusal = run.setups.at_end["A"]["cft.t1"].refusal
     assert refusal is not None
     assert refusal.message == "Could not find resolve column X."

@@ -80,7 +80,7 @@ def test_a_binlog_that_names_epochs_is_taken_as_it_is() -> None:
 def test_recordings_whose_binlogs_name_the_epochs(name: str) -> None:
     """Without the names, the same epochs are found."""
     configuration = ConflictCase.load(RECORDINGS / "conflict" / name).configuration()
-    epochs = {each.name: read_cluster(each, Run.of(configuration)).epochs for each in configuration.clusters}
+    epochs = {each.name: read_cluster(each, Run(configuration)).epochs for each in configuration.clusters}
     for mine, theirs in (("A", "B"), ("B", "A")):
         shown = {(each.number, group) for each in epochs[mine] for group, _ in each.consequences}
         truth = {

@@ -51,7 +51,7 @@ def test_the_rest_agrees_with_the_whole(
     Recordings judge the functions that reject whole transactions (`tests/conflict/conformance/test_cuts.py`): where
     these are mixed with others, effects on made-up rows do not tell which transaction was rejected.
     """
-    setups = configuration(setting, roles, binlog_type).setups()
+    setups = configuration(setting, roles, binlog_type).setups.at_end
     functions = [setup.function for each in setups.values() for setup in each.values() if setup.function]
     assume(not any(function.spec.transactional for function in functions))
     history = truthful(make_history(seed, steps, complete=complete, roles=roles), setups)
@@ -83,7 +83,7 @@ def test_nothing_is_inferred_from_a_whole_log(
     seed: int, steps: int, setting: int, roles: tuple[Role, Role], complete: bool
 ) -> None:
     """The applier alone decides the same; only what the binlogs leave open is not found by it."""
-    setups = configuration(setting, roles, 7).setups()
+    setups = configuration(setting, roles, 7).setups.at_end
     history = make_history(seed, steps, complete=complete, roles=roles)
     inferred = resolve(history, setups)
     for result in inferred.clusters.values():

@@ -36,7 +36,7 @@ Sources = Mapping[str, tuple[str, ...]]
 
 def without_hints(clusters: Sequence[Cluster], found: History, sources: Sources = PAIR) -> History:
     """Return a History of these timelines, in which the binlogs alone tell when untraced epochs were applied."""
-    summaries = direct_traces(_network(sources), _summaries(clusters))
+    summaries = direct_traces(_network(sources).links, _summaries(clusters))
     applies: dict[str, tuple[EpochApply, ...]] = {}
     timelines = []
     for cluster in clusters:
@@ -55,7 +55,7 @@ def _network(sources: Sources) -> Run:
     clusters = tuple(
         ClusterConfiguration(name, SERVER_IDS[name], (), replicates_from=given) for name, given in sources.items()
     )
-    return Run.of(Configuration(clusters, Schema(), ()))
+    return Run(Configuration(clusters, Schema(), ()))
 
 
 def _summaries(clusters: Sequence[Cluster]) -> dict[str, list[Summary]]:

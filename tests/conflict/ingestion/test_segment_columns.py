@@ -19,10 +19,10 @@ from conflict.grid.epoch_files import epochs_table, read_epoch_sizes, read_summa
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import load_manifest
 from conflict.grid.part_builder import PartBuilder
-from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history.epochs import EpochReader, read_epochs
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import summarize
+from conflict.history.tables import TableNumbers
 from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_columns import read_columns
@@ -99,7 +99,7 @@ def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumber
 def check_case(folder: Path, segment_bytes: int) -> int:
     """Compare every segment of a recorded case; return how many there are."""
     configuration = ConflictCase.load(folder).configuration()
-    numbers = table_numbers(Run.of(configuration))
+    numbers = Run(configuration).numbers
     segments = [
         (cluster.server_id, attrs.evolve(segment, number=0))
         for cluster in configuration.clusters

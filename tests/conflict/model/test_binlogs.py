@@ -227,7 +227,7 @@ def test_only_binlogs_of_a_simulation_are_replaced(tmp_path: Path) -> None:
         pass
     with pytest.raises(ZeroDivisionError), run_folder(target, replace=True) as folder:
         raise ZeroDivisionError
-    assert load_run_file(target / RUN_FILE).configuration.is_pair
+    assert load_run_file(target / RUN_FILE).configuration.links.is_pair
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     other = tmp_path / "other"
     other.mkdir()

@@ -36,7 +36,7 @@ def configuration(run: Simulated) -> Run:
         for site in run.model.sites
     )
     clusters = tuple(ClusterConfiguration(site.name, site.server_id, (), site.role) for site in run.model.sites)
-    return Run.of(Configuration(clusters, run.model.schema, rows))
+    return Run(Configuration(clusters, run.model.schema, rows))
 
 
 def assert_same_as_reference(seed: int, duration: int = 3_000_000) -> None:

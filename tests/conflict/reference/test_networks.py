@@ -155,7 +155,7 @@ def test_two_clusters_beside_a_third_are_two_clusters(
     run = configuration(setting, roles)
     pair = make_history(seed, count, complete=complete, roles=roles)
     network = attrs.evolve(pair, clusters=(*pair.clusters, Cluster("C", 3, ())))
-    tables = run.setups()
+    tables = run.setups.at_end
     expected, found = resolve(pair, tables), resolve(network, {**tables, "C": tables["A"]})
     assert found.outcomes == expected.outcomes
     for name in "AB":

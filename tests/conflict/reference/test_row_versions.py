@@ -22,12 +22,12 @@ CASES = sorted(path.parent for path in RECORDINGS.glob("epoch*/*/scenario.json")
 def check(folder: Path) -> int:
     """Compare one case; returns how many rows there are."""
     case = ConflictCase.load(folder)
-    run = Run.of(case.configuration())
+    run = Run(case.configuration())
     readings = {each.name: read_cluster(each, run) for each in run.clusters}
     summaries = usable_epochs(run, readings)
     history = history_of(run, readings, hints_of_steps(case.steps, summaries))
     recorded = {name: recorded_effects(readings[name].epochs[: len(own)]) for name, own in summaries.items()}
-    setups = run.setups()
+    setups = run.setups.at_end
     placed = place_in_memory(history, setups, recorded)
     _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
     rows = 0

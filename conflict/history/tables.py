@@ -4,15 +4,16 @@ The tables of a History: their numbers, the columns that conflict functions comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Self
 
 import attrs
 
-from conflict.history.run import Run
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
-__all__ = ["TableNumbers", "resolve_columns", "table_definitions", "table_numbers"]
+__all__ = ["TableNumbers", "table_definitions"]
 
 
 @attrs.frozen
@@ -29,6 +30,30 @@ class TableNumbers:
     tables: tuple[Table, ...]
     resolve_columns: Mapping[str, str]
 
+    @classmethod
+    def of(
+        cls,
+        tables: Sequence[Table],
+        setups: Iterable[Mapping[str, Sequence[TableSetup]]],
+        kept: Mapping[str, str] = MappingProxyType({}),
+    ) -> Self:
+        """
+        Number tables.
+
+        Args:
+            tables: All tables, exceptions tables not among them.
+            setups: Per cluster, every setup of each table, one after the other.
+            kept: By table, the column that counts as its resolve column if no function compares one.
+        """
+        wholes, compared = {table.full_name: table for table in tables}, dict(kept)
+        for own in setups:
+            for name, over_time in own.items():
+                for setup in over_time:
+                    if setup.function is not None and setup.function.column is not None:
+                        # A table of that time has the columns of the whole one, under the names of its time.
+                        compared[name] = wholes[name].columns[setup.table.ordinal(setup.function.column)].name
+        return cls(tuple(tables), compared)
+
     def number(self, name: str) -> int:
         """Return a table's number."""
         return next(number for number, table in enumerate(self.tables) if table.full_name == name)
@@ -38,32 +63,6 @@ class TableNumbers:
         column = self.resolve_columns.get(name)
         table = self.tables[self.number(name)]
         return None if column is None or table.find(column) is None else table.ordinal(column)
-
-
-def table_numbers(run: Run) -> TableNumbers:
-    """Number the tables of a run."""
-    if not run.definitions:
-        compared = resolve_columns(run.setups())
-        return TableNumbers(run.data_schema.tables, {**run.kept_columns, **compared})
-    tables = run.data_schema.tables
-    compared = dict(run.kept_columns)
-    for known in run.definitions.values():
-        for moment in known.moments:
-            for name, setup in moment.setups.items():
-                if setup.function is not None and setup.function.column is not None:
-                    whole = next(table for table in tables if table.full_name == name)
-                    compared[name] = whole.columns[setup.table.ordinal(setup.function.column)].name
-    return TableNumbers(tables, compared)
-
-
-def resolve_columns(setups: Mapping[str, Mapping[str, TableSetup]]) -> dict[str, str]:
-    """Return the column that a conflict function compares, by table; from the setup of each table, by cluster."""
-    return {
-        name: setup.function.column
-        for tables in setups.values()
-        for name, setup in tables.items()
-        if setup.function is not None and setup.function.column is not None
-    }
 
 
 def table_definitions(numbers: TableNumbers) -> dict[str, tuple[str, ...]]:
