@@ -93,7 +93,7 @@ def assert_counters(folder: Path, found: Mapping[str, Mapping[str, int]]) -> Non
 
 def binlogs(folder: Path) -> list[Path]:
     """Return the binlogs of a folder."""
-    return [file for cluster in load_run_file(folder / "run.toml").configuration.clusters for file in cluster.files]
+    return [file for cluster in load_run_file(folder / "run.toml").configuration.clusters for file in cluster.log.files]
 
 
 def text_tool(folder: Path, program: str) -> Callable[[], Run]:

@@ -334,7 +334,7 @@ def _compared(
     ]
     without = _without_function(settled.job.run.numbers, settled.job.run.clusters)
     ordered, cut = tuple(ranked(rows, wanted.prefer)), () if resolved.errors else cut
-    files = files_document(file for cluster in run.clusters for file in cluster.files)
+    files = files_document(run.configuration.files)
     return Comparison(ordered, wanted.prefer, resolved, cut, without, files)
 
 
@@ -347,10 +347,10 @@ def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -
 def _sizes(run: Run, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
     """Return the sizes of the rows events of both clusters in every format, and why files were measured in part."""
     sizer, cut = LogSizer(), list[str]()
-    files = [file for cluster in run.clusters for file in cluster.files]
+    files = run.configuration.files
     for cluster in run.clusters:
         sizer.begin(run.schema_at_start(cluster))
-        for file in cluster.files:
+        for file in cluster.log.files:
             progress("measuring", files.index(file), len(files))
             try:
                 sizer.add(file)

@@ -32,7 +32,7 @@ from benchmarks.makers.history_buckets import IDENTITY, MadeBucket, Plan, Side, 
 from benchmarks.makers.history_images import image_bytes
 from benchmarks.makers.history_rows import consequences_of
 from benchmarks.makers.history_shape import CLUSTERS, Clock, Shape, server_id
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.grid.catalogue import facts_of
 from conflict.grid.folder import Folder
 from conflict.grid.image_digests import digests_of_columns
@@ -109,7 +109,7 @@ def configuration(function: str, binlog_type: int | None = None) -> Run:
         ]
     roles = (Role.PRIMARY, Role.SECONDARY) if spec.uses_role else (Role.NONE, Role.NONE)
     clusters = tuple(
-        ClusterConfiguration(name, server_id(place), (), role, transaction_ids=True)
+        ClusterConfiguration(name, (LoggingServer(server_id(place)),), role, transaction_ids=True)
         for place, (name, role) in enumerate(zip(CLUSTERS, roles, strict=True))
     )
     return Run(Configuration(clusters, parse_schema(SCHEMA, database="bench"), tuple(rows)))

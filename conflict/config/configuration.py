@@ -20,7 +20,21 @@ from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.exact_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterConfiguration", "Configuration", "Links", "Span"]
+__all__ = ["ClusterConfiguration", "Configuration", "Links", "LoggingServer", "Span"]
+
+
+@attrs.frozen
+class LoggingServer:
+    """
+    A server of a cluster that logs. Its log has every epoch of the cluster, and own changes in it carry its server id.
+
+    Attributes:
+        server_id: Its server id.
+        files: Its binlog files, oldest first.
+    """
+
+    server_id: int
+    files: tuple[Path, ...] = ()
 
 
 @attrs.frozen
@@ -30,8 +44,7 @@ class ClusterConfiguration:
 
     Attributes:
         name: The name that the user gives it.
-        server_id: Server id of the MySQL server that logs and applies.
-        files: Its binlog files, oldest first.
+        servers: The servers that log; a run file names one, which applies, too.
         role: ``ndb_applier_conflict_role``.
         options: Its logging options, which count for tables with binlog type 0.
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
@@ -47,8 +60,7 @@ class ClusterConfiguration:
     """
 
     name: str
-    server_id: int
-    files: tuple[Path, ...]
+    servers: tuple[LoggingServer, ...]
     role: Role = Role.NONE
     options: ServerOptions = attrs.field(factory=ServerOptions)
     transaction_ids: bool | None = None
@@ -61,6 +73,17 @@ class ClusterConfiguration:
     replication: tuple[ReplicationRow, ...] | None = None
     variables: Mapping[str, str] | None = attrs.field(default=None, repr=False)
     epoch_times: EpochTimes | None = None
+
+    @property
+    def log(self) -> LoggingServer:
+        """The server whose log is read: the only one."""
+        (server,) = self.servers
+        return server
+
+    @property
+    def server_id(self) -> int:
+        """Server id of the server that logs and applies."""
+        return self.log.server_id
 
 
 @attrs.frozen
@@ -164,6 +187,11 @@ class Configuration:
     def data_schema(self) -> Schema:
         """The tables without the exceptions tables."""
         return Schema(tuple(table for table in self.schema.tables if not is_exceptions_table(table)))
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The binlog files of all servers."""
+        return tuple(file for cluster in self.clusters for server in cluster.servers for file in server.files)
 
     def replication_of(self, cluster: ClusterConfiguration) -> tuple[ReplicationRow, ...]:
         """Return the rows of ``mysql.ndb_replication`` of a cluster."""

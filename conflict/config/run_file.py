@@ -69,7 +69,7 @@ from typing import Any
 import attrs
 
 from conflict.config.cluster_ini import load_epoch_times
-from conflict.config.configuration import ClusterConfiguration, Configuration, Span
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
 from conflict.config.local_paths import plain_path, refuse_address
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.schema_file import load_schema
@@ -209,7 +209,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
         check_entries("the run file", document, _ENTRIES)
         _refuse_addresses("", document)
         clusters = _clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
-        expect_files(file for cluster in clusters for file in cluster.files)
+        expect_files(file for cluster in clusters for file in cluster.log.files)
         at_end = document.get("schema_at", "start") == "end"
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
@@ -225,11 +225,11 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     else:
         with located(path):
             replication = rows_of_tables(rows)
-    logs = [file for cluster in clusters for file in cluster.files]
+    logs = [file for cluster in clusters for file in cluster.log.files]
     schema = _schema(path.parent, document.get("schema"), document, logs)
     own = {name: table["schema"] for name, table in document["clusters"].items() if "schema" in table}
     clusters = tuple(
-        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document, each.files))
+        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document, each.log.files))
         if each.name in own
         else each
         for each in clusters
@@ -239,7 +239,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
         *(path.parent / name for name in named),
-        *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
+        *(file for cluster in clusters for file in (*cluster.log.files, *cluster.rows)),
     )
     configuration = Configuration(clusters, schema, replication, functions, span=span, schema_at_end=at_end)
     if inexact_keys:
@@ -347,8 +347,7 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
     rows = table.get("rows", [])
     return ClusterConfiguration(
         name,
-        table["server_id"],
-        files,
+        (LoggingServer(table["server_id"], files),),
         Role(table.get("role", "NONE")),
         server_options(table),
         transaction_ids,

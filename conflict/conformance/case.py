@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.rules.replica.conversions import parse_type_conversions
@@ -55,8 +55,12 @@ class ConflictCase:
         clusters = tuple(
             ClusterConfiguration(
                 side,
-                int(scenario["globals"][side]["server_id"]),
-                tuple(self.path / name for name in scenario["binlog_files"][side]),
+                (
+                    LoggingServer(
+                        int(scenario["globals"][side]["server_id"]),
+                        tuple(self.path / name for name in scenario["binlog_files"][side]),
+                    ),
+                ),
                 Role[scenario.get("roles", {}).get(side, "NONE")],
                 server_options(scenario["globals"][side]),
                 switch("ndb_log_transaction_id", scenario["globals"][side]["ndb_log_transaction_id"]),

@@ -86,7 +86,7 @@ def log_source(
     if len(given) != 1 or given[0].suffix != ".toml":
         return LogSource(tuple(files_of(given, unpacks=unpacks)), schema, at_end)
     run = load_run_file(given[0].absolute())
-    files = tuple(file for cluster in run.configuration.clusters for file in cluster.files)
+    files = run.configuration.files
     if schema is not None:
         return LogSource(files, schema, at_end)
     return LogSource(files, None, run.configuration.schema_at_end, _schema_of(run))
@@ -116,7 +116,7 @@ def _schema_of(run: RunFile) -> Schema:
     own = {
         server: cluster.schema
         for cluster in run.configuration.clusters
-        for server in map(server_of, cluster.files)
+        for server in map(server_of, cluster.log.files)
         if cluster.schema is not None and server is not None
     }
     return attrs.evolve(run.configuration.schema, of_servers=tuple(own.items()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from conflict.config.configuration import ClusterConfiguration
+from conflict.config.configuration import ClusterConfiguration, LoggingServer
 from conflict.history.run import Run
 from ndb_formats.binlog_reader import Event, locate, read_events, unpacked
 from ndb_formats.constants import EventType
@@ -65,12 +65,12 @@ def _logged(run: Run, cluster: ClusterConfiguration) -> Iterator[tuple[Table, Ev
     tables: dict[int, Table | None] = {}
     find = _finder(run, cluster)
     try:
-        for event in _events(cluster):
+        for event in _events(cluster.log):
             if event.type is EventType.TABLE_MAP_EVENT:
                 with locate(event):
                     table_map = decode_table_map(event.body, event.server)
                 tables[table_map.table_id] = find(event, (table_map.database, table_map.table))
-            elif event.type in ROWS_EVENTS and event.header.server_id == cluster.server_id:
+            elif event.type in ROWS_EVENTS and event.header.server_id == cluster.log.server_id:
                 with locate(event):
                     rows = decode_rows_event(event.type, event.body)
                 table = tables.get(rows.table_id)
@@ -82,8 +82,8 @@ def _logged(run: Run, cluster: ClusterConfiguration) -> Iterator[tuple[Table, Ev
         return  # whoever reads the rows says why
 
 
-def _events(cluster: ClusterConfiguration) -> Iterator[Event]:
-    for file in cluster.files:
+def _events(server: LoggingServer) -> Iterator[Event]:
+    for file in server.files:
         for event in read_events(file, verify=False):
             yield from unpacked(event)
 
@@ -93,7 +93,7 @@ def _finder(run: Run, cluster: ClusterConfiguration) -> Callable[[Event, Name], 
     if not run.definitions:
         tables = {(table.database, table.name): table for table in run.data_schema.tables}
         return lambda event, name: tables.get(name)
-    definitions, files = run.definitions[cluster.name], tuple(str(file) for file in cluster.files)
+    definitions, files = run.definitions[cluster.name], tuple(str(file) for file in cluster.log.files)
 
     def find(event: Event, name: Name) -> Table | None:
         version = definitions.at(event.file, event.position, files).find(*name)

@@ -97,7 +97,7 @@ class Explainer:
     @cached_property
     def file_names(self) -> dict[str, str]:
         """The binlogs of all clusters by path: what tells each from the others."""
-        return short_names(str(file) for cluster in self.run.clusters for file in cluster.files)
+        return short_names(map(str, self.run.configuration.files))
 
     def row(self, table: str, key: str | int | Mapping[str, object]) -> Story:
         """

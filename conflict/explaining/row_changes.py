@@ -158,7 +158,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
     log, texts = Log(cluster.name), _key_texts(run, reader)
     in_columns = definitions is None and stop is None
     try:
-        found = _found(run, cluster, wanted, reader, log) if in_columns else read_epochs(cluster.files, reader)
+        found = _found(run, cluster, wanted, reader, log) if in_columns else read_epochs(cluster.log.files, reader)
         for epoch in found:
             if epoch.number > last or (stop is not None and epoch.time >= stop):
                 break
@@ -179,7 +179,7 @@ def _found(
         rows.setdefault(table, []).append(key)
     chosen = schema if wanted.transactions else Schema(tuple(each for each in schema.tables if each.full_name in rows))
     last = run.span.last.get(cluster.name, _NO_END)
-    for segment in plan_segments(cluster.files).segments:
+    for segment in plan_segments(cluster.log.files).segments:
         file = str(segment.file)
         found = wanted_epochs(segment, cluster.server_id, chosen, rows, wanted.transactions)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges

@@ -29,9 +29,10 @@ def check_log_files(configuration: Configuration) -> None:
     """
     servers = {cluster.server_id: cluster.name for cluster in configuration.clusters}
     for cluster in configuration.clusters:
-        refuse_same_names(cluster.name, ((file.name, file) for file in cluster.files))
-        _check_numbers(cluster.name, cluster.files)
-        for file in cluster.files:
+        files = cluster.log.files
+        refuse_same_names(cluster.name, ((file.name, file) for file in files))
+        _check_numbers(cluster.name, files)
+        for file in files:
             if file.exists() and not file.is_file():
                 message = f"{file} is no regular file; give copies of the binlogs"
                 raise ConfigurationError(message)

@@ -88,9 +88,9 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
     Raises:
         WrongKeyError: A table has another primary key, so that nothing before is right either.
     """
-    definitions = run.definitions.get(cluster.name)
+    log, definitions = cluster.log, run.definitions.get(cluster.name)
     reader = EpochReader(
-        cluster.server_id,
+        log.server_id,
         run.data_schema,
         definitions=definitions,
         moment=None if definitions is None else definitions.start,
@@ -98,7 +98,7 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
     )
     reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:
-        for epoch in read_epochs(cluster.files, reader):
+        for epoch in read_epochs(log.files, reader):
             reading.epochs.append(epoch)
     except WrongKeyError:
         raise

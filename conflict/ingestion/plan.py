@@ -144,7 +144,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
 
 def default_buckets(run: Run) -> int:
     """Return one bucket per 128 MiB of binlog (two to four million row changes), at least 4 and at most 256."""
-    size = sum(os.path.getsize(file) for cluster in run.clusters for file in cluster.files)
+    size = sum(map(os.path.getsize, run.configuration.files))
     return min(max(-(-size // BUCKET_BYTES), MIN_BUCKETS), MAX_BUCKETS)
 
 
@@ -164,17 +164,17 @@ def _plan_cluster(
     cluster: ClusterConfiguration, held: Manifest | None, segment_bytes: int, cuts: Mapping[str, Sequence[int]]
 ) -> tuple[tuple[str, ...], tuple[Segment, ...]]:
     """Return the files of a cluster by number, and the segments to read."""
-    given = [str(file) for file in cluster.files]
+    given = [str(file) for file in cluster.log.files]
     segments: Sequence[SegmentFacts] = () if held is None else held.segments[cluster.name]
     if held is None or not segments:
-        return tuple(given), plan_segments(cluster.files, segment_bytes, cuts=cuts).segments
+        return tuple(given), plan_segments(cluster.log.files, segment_bytes, cuts=cuts).segments
     known = held.files[cluster.name]
     known = known[: known.index(segments[-1].file) + 1]
     place = _continuation(cluster.name, known, given)
     for facts in {segment.file: segment for segment in segments}.values():  # the last segment of each file
         if facts.file in given and Path(facts.file).exists():
             _refuse_changed(facts)
-    last, more = segments[-1], list(cluster.files[place + 1 :])
+    last, more = segments[-1], list(cluster.log.files[place + 1 :])
     grown = Path(last.file).exists() and os.path.getsize(last.file) > last.stop
     planned = plan_segments(
         [Path(last.file), *more] if grown else more,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from conflict.columnar.cluster_setup import ClusterSetup
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.errors import ConfigurationError
 from conflict.model.kernels.world import FOREVER, Stamp
 from conflict.model.workload import Workload
@@ -219,7 +219,9 @@ class Model:
     def configuration(self) -> Configuration:
         """Return the run that it is, without binlogs."""
         clusters = tuple(
-            ClusterConfiguration(site.name, site.server_id, (), site.role, replicates_from=site.replicates_from)
+            ClusterConfiguration(
+                site.name, (LoggingServer(site.server_id),), site.role, replicates_from=site.replicates_from
+            )
             for site in self.sites
         )
         return Configuration(clusters, self.schema, self.replication_rows)

@@ -116,9 +116,8 @@ def learnt_model(
         ConfigurationError: It is not about two clusters that replicate to each other.
         HistoryError: A cluster has no transaction of its own, or no table has a primary key.
     """
-    files = [file for cluster in configuration.clusters for file in cluster.files]
     logs = read_logs(configuration)
-    found = {**scaled(learn(logs, progress), scale), "learnt_from": files_document(files)}
+    found = {**scaled(learn(logs, progress), scale), "learnt_from": files_document(configuration.files)}
     sides = [(log.clock, log.epochs, log.server_id) for log in logs]
     late = {log.name: never_arrived(sides[side], sides[1 - side]) for side, log in enumerate(logs)}
     return {**found, "not_arrived": late} if any(late.values()) else found

@@ -47,8 +47,7 @@ def choose_engine(configuration: Configuration) -> EngineChoice:
     asked = spark_asked_for()
     if asked is not None:
         return EngineChoice("spark", f"{asked} is set")
-    files = [file for cluster in configuration.clusters for file in cluster.files]
-    size = sum(file.stat().st_size for file in files if file.exists())
+    size = sum(file.stat().st_size for file in configuration.files if file.exists())
     read, limit = _shown(size), LOCAL_BYTES >> 20
     if size <= LOCAL_BYTES:
         return EngineChoice("local", f"the binlogs have {read}, and Spark pays off above {limit} MiB")

@@ -13,7 +13,7 @@ from random import Random
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration, Span
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.schema.create_table import parse_schema
@@ -259,7 +259,7 @@ def write_logs(
     clusters = []
     for side, role in zip(_sides(seed, steps, statements), roles, strict=True):
         path = side.write(folder / f"{side.name}.000001")
-        clusters.append(ClusterConfiguration(side.name, side.server_id, (path,), role))
+        clusters.append(ClusterConfiguration(side.name, (LoggingServer(side.server_id, (path,)),), role))
     rows = tuple(ReplicationRow("d", table, server, 7, function) for table, server, function in SETTINGS[setting])
     return Configuration(tuple(clusters), parse_schema(SCHEMA, database="d"), rows, span=Span(empty=True))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.rules.roles import Role
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import APPLY_STATUS, EventType
@@ -25,6 +25,11 @@ Raw = tuple[EventHeader, bytes]
 CONSEQUENCE = ConflictFlag.REFLECTED | ConflictFlag.REFRESH
 
 
+def with_files(cluster: ClusterConfiguration, *files: Path) -> ClusterConfiguration:
+    """Return a cluster with other binlog files of its one server."""
+    return attrs.evolve(cluster, servers=(LoggingServer(cluster.server_id, files),))
+
+
 @attrs.define
 class Log:
     """The events of one cluster's binlog, and what each rows event is: of ndb_apply_status, own, or the applier's."""
@@ -35,12 +40,12 @@ class Log:
     @classmethod
     def read(cls, cluster: ClusterConfiguration) -> "Log":
         """Read the files of a cluster."""
-        return cls(cluster, [[(event.header, event.body) for event in read_events(file)] for file in cluster.files])
+        return cls(cluster, [[(event.header, event.body) for event in read_events(file)] for file in cluster.log.files])
 
     def written(self, folder: Path) -> ClusterConfiguration:
         """Write the files to another folder, and return the cluster with them."""
         paths = []
-        for file, events in zip(self.cluster.files, self.files, strict=True):
+        for file, events in zip(self.cluster.log.files, self.files, strict=True):
             out = io.BytesIO()
             stream = EventStream(out)
             for header, body in events:
@@ -50,7 +55,7 @@ class Log:
                     stream.put(header, body)
             paths.append(folder / f"{self.cluster.name}.{file.name}")
             paths[-1].write_bytes(out.getvalue())
-        return attrs.evolve(self.cluster, files=tuple(paths))
+        return with_files(self.cluster, *paths)
 
     def rows_events(self) -> list[tuple[int, int, str, RowsEvent]]:
         """Return file, place, kind and content of each rows event."""
@@ -163,7 +168,7 @@ def replica_updates_off(log: Log, _: random.Random) -> bool:
 def sides_swapped(configuration: Configuration) -> Configuration:
     """Give each cluster the binlogs of the other one."""
     first, second = configuration.clusters
-    swapped = attrs.evolve(first, files=second.files), attrs.evolve(second, files=first.files)
+    swapped = with_files(first, *second.log.files), with_files(second, *first.log.files)
     return attrs.evolve(configuration, clusters=swapped)
 
 

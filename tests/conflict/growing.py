@@ -83,7 +83,7 @@ class Recording:
     @property
     def files(self) -> dict[str, Path]:
         """The binlog of each cluster; recordings have one."""
-        return {cluster.name: cluster.files[0] for cluster in self.configuration.clusters}
+        return {cluster.name: cluster.log.files[0] for cluster in self.configuration.clusters}
 
     def cut(self, sizes: Mapping[str, int]) -> None:
         """Let binlogs have so many of their bytes."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration, Span
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.raw_events import (
@@ -91,7 +91,7 @@ def keyless_run(folder: Path, schemas: tuple[str, str | None], logs: tuple[Log, 
     for (name, server_id), log, own in zip(SERVER_IDS.items(), logs, (None, other), strict=True):
         path = folder / f"{name}.000001"
         _write(path, server_id, log)
-        clusters.append(ClusterConfiguration(name, server_id, (path,), schema=own))
+        clusters.append(ClusterConfiguration(name, (LoggingServer(server_id, (path,)),), schema=own))
     return Configuration(tuple(clusters), schema, (ReplicationRow("d", "%", 0, 7, None),), span=Span(empty=True))
 
 

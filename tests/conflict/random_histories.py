@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
@@ -112,7 +112,10 @@ def configuration(
         ReplicationRow("db", table, server, binlog_type, function) for table, server, function in SETTINGS[setting]
     )
     first, second = roles
-    clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
+    clusters = (
+        ClusterConfiguration("A", (LoggingServer(1),), first),
+        ClusterConfiguration("B", (LoggingServer(2),), second),
+    )
     return Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rows, skip_missing=skip_missing))
 
 

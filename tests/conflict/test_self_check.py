@@ -20,6 +20,7 @@ from conflict.results.run_document import ResolvedRun
 from conflict.rules.roles import Role
 from ndb_formats.errors import WrongKeyError
 from tests.conflict import faults
+from tests.conflict.faults import with_files
 from tests.corpora import RECORDINGS
 
 CONFLICT = RECORDINGS / "conflict"
@@ -216,7 +217,7 @@ def test_files_are_numbered_without_gaps(names: tuple[str, ...], words: str | No
     """Files of one name have consecutive numbers, wherever they are, each once; other names say nothing."""
     configuration = ConflictCase.load(CONFLICT / MANY[0]).configuration()
     first, second = configuration.clusters
-    first = attrs.evolve(first, files=tuple(tmp_path / name for name in names))
+    first = with_files(first, *(tmp_path / name for name in names))
     changed = attrs.evolve(configuration, clusters=(first, second))
     if words is None:
         check_log_files(changed)

@@ -43,8 +43,8 @@ def log_of(folder: Path) -> tuple[Path, int, Schema]:
         if folder == DEMO
         else ConflictCase.load(folder).configuration()
     )
-    cluster = max(run.clusters, key=lambda each: Path(each.files[0]).stat().st_size)
-    return Path(cluster.files[0]), cluster.server_id, run.schema
+    cluster = max(run.clusters, key=lambda each: Path(each.log.files[0]).stat().st_size)
+    return Path(cluster.log.files[0]), cluster.server_id, run.schema
 
 
 def epochs_of(path: Path, server: int, schema: Schema) -> tuple[list[BinlogEpoch], bool]:

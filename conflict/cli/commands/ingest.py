@@ -55,7 +55,7 @@ def ingest(
     with progress_bars() as progress:
         ingested = conflict.pipeline.ingest(loaded, str(out), progress)
     _print_ingested(ingested, out)
-    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
+    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.log.files))
     if ingested.manifest.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned else ExitCode.DONE)

@@ -58,7 +58,7 @@ def workload(
     with staged_file(out) as file:
         file.write(model_text(document).encode())
     print_learnt(console, document, str(out))
-    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
+    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.log.files))
     late = document.get("not_arrived", {})
     for name, count in late.items():
         if count:

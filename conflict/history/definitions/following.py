@@ -62,7 +62,7 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
             is in the server's binlog.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
-    scans = {cluster.name: list(scan_log(cluster.files, verify=True)) for cluster in configuration.clusters}
+    scans = {cluster.name: list(scan_log(cluster.log.files, verify=True)) for cluster in configuration.clusters}
     logged = _logged_tables(item for scan in scans.values() for item in scan)
     configuration = configuration.in_databases(logged).named_as(logged)
     logs = [ClusterLog.read(configuration, cluster, scans[cluster.name]) for cluster in configuration.clusters]
@@ -113,8 +113,7 @@ def _check_known(configuration: Configuration, logs: Sequence[ClusterLog], logge
             "the definition of no table is known: no schema is given, and the binlogs neither create tables nor name "
             "their columns (binlog_row_metadata=FULL does); "
         )
-        files = (file for cluster in configuration.clusters for file in cluster.files)
-        message += what_to_give(files, [name for _, name in logged])
+        message += what_to_give(configuration.files, [name for _, name in logged])
         raise ConfigurationError(message)
     unknown = {note.table for log in logs for note in log.notes if note.what is NoteKind.NOT_READ}
     if unknown and not any(log.reads for log in logs):

@@ -11,7 +11,7 @@ from conflict.compatibility.check import check_run
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.reasons import ReasonKind
 from conflict.compatibility.requirements import Status
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -60,8 +60,7 @@ def clusters(name: str, server_id: int) -> st.SearchStrategy[ClusterConfiguratio
     return st.builds(
         ClusterConfiguration,
         st.just(name),
-        st.just(server_id),
-        st.just(()),
+        st.just((LoggingServer(server_id),)),
         st.sampled_from(Role),
         st.builds(ServerOptions, st.booleans(), st.booleans(), st.booleans()),
         st.none() | st.booleans(),

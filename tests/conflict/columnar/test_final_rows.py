@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.columnar import image_values
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import Cluster, History, RowChange, Transaction
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
@@ -133,7 +133,10 @@ class _TypedMaker(_Maker):
 def _make(seed: int, steps: int, function: str, *, required: bool, blobs: bool) -> tuple[History, Run]:
     sql, kept = _schema(required=required, blobs=blobs)
     first, second = USUAL_ROLES
-    clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
+    clusters = (
+        ClusterConfiguration("A", (LoggingServer(1),), first),
+        ClusterConfiguration("B", (LoggingServer(2),), second),
+    )
     rules = (ReplicationRow("db", "typed", 0, 7, function),)
     run = Run(Configuration(clusters, parse_schema(sql, database="db"), rules, skip_missing=True))
     maker = _TypedMaker(seed, steps, run, kept)
@@ -194,7 +197,7 @@ SMALL = "CREATE TABLE s (k INT NOT NULL PRIMARY KEY, e ENUM('a','b') CHARACTER S
 
 def _small(first: Sequence[int], second: Sequence[int]) -> tuple[History, Run]:
     """Return a History in which each cluster writes these members of an ENUM to one row, one after the other."""
-    clusters = (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ()))
+    clusters = (ClusterConfiguration("A", (LoggingServer(1),)), ClusterConfiguration("B", (LoggingServer(2),)))
     run = Run(Configuration(clusters, parse_schema(SMALL, database="db"), ()))
     (table,) = run.data_schema.tables
     layout = layout_of_types(table, (WireType(ColumnCode.LONG), WireType(ColumnCode.ENUM, 1)))

@@ -7,7 +7,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import ConflictCase
 from conflict.errors import NotBuiltError
 from conflict.grid.folder import Folder
@@ -71,7 +71,10 @@ class _LinkedMaker(_Maker):
 
 def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     first, second = USUAL_ROLES
-    clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
+    clusters = (
+        ClusterConfiguration("A", (LoggingServer(1),), first),
+        ClusterConfiguration("B", (LoggingServer(2),), second),
+    )
     rules = tuple(ReplicationRow("db", name, 0, 7, function) for name in ("parent", "child"))
     run = Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
     maker = _LinkedMaker(seed, run)

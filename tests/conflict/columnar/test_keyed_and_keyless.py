@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import History, Transaction
 from conflict.history.run import Run
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
@@ -164,7 +164,8 @@ def run_of(case: Case, *, keyless: bool) -> Run:
     schema = parse_schema(TABLES + (KEYLESS_TABLE if keyless else ""), database="d")
     roles = ROLES if case.function == EPOCH2 else {}
     clusters = [
-        ClusterConfiguration(name, number, (), roles.get(name, Role.NONE)) for number, name in [(1, "A"), (2, "B")]
+        ClusterConfiguration(name, (LoggingServer(number),), roles.get(name, Role.NONE))
+        for number, name in [(1, "A"), (2, "B")]
     ]
     return Run(Configuration(tuple(clusters), schema, tuple(rows)))
 

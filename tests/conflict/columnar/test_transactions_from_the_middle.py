@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.effects import Effect
 from conflict.history.model import History, Start
 from conflict.history.run import Run
@@ -38,7 +38,7 @@ def from_the_middle(text: str, shown: Shown) -> tuple[History, Mapping[str, Effe
 def configured(a: str | None, b: str) -> Run:
     """Return a run with these functions for table t, which has an exceptions table."""
     rows = tuple(ReplicationRow("d", "t", server, 7, function) for server, function in ((1, a), (2, b)))
-    clusters = ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ())
+    clusters = ClusterConfiguration("A", (LoggingServer(1),)), ClusterConfiguration("B", (LoggingServer(2),))
     return Run(Configuration(clusters, parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d"), rows))
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
@@ -51,7 +51,10 @@ class _UniqueMaker(_Maker):
 
 def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     first, second = USUAL_ROLES
-    clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
+    clusters = (
+        ClusterConfiguration("A", (LoggingServer(1),), first),
+        ClusterConfiguration("B", (LoggingServer(2),), second),
+    )
     rules = (ReplicationRow("db", "both", 0, 7, function),)
     run = Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
     maker = _UniqueMaker(seed, run)

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -23,7 +23,10 @@ def run_of(functions: list[tuple[str, int, str]], *, binlog_type: int = 2, table
         *(ReplicationRow("d", table, server_id, binlog_type, function) for table, server_id, function in functions),
         ReplicationRow("d", "%", 0, binlog_type, None),
     )
-    clusters = (ClusterConfiguration("A", 1, (), Role.PRIMARY), ClusterConfiguration("B", 2, (), Role.SECONDARY))
+    clusters = (
+        ClusterConfiguration("A", (LoggingServer(1),), Role.PRIMARY),
+        ClusterConfiguration("B", (LoggingServer(2),), Role.SECONDARY),
+    )
     return Run(Configuration(clusters, parse_schema(tables, database="d"), rules))
 
 

@@ -9,7 +9,7 @@ import pytest
 from conflict.comparing.figures import Figures
 from conflict.comparing.pairs import Pair, parse_policies
 from conflict.comparing.relogging import Relogging
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import ConflictCase
 from conflict.grid.epoch_files import epochs_part, epochs_table
 from conflict.grid.folder import Folder
@@ -35,7 +35,7 @@ from tests.corpora import RECORDINGS
 
 RUN = Run(
     Configuration(
-        (ClusterConfiguration("A", 1, ()), ClusterConfiguration("B", 2, ())),
+        (ClusterConfiguration("A", (LoggingServer(1),)), ClusterConfiguration("B", (LoggingServer(2),))),
         parse_schema(TABLES, database="d"),
         (ReplicationRow("d", "%", 0, 7, None),),
     ),

@@ -72,9 +72,9 @@ class TestReading:
         """Each cluster has a name, a server id and a role."""
         first, second = load(folder, HEAD + CLUSTERS).configuration.clusters
         assert (first.name, first.server_id, first.role) == ("A", 1, "NONE")
-        assert first.files == (folder / "a/binlog.000001", folder / "a/binlog.000002")
+        assert first.log.files == (folder / "a/binlog.000001", folder / "a/binlog.000002")
         assert (second.name, second.server_id, second.role) == ("B", 2, "SECONDARY")
-        assert second.files == (folder / "b.000001",)
+        assert second.log.files == (folder / "b.000001",)
 
     def test_logging_options_have_the_server_s_defaults(self, folder: Path):
         """But transaction ids may be unknown."""
@@ -94,7 +94,7 @@ class TestReading:
         """Also absolute ones."""
         patterns = f'["{folder}/b.*", "a/binlog.000002", "a/binlog.000001"]'
         text = HEAD + CLUSTERS.replace('["a/binlog.0*"]', patterns)
-        assert [file.name for file in load(folder, text).configuration.clusters[0].files] == [
+        assert [file.name for file in load(folder, text).configuration.clusters[0].log.files] == [
             "b.000001",
             "binlog.000002",
             "binlog.000001",

@@ -62,7 +62,7 @@ def test_winners(case: str, tmp_path: Path) -> None:
     logged = {
         (row.file, row.position, row.row): row
         for cluster in run.clusters
-        for file in cluster.files
+        for file in cluster.log.files
         for row in read_rows(file, schema=run.data_schema)
     }
     found = {}

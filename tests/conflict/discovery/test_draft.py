@@ -79,7 +79,7 @@ def test_names_with_wildcards_are_files_of_that_name(tmp_path: Path) -> None:
     shutil.copy(DEMO / "A.binlog.000001", folder / "A.binlog.000002")
     given = [folder / "A.binlog.000001", folder / "B.binlog.000001"]
     run = draft_run(given, Additions(schema=SCHEMA), tmp_path / "run.toml").run
-    assert [cluster.files for cluster in run.configuration.clusters] == [(given[0],), (given[1],)]
+    assert [cluster.log.files for cluster in run.configuration.clusters] == [(given[0],), (given[1],)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.judge import CaseStatus, judge
 from conflict.diverging.goals import Goal, Values
@@ -32,7 +32,9 @@ CELLS = [("NDB$MAX(x)", number) for number in (2, 3, 6, 7, 8, 9)] + [
 
 def configuration(scope: Scope) -> Run:
     """The run that a scope describes."""
-    clusters = tuple(ClusterConfiguration(each.name, each.server_id, (), each.role) for each in scope.clusters)
+    clusters = tuple(
+        ClusterConfiguration(each.name, (LoggingServer(each.server_id),), each.role) for each in scope.clusters
+    )
     return Run(Configuration(clusters, scope.schema, tuple(scope.replication_rows)))
 
 

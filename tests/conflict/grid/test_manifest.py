@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.errors import HistoryError
 from conflict.grid.catalogue import FileFacts, catalogue_part
 from conflict.grid.folder import Folder
@@ -117,7 +117,7 @@ def test_resolve_columns():
 
 def test_table_numbers():
     """Tables are numbered in the order of the schema, exceptions tables left out."""
-    clusters = tuple(ClusterConfiguration(name, number, ()) for number, name in ((1, "A"), (2, "B")))
+    clusters = tuple(ClusterConfiguration(name, (LoggingServer(number),)) for number, name in ((1, "A"), (2, "B")))
     rows = (ReplicationRow("d", "t", 0, 7, "NDB$MAX(x)"),)
     numbers = Run(Configuration(clusters, SCHEMA, rows)).numbers
     assert [table.full_name for table in numbers.tables] == ["d.t", "d.n"]

@@ -18,6 +18,7 @@ from conflict.history.reading import cut_readings, history_of, read_cluster
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
+from tests.conflict.faults import with_files
 from tests.corpora import RECORDINGS
 from tests.ndb_formats.rewritten import rewritten
 
@@ -157,8 +158,8 @@ def edited_statements(case: ConflictCase, tmp_path: Path, edit: Callable[[str], 
     clusters = []
     for cluster in configuration.clusters:
         path = tmp_path / f"{cluster.name}.000001"
-        path.write_bytes(rewritten(cluster.files[0], edit))
-        clusters.append(attrs.evolve(cluster, files=(path,)))
+        path.write_bytes(rewritten(cluster.log.files[0], edit))
+        clusters.append(with_files(cluster, path))
     return attrs.evolve(configuration, clusters=tuple(clusters))
 
 

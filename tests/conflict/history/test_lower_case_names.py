@@ -9,6 +9,7 @@ from conflict.conformance.case import ConflictCase
 from conflict.history.definitions.following import make_run
 from conflict.history.reading import read_cluster
 from ndb_formats.schema.tables import Schema
+from tests.conflict.faults import with_files
 from tests.corpora import RECORDINGS
 from tests.ndb_formats.rewritten import rewritten
 
@@ -28,9 +29,9 @@ def test_tables_are_found_in_other_letters(name: str, tmp_path: Path):
     for cluster in configuration.clusters:
         path = tmp_path / f"{cluster.name}.000001"
         path.write_bytes(
-            rewritten(cluster.files[0], lambda text: text.replace(" t1", " Day.T1").replace("`t1`", "`T1`"))
+            rewritten(cluster.log.files[0], lambda text: text.replace(" t1", " Day.T1").replace("`t1`", "`T1`"))
         )
-        clusters.append(attrs.evolve(cluster, files=(path,)))
+        clusters.append(with_files(cluster, path))
     changed = attrs.evolve(configuration, schema=Schema(tables), clusters=tuple(clusters))
     found = make_run(changed)
     assert not found.remarks

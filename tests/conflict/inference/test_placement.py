@@ -8,7 +8,7 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.history.network import direct_traces
@@ -53,7 +53,8 @@ def without_hints(clusters: Sequence[Cluster], found: History, sources: Sources 
 
 def _network(sources: Sources) -> Run:
     clusters = tuple(
-        ClusterConfiguration(name, SERVER_IDS[name], (), replicates_from=given) for name, given in sources.items()
+        ClusterConfiguration(name, (LoggingServer(SERVER_IDS[name]),), replicates_from=given)
+        for name, given in sources.items()
     )
     return Run(Configuration(clusters, Schema(), ()))
 

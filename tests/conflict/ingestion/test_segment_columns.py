@@ -103,7 +103,7 @@ def check_case(folder: Path, segment_bytes: int) -> int:
     segments = [
         (cluster.server_id, attrs.evolve(segment, number=0))
         for cluster in configuration.clusters
-        for segment in plan_segments(cluster.files, segment_bytes).segments
+        for segment in plan_segments(cluster.log.files, segment_bytes).segments
     ]
     for server_id, segment in segments:
         assert check(segment, server_id, configuration.data_schema, numbers)
@@ -284,7 +284,7 @@ def test_summaries_come_back(tmp_path: Path):
     assert manifest is not None
     for cluster in demo.configuration.clusters:
         reader = EpochReader(cluster.server_id, demo.configuration.data_schema)
-        expected = [summarize(each) for each in read_epochs(cluster.files, reader)]
+        expected = [summarize(each) for each in read_epochs(cluster.log.files, reader)]
         segments = len(manifest.segments[cluster.name])
         assert read_summaries(history, cluster.name, segments) == expected
         assert read_epoch_sizes(history, cluster.name, segments) == {each.number: each.changes for each in expected}

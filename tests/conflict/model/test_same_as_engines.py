@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.run import Run
 from conflict.model.as_history import history_of
 from conflict.model.configuration import DATABASE
@@ -35,7 +35,9 @@ def configuration(run: Simulated) -> Run:
         for table in run.model.tables
         for site in run.model.sites
     )
-    clusters = tuple(ClusterConfiguration(site.name, site.server_id, (), site.role) for site in run.model.sites)
+    clusters = tuple(
+        ClusterConfiguration(site.name, (LoggingServer(site.server_id),), site.role) for site in run.model.sites
+    )
     return Run(Configuration(clusters, run.model.schema, rows))
 
 

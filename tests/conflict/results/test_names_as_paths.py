@@ -32,7 +32,7 @@ def run_file(tmp_path: Path) -> Path:
                     found = decode_table_map(body)
                     database, table = (names.get(each, each) for each in (found.database, found.table))
                     events[place] = header, encode_table_map(attrs.evolve(found, database=database, table=table))
-        (written,) = log.written(folder).files
+        (written,) = log.written(folder).log.files
         written.rename(folder / f"{cluster.name}.binlog.000001")
     schema = (DEMO / "schema.sql").read_text()
     for old, new in (

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.config.configuration import LoggingServer
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
@@ -24,6 +25,7 @@ from conflict.ingestion.plan import default_buckets
 from conflict.ingestion.segment_task import read_segment
 from conflict.runs.columnar_run import finished_history
 from conflict.runs.runner import Progress, in_process
+from tests.conflict.faults import with_files
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested, results, rows_of, written
 
 WHOLE = {name: (DEMO / f"{name}.binlog.000001").stat().st_size for name in "AB"}
@@ -130,14 +132,14 @@ class TestAppending:
         """The next file is read, and the first need not be there any more."""
         first = ingested(demo, history, segment_bytes=1 << 30).manifest
         (cluster, other) = demo.configuration.clusters
-        more = cluster.files[0].with_name("A.binlog.000002")
-        head = commits(cluster.files[0])[0]
-        content = cluster.files[0].read_bytes()
+        more = cluster.log.files[0].with_name("A.binlog.000002")
+        head = commits(cluster.log.files[0])[0]
+        content = cluster.log.files[0].read_bytes()
         more.write_bytes(content[:158] + content[158:head])
         longer = attrs.evolve(
             demo,
             configuration=attrs.evolve(
-                demo.configuration, clusters=(attrs.evolve(cluster, files=(*cluster.files, more)), other)
+                demo.configuration, clusters=(with_files(cluster, *cluster.log.files, more), other)
             ),
         )
         with pytest.raises(
@@ -149,19 +151,19 @@ class TestAppending:
         more.write_bytes(content[:158])
         after = ingested(longer, history)
         assert (after.read, after.there) == (1, 2)
-        assert after.manifest.files["A"] == (str(cluster.files[0]), str(more))
-        cluster.files[0].unlink()
+        assert after.manifest.files["A"] == (str(cluster.log.files[0]), str(more))
+        cluster.log.files[0].unlink()
         assert ingested(longer, history).read == 0
 
     def test_unfinished_files_are_read_again(self, demo: Recording, history: Folder):
         """Files that end inside an epoch, one after the other, add nothing however often they are looked at."""
         cluster, other = demo.configuration.clusters
-        more = cluster.files[0].with_name("A.binlog.000002")
-        content, ends = cluster.files[0].read_bytes(), commits(cluster.files[0])
+        more = cluster.log.files[0].with_name("A.binlog.000002")
+        content, ends = cluster.log.files[0].read_bytes(), commits(cluster.log.files[0])
         begun = ends[2] + 150  # a GTID event of 79 bytes and BEGIN of 71
         demo.cut({"A": begun})
         more.write_bytes(content[:158] + content[ends[2] : begun])
-        clusters = (attrs.evolve(cluster, files=(*cluster.files, more)), other)
+        clusters = (with_files(cluster, *cluster.log.files, more), other)
         both = attrs.evolve(demo, configuration=attrs.evolve(demo.configuration, clusters=clusters))
         first = ingested(both, history).manifest
         assert ingested(both, history).manifest == first
@@ -204,7 +206,7 @@ class TestRefusals:
         """Another server's binlogs are another History."""
         assert made.changes == 90
         first, second = demo.configuration.clusters
-        clusters = (attrs.evolve(first, server_id=7), second)
+        clusters = (attrs.evolve(first, servers=(LoggingServer(7, first.log.files),)), second)
         other = attrs.evolve(demo, configuration=attrs.evolve(demo.configuration, clusters=clusters))
         words = "it is of cluster A with server id 1 and cluster B with server id 2, not of cluster A with server id 7"
         assert words in self.refused(other, history)
@@ -267,8 +269,8 @@ class TestRefusals:
         """The last file of the History must be given."""
         assert made.changes == 90
         first, second = demo.configuration.clusters
-        renamed = first.files[0].rename(first.files[0].with_name("A.binlog.000007"))
-        clusters = (attrs.evolve(first, files=(renamed,)), second)
+        renamed = first.log.files[0].rename(first.log.files[0].with_name("A.binlog.000007"))
+        clusters = (with_files(first, renamed), second)
         other = attrs.evolve(demo, configuration=attrs.evolve(demo.configuration, clusters=clusters))
         assert "do not continue the History" in self.refused(other, history)
 
