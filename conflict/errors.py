@@ -28,4 +28,8 @@ class WorkerError(ConflictError, RuntimeError):
 
 
 class LogWarning(UserWarning):
-    """A log holds something besides the rows that are read of it: an incident, or changes that are statements."""
+    """
+    A log holds something besides the rows that are read of it: an incident, or changes that are statements.
+
+    It is a warning, but an error where Spark reads, whose workers can warn nobody.
+    """

@@ -11,6 +11,7 @@ The options of the Spark data source `ndb_binlog`.
     startTime    first moment, as 2026-01-31T08:00:00+01:00; UTC without an offset
     endTime      moment to stop before
     schema       file of CREATE TABLE statements, for column names that are not in the binlog
+    remarks      ``fail`` where `read_binlog` warns of a log (the default), or ``ignore`` that
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["BinlogOptions", "read_options"]
 
 _NAMES = (
     *("path", "table", "columns", "temporals", "tables"),
-    *("startEpoch", "endEpoch", "startTime", "endTime", "schema"),
+    *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks"),
 )
 
 
@@ -52,6 +53,7 @@ class BinlogOptions:
         table: The one table whose columns are wanted.
         columns: Its columns to decode; None for all.
         moments: Whether its dates and timestamps have types of their own.
+        fails: Whether a remark on a log is an error.
     """
 
     files: tuple[str, ...]
@@ -64,6 +66,7 @@ class BinlogOptions:
     table: str | None = None
     columns: frozenset[str] | None = None
     moments: bool = True
+    fails: bool = True
 
     def wants(self, table: str) -> bool:
         """Whether the changes of a table are read."""
@@ -91,6 +94,10 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
     if (table and tables) or (columns and not table) or temporals not in ("typed", "text"):
         message = "ndb_binlog: give table or tables; columns needs table; temporals is typed or text"
         raise ConfigurationError(message)
+    remarks = options.get("remarks", "fail")
+    if remarks not in ("fail", "ignore"):
+        message = f"ndb_binlog: remarks is {remarks}; give fail or ignore"
+        raise ConfigurationError(message)
     files = tuple(_files(options["path"]))
     names = table or tables
     return BinlogOptions(
@@ -104,6 +111,7 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         table,
         None if columns is None else frozenset(name.strip() for name in columns.split(",")),
         temporals == "typed",
+        remarks == "fail",
     )
 
 

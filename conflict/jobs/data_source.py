@@ -7,6 +7,9 @@ The Spark data source `ndb_binlog`: row changes of binlog files as a DataFrame.
 
 The options are in `binlog_options`.
 
+Warnings of Spark's workers reach nobody. So a query fails where `read_binlog` warns of a log, unless an option says
+otherwise: at its start, or of unknown signs in the task that meets a doubtful value.
+
 Without ``table``, images are maps from column name to text: a column that an image does not carry has no entry, NULL is
 an entry with null, and an empty text is an entry with an empty text. With it, ``before_columns`` and ``after_columns``
 name the columns that an image carries.
@@ -16,7 +19,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,7 +39,10 @@ from conflict.ingestion.segments import plan_segments
 from conflict.jobs.binlog_options import BinlogOptions, read_options
 from conflict.jobs.spark_types import spark_type
 from ndb_formats.columnar.batches import RowBatch, read_batches
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import scan_log
 from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
 from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
@@ -132,12 +137,28 @@ class _Reader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[_Piece]:
-        """Divide the files into segments. An error in a file is raised by the task that meets it."""
+        """
+        Divide the files into segments. An error in a file is raised by the task that meets it.
+
+        Raises:
+            LogWarning: There is a remark on the log, and the options do not ignore it.
+        """
         stretches = Stretches(self._options.schema)
         pieces = [piece for file in self._options.files for piece in self._pieces(file, list(stretches.of(file)))]
-        for note in stretches.notes:
-            warnings.warn(LogWarning(note), stacklevel=2)
+        remarks = remarks_on_rows(scan_log(self._options.files, verify=False))
+        self._fail_with([*(remark.sentence for remark in remarks), *stretches.notes])
         return pieces
+
+    def _fail_with(self, remarks: Sequence[str]) -> None:
+        """
+        Fail if there are remarks.
+
+        Raises:
+            LogWarning: There are, and the options do not ignore them.
+        """
+        if remarks and self._options.fails:
+            message = f"ndb_binlog: {'; '.join(remarks)}. To read the rows nevertheless, give option remarks as ignore"
+            raise LogWarning(message)
 
     def _pieces(self, file: str, stretches: Sequence[Stretch]) -> Iterator[_Piece]:
         """Yield the pieces of a file."""
@@ -150,7 +171,13 @@ class _Reader(DataSourceReader):
                 yield _Piece(file, start, stop, schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the row changes of one segment."""
+        """
+        Yield the row changes of one segment.
+
+        Raises:
+            FormatError: The file cannot be read further.
+            LogWarning: A negative value may be a large one, and the options do not ignore it.
+        """
         assert isinstance(partition, _Piece)
         options = self._options
         found = 0
@@ -158,6 +185,8 @@ class _Reader(DataSourceReader):
             for batch in self._batches(partition):
                 found += len(batch)
                 wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
+                if not wanted.signs_known and (columns := list(negative_columns(wanted))):
+                    self._fail_with([remark_on_signs(wanted.full_name, columns)])
                 if len(wanted):
                     yield self._records(wanted, partition.file)
         except FormatError:

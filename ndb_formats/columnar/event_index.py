@@ -15,17 +15,26 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.binlog_reader import FIRST_POSITION, Event, check_magic, event_at, first_event, map_file
+from ndb_formats.binlog_reader import (
+    FIRST_POSITION,
+    Event,
+    check_magic,
+    event_at,
+    first_event,
+    map_file,
+    unpacked,
+)
 from ndb_formats.columnar.kernel_mode import expect_files
-from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, Headers, walk_headers
+from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_END, AT_FAULT, Headers, walk_headers
 from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
+from ndb_formats.events.transaction_payload import decode_transaction_payload
 
-__all__ = ["EventIndex", "changed_file", "index_events", "index_parts", "map_bytes", "recent_index"]
+__all__ = ["EventIndex", "changed_file", "index_events", "index_parts", "index_payload", "map_bytes", "recent_index"]
 
 _CHANGED = "the file was changed while it was read; read it again, or a copy of it"
-_FIRST_GUESS = 1 << 16
+_FIRST_GUESS, _FIRST_GUESS_INSIDE = 1 << 16, 1 << 8
 _EVERYTHING = 1 << 62
 _LANDMARKS = Headers(rows=False, by_description=False, verify=False)
 
@@ -89,17 +98,34 @@ def index_events(path: str | Path) -> EventIndex:
     """
     name, data = str(path), map_bytes(path)
     check_magic(data[:FIRST_POSITION].tobytes(), name)
-    parts = []
-    position, error = FIRST_POSITION, None
-    limit = _FIRST_GUESS
-    while position < len(data) and error is None:
+    whole, position, reason = _landmarks(data, FIRST_POSITION, _FIRST_GUESS)
+    error = _reason(name, position, None, len(data), verify=False) if reason == AT_FAULT else None
+    return _index(name, whole, position, 0, error)
+
+
+def index_payload(event: Event) -> tuple[EventIndex, npt.NDArray[np.uint8]]:
+    """
+    Return the events but rows events inside a compressed transaction, by their places in its bytes, and these bytes.
+
+    Raises:
+        FormatError: They cannot be read.
+    """
+    data = np.frombuffer(decode_transaction_payload(event.body).uncompressed(), np.uint8)
+    whole, end, reason = _landmarks(data, 0, _FIRST_GUESS_INSIDE)
+    if reason == AT_FAULT:
+        for _ in unpacked(event):  # which raises the error
+            pass
+    return _index(event.file, whole, end, 0, None), data
+
+
+def _landmarks(data: npt.NDArray[np.uint8], position: int, limit: int) -> tuple[list[npt.NDArray[Any]], int, int]:
+    """Return the arrays of all events but rows events, where they end and why; `limit` is a guess at their number."""
+    parts, reason = [_empty(0)], AT_END
+    while position < len(data) and reason != AT_FAULT:
         arrays, position, reason = _walk(data, position, (_EVERYTHING, 0, _EVERYTHING), limit, _LANDMARKS)
         parts.append(arrays)
         limit *= 2
-        if reason == AT_FAULT:
-            error = _reason(name, position, None, len(data), verify=False)
-    whole = [np.concatenate(each) for each in zip(*parts, strict=True)] if parts else _empty(0)
-    return _index(name, whole, position, 0, error)
+    return [np.concatenate(each) for each in zip(*parts, strict=True)], position, reason
 
 
 # Indexes of whole files that are asked for again soon, by path, size and time; at most so many events in all.

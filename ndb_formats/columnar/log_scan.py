@@ -1,8 +1,8 @@
 """
 What a log says besides rows: definitions and changes as statements, rollbacks, different Table_map events, incidents.
 
-Only event headers and a few bytes of each event are read. Events inside compressed transactions are not seen: NDB does
-not compress statements, and whoever reads the rows meets the Table_map events.
+Only event headers and a few bytes of each event are read. Compressed transactions are unpacked, for statements inside;
+their Table_map events are left out, because whoever reads the rows meets them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
-from ndb_formats.binlog_reader import event_at, first_event
-from ndb_formats.columnar.event_index import EventIndex, map_bytes, recent_index
+from ndb_formats.binlog_reader import Event, event_at, first_event, locate
+from ndb_formats.columnar.event_index import EventIndex, index_payload, map_bytes, recent_index
 from ndb_formats.columnar.kernels.definition_events import definition_events
 from ndb_formats.constants import APPLY_STATUS, EVENT_HEADER_SIZE, EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.changing_statement import changed_tables, changes_rows
 from ndb_formats.events.control_events import decode_xa_prepare
-from ndb_formats.events.header import FormatDescription, decode_format_description
+from ndb_formats.events.header import FormatDescription, decode_format_description, decode_header
 from ndb_formats.events.incident_event import IncidentEvent, decode_incident
 from ndb_formats.events.logged_statement import statement_of
 from ndb_formats.events.query_event import decode_query, query_body_of, session_of
@@ -137,20 +139,69 @@ def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
                 continue
             description = decode_format_description(first.body)
             index = recent_index(file)
-            arrays = (index.positions, index.types, index.sizes)
-            for number in definition_events(map_bytes(index.file), *arrays, description.checksum_size).tolist():
-                found = _read(index, number, description, verify=verify)
-                if found is not None:
-                    yield found
+            yield from _items(_Events(index, map_bytes(index.file), description), verify=verify)
         except FormatError:
             return  # whoever reads the rows says why
         if index.error is not None:
             return
 
 
-def _is_of_ndb(index: EventIndex, number: int) -> bool:
+@attrs.frozen(eq=False)
+class _Events:
+    """
+    Events that follow each other: those of a file, or those inside one of its compressed transactions.
+
+    Attributes:
+        index: Where they are in `data`.
+        data: Their bytes. Shape (bytes,), uint8.
+        description: The Format_description event of the file.
+        around: The compressed transaction around them; None if there is none.
+    """
+
+    index: EventIndex
+    data: npt.NDArray[np.uint8]
+    description: FormatDescription
+    around: Event | None = None
+
+    @property
+    def trailer(self) -> int:
+        """Bytes of the checksum at the end of each event."""
+        return self.description.checksum_size if self.around is None else 0
+
+    def event(self, number: int, *, verify: bool) -> Event:
+        """Return an event; one inside a compressed transaction has the position of that."""
+        start, around = int(self.index.positions[number]), self.around
+        if around is None:
+            return event_at(self.index.file, start, self.description, verify=verify)
+        head, end = start + EVENT_HEADER_SIZE, start + int(self.index.sizes[number])
+        header = decode_header(self.data[start:head].tobytes())
+        return Event(around.file, around.position, header, self.data[head:end].tobytes(), around.server, start)
+
+    def inside(self, event: Event) -> _Events:
+        """Return the events inside a compressed transaction."""
+        return _Events(*index_payload(event), self.description, event)
+
+
+def _items(events: _Events, *, verify: bool) -> Iterator[LogItem]:
+    index = events.index
+    for number in definition_events(events.data, index.positions, index.types, index.sizes, events.trailer).tolist():
+        if events.around is not None and index.types[number] in _NOT_INSIDE:
+            continue
+        event = events.event(number, verify=verify)
+        if event.type is EventType.TRANSACTION_PAYLOAD_EVENT:
+            with locate(event):
+                inside = list(_items(events.inside(event), verify=verify))
+            yield from inside
+        elif (found := _read(events, number, event)) is not None:
+            yield found
+
+
+_NOT_INSIDE = (EventType.TABLE_MAP_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT)  # readers unpack once
+
+
+def _is_of_ndb(events: _Events, number: int) -> bool:
     """Return whether the transaction of an event has a Table_map event of `mysql.ndb_apply_status`."""
-    data = map_bytes(index.file)
+    index, data = events.index, events.data
     for way in (range(number, len(index.types)), range(number - 1, -1, -1)):
         for other in way:
             if index.types[other] in _TRANSACTION_ENDS:
@@ -174,56 +225,55 @@ _TABLE_NAME_AT = 8  # in the body of a Table_map event, after the table id and t
 _STATUS_NAME = b"".join(bytes([len(part)]) + part.encode() + b"\0" for part in APPLY_STATUS.split("."))
 
 
-def _read(index: EventIndex, number: int, description: FormatDescription, *, verify: bool) -> LogItem | None:
-    event = event_at(index.file, int(index.positions[number]), description, verify=verify)
+def _read(events: _Events, number: int, event: Event) -> LogItem | None:
     if event.type is EventType.TABLE_MAP_EVENT:
-        return LoggedTable(
-            index.file, event.position, decode_table_map(event.body, event.server), _is_of_ndb(index, number)
-        )
+        table_map = decode_table_map(event.body, event.server)
+        return LoggedTable(event.file, event.position, table_map, _is_of_ndb(events, number))
     if event.type is EventType.INCIDENT_EVENT:
-        return LoggedIncident(index.file, event.position, decode_incident(event.body))
+        return LoggedIncident(event.file, event.position, decode_incident(event.body))
     if event.type is EventType.XA_PREPARE_LOG_EVENT:
         prepared = decode_xa_prepare(event.body)
-        return None if prepared.one_phase else LoggedEnd(index.file, event.position, prepared.statement)
+        return None if prepared.one_phase else LoggedEnd(event.file, event.position, prepared.statement)
     body = query_body_of(event.type, event.body)
     if body is None:
-        return LoggedChange(index.file, event.position, "LOAD DATA, as servers before 5.0.3 logged it", frozenset())
+        return LoggedChange(event.file, event.position, "LOAD DATA, as servers before 5.0.3 logged it", frozenset())
     query = decode_query(body, event.server)
     if changes_rows(query.statement):
         tables = changed_tables(query.statement, query.database, session_of(query))
         kept = query.statement[:_MOST_KEPT] if tables else query.statement
-        return LoggedChange(index.file, event.position, kept, tables)
+        return LoggedChange(event.file, event.position, kept, tables)
     statement = statement_of(query)
     if statement is not None:
-        return LoggedStatement(index.file, event.position, event.header.server_id, statement)
-    return _end(index, number, description, query.statement)
-
-
-def _end(index: EventIndex, number: int, description: FormatDescription, text: str) -> LoggedEnd | None:
-    """Return the end of a transaction or of a part of it; None if a statement is none, or takes no rows back."""
-    head = text[:_LONGEST_HEAD].upper()
-    back = head.startswith("ROLLBACK") and _follows_rows(index, number, description, text)
-    if back or head.startswith(("XA COMMIT", "XA ROLLBACK")):
-        return LoggedEnd(index.file, int(index.positions[number]), text)
+        return LoggedStatement(event.file, event.position, event.header.server_id, statement)
+    if _ends(events, number, query.statement):
+        return LoggedEnd(event.file, event.position, query.statement)
     return None
+
+
+def _ends(events: _Events, number: int, text: str) -> bool:
+    """Return whether a statement ends a prepared transaction, or takes back rows."""
+    head = text[:_LONGEST_HEAD].upper()
+    return head.startswith(("XA COMMIT", "XA ROLLBACK")) or (
+        head.startswith("ROLLBACK") and _follows_rows(events, number, text)
+    )
 
 
 _LONGEST_HEAD = 11
 _BACK_TO = re.compile(r"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?", re.IGNORECASE)
 
 
-def _follows_rows(index: EventIndex, number: int, description: FormatDescription, text: str) -> bool:
+def _follows_rows(events: _Events, number: int, text: str) -> bool:
     """Return whether rows stand between a rollback and where it goes back to: a savepoint, or the start."""
     back = _BACK_TO.match(text)
     start = "BEGIN" if back is None else f"SAVEPOINT {text[back.end() :]}"
     for other in range(number - 1, -1, -1):
-        kind = index.types[other]
+        kind = events.index.types[other]
         if kind == EventType.TABLE_MAP_EVENT:
             return True
         if kind in _STARTS or kind in _ENDS:
             return False
         if kind == EventType.QUERY_EVENT:
-            event = event_at(index.file, int(index.positions[other]), description, verify=False)
+            event = events.event(other, verify=False)
             if decode_query(event.body, event.server).statement == start:
                 return False
     return False

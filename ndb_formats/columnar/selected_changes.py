@@ -37,6 +37,8 @@ __all__ = [
     "SelectedPart",
     "ends_log",
     "kept_rows",
+    "negative_columns",
+    "remark_on_signs",
     "selected_changes",
     "selected_parts",
     "transaction_start",
@@ -134,7 +136,7 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
     finally:
         for table, names in doubtful.items():
             if names:
-                reading.noted(f"table {table}: {_columns_text(list(names))}: {_SIGNS}")
+                reading.noted(remark_on_signs(table, list(names)))
 
 
 def _blocks(
@@ -154,7 +156,7 @@ def _blocks(
                 for batch in kept:
                     if not batch.signs_known:
                         names = doubtful.setdefault(batch.full_name, {})
-                        names |= dict.fromkeys(_negative(batch, names))
+                        names |= dict.fromkeys(negative_columns(batch, names))
                 yield Block(part.file, [batch for batch in kept if len(batch)])
                 reading.met(register.names)
                 for table, note in register.notes.items():
@@ -292,7 +294,12 @@ _SIGNS = (
 )
 
 
-def _negative(batch: RowBatch, known: Collection[str]) -> Iterator[str]:
+def remark_on_signs(table: str, columns: Sequence[str]) -> str:
+    """Return what is to be said of columns with negative values of a table whose signs are not known."""
+    return f"table {table}: {_columns_text(columns)}: {_SIGNS}"
+
+
+def negative_columns(batch: RowBatch, known: Collection[str] = ()) -> Iterator[str]:
     """Yield the columns of integers with a negative value, but for those that are `known` to have some."""
     for image in ("before", "after"):
         for field in batch.records.schema.field(image).type if image in batch.records.schema.names else ():

@@ -16,7 +16,7 @@ Places = dict[int, tuple[int, int]]
 
 
 def compress_log(plain: Path, packed: Path) -> Places:
-    """Write a log again with every transaction, from BEGIN to COMMIT, as one Transaction_payload event."""
+    """Write a log again with every transaction, from BEGIN to COMMIT or ROLLBACK, as one Transaction_payload event."""
     places: Places = {}
     buffer: TransactionBuffer | None = None
     with packed.open("wb") as out:
@@ -34,7 +34,7 @@ def compress_log(plain: Path, packed: Path) -> Places:
             places[event.position] = stream.position, buffer.size
             size = EVENT_HEADER_SIZE + len(event.body)
             buffer.add(attrs.evolve(event.header, size=size), event.body)
-            if statement == "COMMIT" or event.type is EventType.XID_EVENT:
+            if statement in ("COMMIT", "ROLLBACK") or event.type is EventType.XID_EVENT:
                 buffer.compress(event.header)
                 buffer.write_to(stream)
                 buffer = None

@@ -14,7 +14,7 @@ __all__ = ["definition_events"]
 QUERY, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.TABLE_MAP_EVENT)
 INCIDENT, LOADED = int(EventType.INCIDENT_EVENT), int(EventType.EXECUTE_LOAD_QUERY_EVENT)
 PACKED_QUERY = int(EventType.MARIADB_QUERY_COMPRESSED_EVENT)
-PREPARED = int(EventType.XA_PREPARE_LOG_EVENT)
+PREPARED, PAYLOAD = int(EventType.XA_PREPARE_LOG_EVENT), int(EventType.TRANSACTION_PAYLOAD_EVENT)
 # LOAD DATA of servers before 5.0.3: in one event, or in several of which the last one carries it out.
 OLD_LOAD, OLD_NEW_LOAD, OLD_EXECUTED = (
     int(kind) for kind in (EventType.LOAD_EVENT, EventType.NEW_LOAD_EVENT, EventType.EXEC_LOAD_EVENT)
@@ -37,13 +37,13 @@ def definition_events(data, positions, types, sizes, trailer):
     """
     Return the numbers of events that say something besides rows. int64.
 
-    They are Query events other than BEGIN and COMMIT, new Table_map events, incidents, LOAD DATA, and what prepares
-    an XA transaction.
+    They are Query events other than BEGIN and COMMIT, new Table_map events, incidents, LOAD DATA, what prepares an XA
+    transaction, and compressed transactions.
 
     A Table_map event is new if no other one with its table id and size came since the last such Query event.
 
     Args:
-        data: Bytes of the file. uint8.
+        data: Bytes of the file, or of the events inside a compressed transaction. uint8.
         positions: See `EventIndex`.
         types: See there.
         sizes: See there.
@@ -75,7 +75,7 @@ def definition_events(data, positions, types, sizes, trailer):
                 filled += 1
                 found[count] = number
                 count += 1
-        elif kind in (INCIDENT, PREPARED, LOADED, OLD_LOAD, OLD_NEW_LOAD, OLD_EXECUTED):
+        elif kind in (INCIDENT, PREPARED, PAYLOAD, LOADED, OLD_LOAD, OLD_NEW_LOAD, OLD_EXECUTED):
             found[count] = number
             count += 1
     return found[:count].copy()

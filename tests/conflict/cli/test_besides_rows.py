@@ -12,7 +12,7 @@ from ndb_formats.events.changing_statement import changed_tables, changes_rows
 from ndb_formats.events.incident_event import IncidentEvent, decode_incident, encode_incident
 from ndb_formats.schema.session import Session, SqlMode
 from tests.conflict.cli.commands import invoke
-from tests.conflict.raw_events import LONG, QUERY, TABLE_MAP, WRITE, XID, Raw
+from tests.conflict.raw_events import LONG, QUERY, TABLE_MAP, WRITE, XID, Raw, payload
 from tests.conflict.spliced_logs import run_with
 from tests.ndb_formats.building import query_body, rows_body, table_map_body
 
@@ -131,6 +131,8 @@ LOADED = [BEGIN, (18, 1, execute_load_query(b"cft", b"LOAD DATA INFILE 'x' INTO 
         ),
         (CALLED, 4, "1 change is logged as a statement and is not among the rows; the first is at"),
         (LOADED, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
+        ([payload(PLAIN)], 4, "1 change is logged as a statement and is not among the rows"),
+        ([payload(STATEMENT)], 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
     ],
 )
 def test_what_is_not_among_the_rows_is_said(raws: list[Raw], code: int, said: str, tmp_path: Path):

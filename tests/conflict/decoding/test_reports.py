@@ -130,6 +130,7 @@ OPEN = "1 XA transaction is prepared, and neither committed nor rolled back in t
         ("xa.mysql", 6, f"{UNDONE} them; the first is at"),
         ("xa.mariadb", 6, f"{UNDONE} them; the first is at"),
         ("xa-compressed.mysql", 3, ""),
+        ("rollback-compressed.mysql", 4, ""),
         ("savepoint.mariadb", 4, f"{UNDONE} them; the first is at"),
         ("rollback.mariadb", 2, f"{UNDONE} them; the first is at"),
     ],
@@ -137,6 +138,9 @@ OPEN = "1 XA transaction is prepared, and neither committed nor rolled back in t
 def test_changes_that_were_rolled_back(name: str, count: int, said: str, tmp_path: Path):
     """
     Are among the rows of a log, and it is said.
+
+    MySQL compresses no such transaction: what a rollback undoes in InnoDB tables it does not log, and what stays in
+    those of MyISAM is a transaction of its own.
 
     Of XA transactions x1 was committed, x2 rolled back, x3 committed in one phase. MariaDB logs ROLLBACK TO a savepoint
     after what was changed since, and a ROLLBACK where the transaction created a temporary table.
@@ -149,13 +153,18 @@ def test_changes_that_were_rolled_back(name: str, count: int, said: str, tmp_pat
     assert text == (0, "")  # which shows the statements
 
 
+_COMPRESSED = "position 277: XA PREPARE X'7835'"
+
+
 def test_a_transaction_that_is_only_prepared(tmp_path: Path):
-    """Is said, too: here the files end before its commit."""
-    whole = (REPORTS / "xa.mysql.binlog").read_bytes()
-    (tmp_path / "cut.binlog").write_bytes(whole[:1034])
-    code, found = invoke("decode", "--format", "json", tmp_path / "cut.binlog")
-    assert code == 4
-    assert f"{OPEN}; the first is at {tmp_path}/cut.binlog, position 917: XA PREPARE X'7831',X'',1" in found
+    """Is said, too: here the files end before its commit; the second one is compressed."""
+    cuts = [("xa.mysql", 1034, "position 917: XA PREPARE X'7831'"), ("xa-compressed.mysql", 476, _COMPRESSED)]
+    for name, size, said in cuts:
+        whole = (REPORTS / f"{name}.binlog").read_bytes()
+        (tmp_path / "cut.binlog").write_bytes(whole[:size])
+        code, found = invoke("decode", "--format", "json", tmp_path / "cut.binlog")
+        assert code == 4
+        assert f"{OPEN}; the first is at {tmp_path}/cut.binlog, {said},X'',1" in found
 
 
 def test_statements_of_other_events(tmp_path: Path):

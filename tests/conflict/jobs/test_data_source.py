@@ -11,11 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 import conflict
 from conflict.errors import LogWarning
 from conflict.jobs.data_source import register
+from ndb_formats.events.incident_event import IncidentEvent, encode_incident
+from tests.conflict.cli.test_besides_rows import insert, query
+from tests.conflict.raw_events import Raw, payload
+from tests.conflict.spliced_logs import spliced
 from tests.corpora import schema_file
 from tests.ndb_formats.rewritten import rewritten
 
 DEMO = Path(__file__).parents[3] / "conflict" / "demo"
 RECORDINGS = Path(__file__).parents[2] / "recordings"
+REPORTS = RECORDINGS / "reports"
 PROBE = RECORDINGS / "conflict" / "max" / "probe_type8"
 
 
@@ -92,7 +97,7 @@ def test_a_cut_file_is_an_error_that_names_the_place(spark: SparkSession, tmp_pa
 
 def test_unknown_options_are_refused(spark: SparkSession) -> None:
     """A misspelt option is an error that lists the options there are."""
-    options = "path, table, columns, temporals, tables, startEpoch, endEpoch, startTime, endTime, schema"
+    options = "path, table, columns, temporals, tables, startEpoch, endEpoch, startTime, endTime, schema, remarks"
     with pytest.raises(PySparkException, match=f"options are {options}"):
         _read(spark, DEMO, startepochs="1").collect()
 
@@ -144,6 +149,45 @@ def test_definitions_that_change(spark: SparkSession, tmp_path: Path) -> None:
     )
 
 
+INCIDENT = (26, 1, encode_incident(IncidentEvent(1, "cluster disconnect")))
+BACK = [*insert(b"u")[:3], query(b"ROLLBACK")]
+REMARKS: dict[str, tuple[Path | list[Raw], str]] = {
+    "statements": (REPORTS / "15-statement-format.binlog", "3 changes are logged as statements and are not among"),
+    "incident": ([INCIDENT], "incident 1, LOST_EVENTS (cluster disconnect): the log may lack changes from here on"),
+    "signs": (REPORTS / "unsigned-without-definition.binlog", "columns @2, @3: the log does not say which integers"),
+    "rollback": (REPORTS / "savepoint.mariadb.binlog", "1 rollback is logged after the changes that were undone"),
+    "compressed": ([payload(BACK)], "1 rollback is logged after the changes that were undone"),
+    "several": ([*BACK, INCIDENT, query(b"DELETE FROM u")], "1 change is logged as a statement"),
+}
+
+
+@pytest.mark.parametrize("name", REMARKS)
+def test_what_python_warns_of_is_an_error(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    """In the same words, with the same places; the rows can be read nevertheless."""
+    log, said = REMARKS[name]
+    if isinstance(log, list):
+        (tmp_path / "binlog.000001").write_bytes(spliced(DEMO / "A.binlog.000001", log, after=3))
+        log = tmp_path / "binlog.000001"
+    with pytest.warns(LogWarning) as warned:
+        expected = conflict.read_binlog(log.absolute()).to_arrow()
+    with pytest.raises(PySparkException) as failed:
+        _read(spark, log.absolute()).collect()
+    sentences = [str(warning.message) for warning in warned]
+    assert len(sentences) == (3 if name == "several" else 1)
+    assert said in " ".join(sentences)
+    assert f"ndb_binlog: {'; '.join(sentences)}. To read the rows nevertheless" in str(failed.value)
+    rows = _read(spark, log.absolute(), remarks="ignore").collect()
+    assert sorted((row.position, row.payload_position, row.row) for row in rows) == sorted(
+        zip(*(expected[column].to_pylist() for column in ("position", "payload_position", "row")), strict=True)
+    )
+
+
+def test_remarks_are_failed_with_or_ignored(spark: SparkSession) -> None:
+    """Nothing else."""
+    with pytest.raises(PySparkException, match="remarks is warn; give fail or ignore"):
+        _read(spark, DEMO, remarks="warn").collect()
+
+
 @pytest.mark.slow
 def test_a_statement_that_cannot_be_followed(spark: SparkSession, tmp_path: Path) -> None:
     """It concerns its table from there on: its rows come with the names of the log, and all that came before stays."""
@@ -153,7 +197,9 @@ def test_a_statement_that_cannot_be_followed(spark: SparkSession, tmp_path: Path
     file.write_bytes(rewritten(case / file.name, lambda text: wrong if "ALTER" in text else text))
     with pytest.warns(LogWarning, match=wrong):
         expected = conflict.read_binlog(file, schema=schema).to_arrow().to_pylist()
-    rows = _read(spark, file, schema=str(schema)).collect()
+    with pytest.raises(PySparkException, match=wrong):
+        _read(spark, file, schema=str(schema)).collect()
+    rows = _read(spark, file, schema=str(schema), remarks="ignore").collect()
     assert sorted((row.position, row.row, row.table) for row in rows) == sorted(
         (row["position"], row["row"], row["table"]) for row in expected
     )
