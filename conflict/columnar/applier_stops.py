@@ -34,6 +34,7 @@ from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.operation_order import NO_CAUSE, OWN, operation_orders
 from conflict.grid.schemas import RowStep
+from conflict.results.model import Stop
 from conflict.rules.decision import Cause
 from conflict.rules.functions import Image
 from conflict.rules.roles import Role
@@ -80,6 +81,7 @@ class StoppingOperation:
         payload_position: Position of that inside a compressed transaction; 0 outside of one.
         row: Number of the row in the event.
         version: Number of the setup of its table that was in force (see `ClusterSetup.over_time`).
+        stop: The stop itself, where the reference engine found it.
     """
 
     apply: int
@@ -93,6 +95,7 @@ class StoppingOperation:
     payload_position: int
     row: int
     version: int = 0
+    stop: Stop | None = attrs.field(default=None, order=False)
 
 
 @attrs.frozen

@@ -34,6 +34,8 @@ def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[
         cluster: The cluster whose applier stops.
         files: Binlog files of the other cluster by number.
     """
+    if stopping.stop is not None:
+        return stopping.stop
     operation = Operation(stopping.operation)
     place = (stopping.position, stopping.payload_position, stopping.row)
     origin = Origin(files[stopping.file], *place) if stopping.file >= 0 else None

@@ -61,6 +61,7 @@ class SegmentFacts:
         images: Which columns the images of these changes carry, by table (see `conflict.history.logged_images`).
         digest: Digest of the beginning of the file and of the bytes before `stop`, by which the file is recognized.
         marks: Marks of the rows that its applier changed in it, by table (see `conflict.history.marks`).
+        keyless: Rows of tables without a primary key in it, of its applier too.
     """
 
     file: str
@@ -72,6 +73,7 @@ class SegmentFacts:
     images: dict[str, list[str]] = attrs.field(factory=dict)
     digest: str = ""
     marks: dict[str, list[str]] = attrs.field(factory=dict)
+    keyless: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -155,6 +157,11 @@ class Manifest(Subject):
     epochs_left_out: dict[str, int]
     changes: int
     listed: tuple[FileFacts, ...] = ()
+
+    @property
+    def has_rows_without_key(self) -> bool:
+        """Whether tables without a primary key have rows."""
+        return any(segment.keyless for own in self.segments.values() for segment in own)
 
     def is_cut(self, cluster: str) -> bool:
         """Whether the binlogs of a cluster go on after its last epoch that can be resolved."""

@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.grid.image_digests import digest_of
-from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES, table_of_rows
+from conflict.grid.schemas import IMAGES, KEYLESS, STAGED_CHANGES, STAGED_CONSEQUENCES, table_of_rows
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import add_text, sorted_texts
@@ -59,6 +59,7 @@ class PartBuilder:
     _images: dict[str, set[str]] = attrs.field(factory=dict)
     _marks: dict[str, set[str]] = attrs.field(factory=dict)
     _parts: dict[int, _Rows] = attrs.field(factory=dict)
+    _keyless: list[tuple[object, ...]] = attrs.field(factory=list)
     _table_numbers: dict[str, tuple[int, int | None]] = attrs.field(factory=dict)
 
     def add(self, epoch: BinlogEpoch) -> None:
@@ -69,21 +70,26 @@ class PartBuilder:
                 self.add_change(change, transaction.epoch, transaction.group, ordinal)
                 ordinal += 1
         for group, change in epoch.consequences:
-            number, _ = self._table(change.table)
-            identity = identity_of(number, change.key)
-            row = (identity, number, epoch.number, group, int(effect_of(change)), _digest(change))
-            self._part(identity).consequences.append(row)
             mark = mark_of(change.flags)
             if mark is not None:
                 self._marks.setdefault(change.table, set()).add(mark.value)
+            number, _ = self._table(change.table)
+            if change.keyless:
+                self._add_keyless(change, (epoch.number, group, 0), own=False)
+                continue
+            identity = identity_of(number, change.key)
+            row = (identity, number, epoch.number, group, int(effect_of(change)), _digest(change))
+            self._part(identity).consequences.append(row)
 
     def add_change(self, change: RowChange, epoch: int, group: int, ordinal: int) -> None:
         """Add one row change of the cluster itself."""
         add_text(self._images, change)
+        if change.keyless:
+            self._add_keyless(change, (epoch, group, ordinal), own=True)
+            return
         number, resolve = self._table(change.table)
         identity = identity_of(number, change.key)
         part = self._part(identity)
-        origin = change.origin
         part.changes.append(
             (
                 identity,
@@ -99,15 +105,24 @@ class PartBuilder:
                 _value(change.after, resolve),
                 _digest(change),
                 change.transaction_id,
-                -1 if origin is None else self.files.index(origin.file),
-                0 if origin is None else origin.position,
-                0 if origin is None else origin.payload_position,
-                0 if origin is None else origin.row,
+                *self._place(change),
             )
         )
-        part.images.append(
-            tuple(None if image is None else put_image(image) for image in (change.before, change.after))
-        )
+        part.images.append(_images(change))
+
+    def _add_keyless(self, change: RowChange, place: tuple[int, int, int], *, own: bool) -> None:
+        """Add a row of a table without a primary key; `place`: epoch, group, and number among the own rows of it."""
+        number, _ = self._table(change.table)
+        decision = (number, int(change.operation), int(change.flags), *place)
+        carried = (_carried(change.before), _carried(change.after))
+        self._keyless.append((own, *decision, *carried, change.transaction_id, *self._place(change), *_images(change)))
+
+    def _place(self, change: RowChange) -> tuple[int, int, int, int]:
+        """Return the columns `PLACE`; no file for a change that comes from no binlog."""
+        origin = change.origin
+        if origin is None:
+            return -1, 0, 0, 0
+        return self.files.index(origin.file), origin.position, origin.payload_position, origin.row
 
     def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
@@ -118,6 +133,10 @@ class PartBuilder:
                 table_of_rows(part.images, IMAGES),
                 table_of_rows(part.consequences, STAGED_CONSEQUENCES),
             )
+
+    def keyless(self) -> pa.Table:
+        """Return the rows of tables without a primary key, as `KEYLESS`."""
+        return table_of_rows(self._keyless, KEYLESS)
 
     @property
     def images(self) -> dict[str, list[str]]:
@@ -143,6 +162,11 @@ def _carried(image: RowImage | None) -> bytes:
     if image is None:
         return b""
     return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
+
+
+def _images(change: RowChange) -> tuple[bytes | None, ...]:
+    """Return the bytes of both images of a change."""
+    return tuple(None if image is None else put_image(image) for image in (change.before, change.after))
 
 
 def _digest(change: RowChange) -> int:

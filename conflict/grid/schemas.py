@@ -8,6 +8,7 @@ A History on disk: the paths of its Parquet files and their columns.
     changes/cluster=A/segment=00000/bucket=00000.parquet       narrow columns that decide, rows in order
     images/cluster=A/segment=00000/bucket=00000.parquet        before and after image of the same rows
     consequences/cluster=A/segment=00000/bucket=00000.parquet  what the binlog shows of the work of A's applier
+    keyless/cluster=A/segment=00000.parquet                    rows of tables without a primary key, as they are logged
     epochs/cluster=A/segment=00000.parquet                     what the schedule is derived from
 
 A segment is a piece of one cluster's binlog, a number of consecutive epochs; a batch is what one ingest added. Row n of
@@ -26,6 +27,7 @@ __all__ = [
     "CHANGES",
     "CONSEQUENCES",
     "IMAGES",
+    "KEYLESS",
     "KEYS",
     "PLACE",
     "SCHEDULE",
@@ -33,6 +35,7 @@ __all__ = [
     "STAGED_CHANGES",
     "STAGED_CONSEQUENCES",
     "RowStep",
+    "keyless_part",
     "keys_part",
     "never_null",
     "part",
@@ -96,6 +99,14 @@ CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
 # The columns that say where a row change is logged (see `conflict.history.model.Origin`).
 PLACE = ("file", "position", "payload_position", "row")
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
+# Rows of tables without a primary key: of the cluster itself, and what its applier logged (`own` is false).
+KEYLESS = pa.schema(
+    [
+        pa.field("own", pa.bool_()),
+        *(field for field in CHANGES if field.name not in ("key", "before_value", "after_value", "after_digest")),
+        *IMAGES,
+    ]
+)
 KEYS = _schema(("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string()))
 SCHEDULE_PART = "schedule.parquet"
 SCHEDULE = pa.schema(
@@ -132,6 +143,11 @@ def staged_part(kind: str, cluster: str, segment: int, bucket: int) -> str:
     It is read once and deleted, so it is an Arrow file, which costs less to write and to read than Parquet.
     """
     return f"staged/{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.arrow"
+
+
+def keyless_part(cluster: str, segment: int) -> str:
+    """Return the path of the rows of tables without a primary key in a segment, below the History."""
+    return f"keyless/cluster={cluster}/segment={segment:05d}.parquet"
 
 
 def keys_part(bucket: int, batch: int) -> str:

@@ -14,7 +14,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.key_numbering import KeyTask, number_keys
 from conflict.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.grid.part_builder import PartBuilder
-from conflict.grid.schemas import SCHEDULE_PART, part, staged_part
+from conflict.grid.schemas import SCHEDULE_PART, keyless_part, part, staged_part
 from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import EpochApply, History, Position, RowChange, Transaction
@@ -29,7 +29,11 @@ Shown = Mapping[Position, Mapping[tuple[str, bytes], Effect]]
 
 
 def write_parts(
-    folder: Folder, cluster: str, segment: int, parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]
+    folder: Folder,
+    cluster: str,
+    segment: int,
+    parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]],
+    keyless: pa.Table,
 ) -> None:
     """
     Write the rows of one segment, keys still as bytes.
@@ -39,7 +43,10 @@ def write_parts(
         cluster: Name of the cluster.
         segment: Number of the segment.
         parts: Bucket, staged changes, images and staged consequences of each bucket that has rows.
+        keyless: The rows of tables without a primary key, as `KEYLESS`.
     """
+    if len(keyless):
+        folder.write_table(keyless_part(cluster, segment), keyless)
     for bucket, staged, images, consequences in parts:
         place = (cluster, segment, bucket)
         folder.write_table(staged_part("changes", *place), staged)
@@ -132,5 +139,6 @@ def _write_segment(
     for epoch in epochs:
         builder.add(epoch)
         changes += sum(len(transaction.changes) for transaction in epoch.transactions)
-    write_parts(folder, cluster, number, builder.tables())
-    return SegmentFacts("", 0, 0, epochs[0].number, epochs[-1].number, changes)
+    keyless = builder.keyless()
+    write_parts(folder, cluster, number, builder.tables(), keyless)
+    return SegmentFacts("", 0, 0, epochs[0].number, epochs[-1].number, changes, keyless=len(keyless))

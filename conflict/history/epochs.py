@@ -22,7 +22,7 @@ from conflict.errors import HistoryError
 from conflict.history.groups_without_ids import GroupsWithoutIds, Part
 from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
 from conflict.history.row_identities import key_of_change
-from conflict.history.rows_without_key import identity_without_key, payloads_of
+from conflict.history.rows_without_key import identities_without_key
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError, WrongKeyError
@@ -287,8 +287,7 @@ class EpochReader:
         """Return the identity of a row, and that of the row after an update in a table without a primary key."""
         if table.primary_key or not self.without_key:
             return key_of_change(table, before, after), None
-        images = [identity_without_key(table, payloads_of(image)) for image in (before, after) if image is not None]
-        return images[0], images[1] if len(images) > 1 else None
+        return identities_without_key(table, before, after)
 
     def _apply_status(self, opened: _Open, rows: RowsEvent, transaction_id: int | None, layout: RowLayout) -> None:
         for _, after in rows.rows(layout):

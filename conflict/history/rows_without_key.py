@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.schema.tables import Table
 
-__all__ = ["identity_without_key", "payloads_of"]
+__all__ = ["identities_without_key", "identity_without_key", "payloads_of"]
 
 
 def identity_without_key(table: Table, payloads: Mapping[int, bytes | None]) -> bytes:
@@ -29,6 +29,12 @@ def identity_without_key(table: Table, payloads: Mapping[int, bytes | None]) -> 
             size = b"" if payload is None else len(payload).to_bytes(4, "little")
             parts += [ordinal.to_bytes(2, "little"), bytes([payload is not None]), size, payload or b""]
     return b"".join(parts)
+
+
+def identities_without_key(table: Table, before: RowImage | None, after: RowImage | None) -> tuple[bytes, bytes | None]:
+    """Return the identity of the row that a change is about, and that of the row after an update; else None."""
+    images = [identity_without_key(table, payloads_of(image)) for image in (before, after) if image is not None]
+    return images[0], images[1] if len(images) > 1 else None
 
 
 def payloads_of(image: RowImage | None) -> dict[int, bytes | None]:

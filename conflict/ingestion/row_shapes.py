@@ -41,6 +41,7 @@ class RowShapes:
         before: Bitmap of the columns of the before image; no bytes if there is none.
         after: Bitmap of the columns of the after image; no bytes if there is none.
         places: Position in the History table of each column.
+        keyless: Whether its table has no primary key.
         types: Wire types of the columns of each History table met.
     """
 
@@ -52,6 +53,7 @@ class RowShapes:
     before: list[bytes] = attrs.field(factory=list)
     after: list[bytes] = attrs.field(factory=list)
     places: list[Sequence[int]] = attrs.field(factory=list)
+    keyless: list[bool] = attrs.field(factory=list)
     types: dict[str, tuple[WireType, ...]] = attrs.field(factory=dict)
 
     def __len__(self) -> int:
@@ -71,6 +73,7 @@ class RowShapes:
         version = None if status else self.tables.get(shape.table_map.full_name)
         self.of_status.append(status)
         self.table.append(0 if status else self._table(shape, version))
+        self.keyless.append(version is not None and not version.table.primary_key)
         self.operation.append(int(shape.operation))
         columns_there = len(shape.layout.codecs) if version is None else len(version.whole.columns)
         places = range(columns_there) if version is None else version.places
@@ -81,7 +84,7 @@ class RowShapes:
 
     def _table(self, shape: BatchShape, version: TableVersion | None) -> int:
         carried = shape.before if shape.before is not None else shape.after
-        if version is None or not version.table.primary_key:
+        if version is None or (version.layout is not None and not version.table.primary_key):
             raise UnreadableError
         if not set(version.table.key_ordinals) <= set(carried or ()):
             raise UnreadableError

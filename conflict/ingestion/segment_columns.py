@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.epoch_files import EPOCHS
-from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
+from conflict.grid.schemas import IMAGES, KEYLESS, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.history.effects import Effect
 from conflict.history.epochs import MICROSECONDS
 from conflict.history.logged_images import sorted_texts, text_of_bitmaps
@@ -90,9 +90,10 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
     if not grouped.valid:
         raise UnreadableError
     first_group = _offsets(grouped.epochs.groups)
-    ordered: OrderedRows = order_rows(rows.event, rows.bucket, buckets, grouped.events, first_group)
+    ordered: OrderedRows = order_rows(rows.event, rows.bucket, buckets + 1, grouped.events, first_group)
     begin = grouped.epochs.begin
     before = np.maximum(begin - 1, 0)
+    parts = _Parts(walk.shapes, walk.sources, file, events, rows, grouped, ordered)
     with_gtid = np.where(events.role[before] == EventRole.NONE, before, begin)  # old servers write no Gtid event
     return SegmentContent(
         epochs=_epochs_table(grouped, first_group, ordered.own_rows, _committed(events, grouped)),
@@ -102,7 +103,8 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
         settled=int(events.stop[grouped.settled]) if grouped.settled >= 0 else 0,
         error=error,
         left_out=grouped.pending if error is not None else 0,
-        parts=_Parts(walk.shapes, walk.sources, file, events, rows, grouped, ordered).tables(),
+        parts=parts.tables(),
+        keyless=parts.keyless(),
         begins=events.position[with_gtid],
     )
 
@@ -143,11 +145,30 @@ class _Parts:
 
     def tables(self) -> Iterator[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield the parts of `SegmentContent`."""
-        buckets = self.ordered.bounds.shape[1] - 1
+        buckets = self._buckets
         # One array holds up to 2 GiB; a single transaction can be larger.
         large = sum(int(sizes.sum()) for sizes in (self.rows.before_size, self.rows.after_size)) > _MAX_OFFSET
         for bucket in range(0, buckets, 1 if large else buckets):
             yield from self._of_buckets(bucket, bucket + 1 if large else buckets)
+
+    @property
+    def _buckets(self) -> int:
+        """How many buckets there are, without that of rows without a key, which stand after all others."""
+        return int(self.ordered.bounds.shape[1]) - 2
+
+    def keyless(self) -> pa.Table:
+        """Return the rows of tables without a primary key, as `KEYLESS`."""
+        parts = []
+        for rows, bounds, own in zip(
+            (self.ordered.changes, self.ordered.consequences), self.ordered.bounds, (True, False), strict=True
+        ):
+            chosen = rows[bounds[self._buckets] :]
+            images = self._images(chosen)
+            table = self._changes(chosen).append_column("own", pa.array(np.full(len(chosen), own)))
+            for name in IMAGES.names:
+                table = table.append_column(name, images.column(name))
+            parts.append(table.select(KEYLESS.names).cast(KEYLESS))
+        return pa.concat_tables(parts)
 
     def _of_buckets(self, first: int, stop: int) -> Iterator[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield the parts of some buckets, which are slices of the same tables."""

@@ -31,6 +31,7 @@ class SegmentContent:
         error: Why it could not be read to its end; None if it could.
         left_out: Row operations of the epoch that the error cut off.
         parts: Bucket, staged changes, images and staged consequences of each bucket that has rows; made one by one.
+        keyless: The rows of tables without a primary key, as `conflict.grid.schemas.KEYLESS`.
         begins: Where the transaction of each epoch begins in the file; None if it was read row by row. Shape (epochs,).
     """
 
@@ -42,4 +43,5 @@ class SegmentContent:
     error: FormatError | None
     left_out: int
     parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]
+    keyless: pa.Table
     begins: npt.NDArray[np.int64] | None = None

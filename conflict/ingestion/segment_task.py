@@ -90,6 +90,7 @@ def read_segment(task: SegmentTask) -> None:
         images=content.images,
         digest=digest_of(segment.file, stop),
         marks=content.marks,
+        keyless=len(content.keyless),
     )
     error = None if content.error is None else str(content.error)
     write_record(
@@ -119,14 +120,22 @@ def _read_columns(task: SegmentTask) -> SegmentContent:
     tables = tables_in_force(task.schema, task.moment(task.segment.stop))
     file = task.files.index(str(task.segment.file))
     content = read_columns(task.segment, task.server_id, tables, task.numbers, task.buckets, file)
-    write_parts(task.history, task.cluster, task.segment.number, content.parts)
+    if task.definitions is not None and len(content.keyless):
+        raise UnreadableError  # the scalar reader says that this is not built
+    write_parts(task.history, task.cluster, task.segment.number, content.parts, content.keyless)
     return content
 
 
 def _read_row_by_row(task: SegmentTask) -> SegmentContent:
     """Read a segment with the scalar reader, up to its first error, and write its rows."""
     segment = task.segment
-    reader = EpochReader(task.server_id, task.schema, definitions=task.definitions, moment=task.moment(segment.start))
+    reader = EpochReader(
+        task.server_id,
+        task.schema,
+        definitions=task.definitions,
+        moment=task.moment(segment.start),
+        without_key=task.definitions is None,
+    )
     builder = PartBuilder(task.numbers, task.buckets, task.files)
     summaries, error = [], None
     try:
@@ -135,7 +144,8 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
             summaries.append(summarize(epoch))
     except FormatError as fault:
         error = fault
-    write_parts(task.history, task.cluster, segment.number, builder.tables())
+    keyless = builder.keyless()
+    write_parts(task.history, task.cluster, segment.number, builder.tables(), keyless)
     types = {name: layout.types for name, layout in reader.layouts.items()}
     return SegmentContent(
         epochs_table(summaries),
@@ -146,4 +156,5 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
         error,
         reader.rows_pending,
         builder.tables(),
+        keyless,
     )

@@ -145,6 +145,7 @@ class SegmentWalk:
         data, offsets = put_keys(keys, count)
         buckets = np.empty(count, np.int32)
         buckets_of(data, offsets, self._buckets, buckets)
+        buckets[np.array(self.shapes.keyless, np.bool_)[batch]] = self._buckets  # rows without a key stand after all
         self._rows.append(
             Rows(
                 event=event + self._first_event,

@@ -54,7 +54,7 @@ class Applier:
         except ApplierStopped as stopped:
             undone = self.cluster.store.roll_back()
             self.cluster.foreign_keys.update(undone, self.cluster.store)
-            self.cluster.result.stop = stopped.stop
+            self.cluster.result.stop, self.cluster.result.stop_place = stopped.stop, stopped.place
             return
         if final.track is not None:
             self.note_track(final.track)

@@ -48,7 +48,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
         result.exceptions.setdefault(name, []).append(row)
         result.excepted.setdefault(name, []).append(outcome)
         cause = each.decision.cause is not Cause.TRANS_IN_CONFLICT
-        place = ExceptionsPlace(len(result.applies), cause, tuple(_steps(each.entry)))
+        place = ExceptionsPlace(len(result.applies), cause, tuple(each.entry.steps))
         result.rejected.setdefault(name, []).append((place, row))
         if exceptions.replicated:
             log.append(ExceptionRow(cluster.server_id, name, row, outcome))
@@ -64,13 +64,6 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
     cluster.store.commit()
     cluster.applied(apply, source)
-
-
-def _steps(entry: LoggedChange | None) -> Iterator[tuple[int, int]]:
-    """Yield group and ordinal of an operation, and of what caused it."""
-    while entry is not None:
-        yield entry.group, entry.ordinal
-        entry = entry.cause
 
 
 def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:

@@ -9,7 +9,7 @@ Source: `docs/concepts.md`, "What an NDB binlog holds".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -54,6 +54,14 @@ class LoggedChange:
     def row(self) -> RowKey:
         """The row that it changes."""
         return self.change.table, self.change.key
+
+    @property
+    def steps(self) -> Iterator[tuple[int, int]]:
+        """Group and ordinal of the operation, and of what caused it."""
+        entry: LoggedChange | None = self
+        while entry is not None:
+            yield entry.group, entry.ordinal
+            entry = entry.cause
 
     def is_sent_on_by(self, apply: EpochApply, row: RowKey) -> bool:
         """Whether an epoch apply made it, of a given row."""

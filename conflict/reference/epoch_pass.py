@@ -25,7 +25,7 @@ from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
 from conflict.reference.rows_without_key import CopyChanges, as_own_row, change_copies, copies_of
-from conflict.results.model import LastWrite, Stop
+from conflict.results.model import LastWrite, Stop, StopPlace
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -62,11 +62,12 @@ REJECTED_WITH_TRANSACTION = Decision(Verdict.REJECTED, Cause.TRANS_IN_CONFLICT)
 
 
 class ApplierStopped(Exception):  # noqa: N818  # a signal inside this package, not an error
-    """The applier cannot go on; carries the `Stop`."""
+    """The applier cannot go on; carries the `Stop`, and its place if an operation stops it before the commit."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.message)
         self.stop = stop
+        self.place: StopPlace | None = None
 
 
 @attrs.frozen
@@ -143,7 +144,11 @@ class EpochPass:
             ApplierStopped: The applier cannot go on.
         """
         for entry in changes:
-            self.handle(entry)
+            try:
+                self.handle(entry)
+            except ApplierStopped as stopped:
+                stopped.place = StopPlace(tuple(entry.steps), bool(self.rejected))
+                raise
         self.make_exceptions_rows()
 
     def handle(self, entry: LoggedChange) -> None:

@@ -101,8 +101,9 @@ def write_decided_rows(
     bucket: int = 0,
     *,
     all_outcomes: bool,
+    final_rows: bool = True,
 ) -> None:
-    """Write outcomes, open decisions and final rows as a bucket; see `write_resolution`."""
+    """Write outcomes, open decisions and final rows, if they are wanted, as a bucket; see `write_resolution`."""
     layouts = history.layouts
     for cluster, result in resolution.clusters.items():
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster]
@@ -117,7 +118,7 @@ def write_decided_rows(
             out.write_table(undecided_path(cluster, bucket), _undecided_table(result.undecided, layouts, tables))
         for name, values in result.rows.items():
             definition, _ = setups[cluster][name].shown
-            if values:
+            if values and final_rows:
                 out.write_table(rows_path(cluster, name, bucket), rows_to_arrow(definition, values))
 
 

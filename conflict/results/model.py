@@ -25,6 +25,7 @@ __all__ = [
     "OutcomePlace",
     "Resolution",
     "Stop",
+    "StopPlace",
     "Undecided",
 ]
 
@@ -51,6 +52,20 @@ class Stop:
     operation: Operation
     origin: Origin | None
     message: str
+
+
+@attrs.frozen
+class StopPlace:
+    """
+    When an operation stops its applier, among others that would.
+
+    Attributes:
+        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it.
+        rejecting: Whether the pass rejected transactions; all operations are judged before.
+    """
+
+    steps: tuple[tuple[int, int], ...]
+    rejecting: bool
 
 
 @attrs.frozen
@@ -222,6 +237,7 @@ class ClusterResult:
         versions: Per row, the epoch of its last change, and whether this cluster made it.
         applies: The epochs that its applier applied, in order.
         stop: Why its applier stopped; None if it did not.
+        stop_place: Which operation stopped it, if one did before the commit.
         undecided: Decisions that the binlogs leave open.
         not_known: Per table, what was never known of its rows; tables of which all is known are left out.
         further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
@@ -243,6 +259,7 @@ class ClusterResult:
     versions: dict[tuple[str, bytes], tuple[int, bool]] = attrs.field(factory=dict, repr=False)
     applies: list[EpochApply] = attrs.field(factory=list, repr=False)
     stop: Stop | None = None
+    stop_place: StopPlace | None = attrs.field(default=None, repr=False)
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
     not_known: dict[str, NotKnown] = attrs.field(factory=dict)
     further_rows: dict[int, dict[str, int]] = attrs.field(factory=dict, repr=False)

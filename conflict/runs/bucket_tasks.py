@@ -22,7 +22,13 @@ from conflict.columnar.output.contested import ContestedRows, contested_rows
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
-from conflict.columnar.rounds.bucket_round import Changed, Findings, conflicting_transactions, fold_again, fold_round
+from conflict.columnar.rounds.bucket_round import (
+    Changed,
+    Findings,
+    conflicting_transactions,
+    fold_again,
+    fold_round,
+)
 from conflict.columnar.rounds.kept_rows import keep_logged, keep_rows, load_logged, load_rows
 from conflict.columnar.told_transactions import (
     ToldTransactions,
@@ -33,8 +39,9 @@ from conflict.columnar.told_transactions import (
 from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
 from conflict.results.summary import BucketSummary
+from conflict.runs.keyless_rows import read_keyless, transactions_of_equal_rows
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.rows_by_reference import resolve_left_open
+from conflict.runs.rows_by_reference import find_keyless_stops, resolve_keyless, resolve_left_open
 from conflict.runs.shared import Shared
 
 __all__ = [
@@ -42,6 +49,7 @@ __all__ = [
     "ResolvedBucket",
     "compare_bucket",
     "find_linked_states",
+    "find_stops_of_keyless_rows",
     "find_touched_transactions",
     "find_unique_states",
     "resolve_bucket",
@@ -56,7 +64,7 @@ class BucketTask:
 
     Attributes:
         run: The run.
-        bucket: Number of the bucket.
+        bucket: Number of the bucket; after the last one, the rows of tables without a primary key.
         applies: All epoch applies in order.
         conflicts: Transactions in conflict, as far as they are known.
         round: Number of the round, from 1; after the rounds, that of the last one; 0 if there are none.
@@ -82,6 +90,11 @@ class BucketTask:
             run.history, self.bucket, run.manifest, run.numbers, layouts, images=images, bounds=run.part.bounds
         )
         return bucket if run.view is None else run.view.of(bucket)
+
+    @property
+    def is_keyless(self) -> bool:
+        """Whether it is that of the rows of tables without a primary key."""
+        return self.bucket == self.run.manifest.buckets
 
     @property
     def kept(self) -> Folder:
@@ -114,6 +127,9 @@ class ResolvedBucket:
 def run_round(task: BucketTask) -> Findings:
     """Run a round on a bucket. A first round folds all of it, and keeps its rows for the next ones."""
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
+    if task.is_keyless:
+        dependencies = transactions_of_equal_rows(task.run, read_keyless(task.run), applies)
+        return Findings(None, np.zeros((0, 3), np.int32), dependencies, {}, 0)
     found = None
     in_the_middle = task.run.part.starts_in_the_middle
     if task.changed is not None and not task.whole and not in_the_middle:
@@ -152,7 +168,10 @@ def find_touched_transactions(task: BucketTask) -> TouchedTransactions:
 
 def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     """Decide a bucket and write its part of the result; None if only the reference engine can resolve it."""
-    run, bucket = task.run, task.load(images=True)
+    run = task.run
+    if task.is_keyless:
+        return _resolve_keyless(task)
+    bucket = task.load(images=True)
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
     result = _decided(task, bucket, candidates=True)
@@ -175,6 +194,18 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     if rest is None:
         return None
     return attrs.evolve(found, summaries=[summary, rest[0]], tracked=[tracked, rest[1]])
+
+
+def _resolve_keyless(task: BucketTask) -> ResolvedBucket:
+    """Resolve the rows of tables without a primary key, and write their part of the result."""
+    run, applies, conflicts = task.run, task.applies.load(), task.conflicts.load()
+    summary, tracked, stopping = resolve_keyless(run, applies, conflicts)
+    return ResolvedBucket([summary], [tracked], {} if run.needs_rounds else stopping, ContestedRows())
+
+
+def find_stops_of_keyless_rows(task: BucketTask) -> dict[str, StoppingOperation]:
+    """Return, per cluster, the first operation on a row of a table without a primary key that stops its applier."""
+    return find_keyless_stops(task.run, task.applies.load(), task.conflicts.load())
 
 
 def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, int]]:

@@ -32,7 +32,7 @@ from conflict.grid.manifest import (
     with_schedule,
     write_manifest,
 )
-from conflict.grid.schemas import SCHEDULE_PART, keys_part
+from conflict.grid.schemas import SCHEDULE_PART, keyless_part, keys_part
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run
 from conflict.history.scheduling.consistent_cut import consistent_cut
@@ -197,8 +197,13 @@ class _Job:
             for bucket in range(plan.buckets)
         ]
         numbered = self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
-        epochs = [epochs_part(name, segment) for name, segments in new.items() for segment in segments]
-        return [*(each for files in numbered for each in files), *facts_of(self.history, epochs)]
+        others = [
+            path(name, segment)
+            for name, segments in new.items()
+            for segment in segments
+            for path in (epochs_part, keyless_part)
+        ]
+        return [*(each for files in numbered for each in files), *facts_of(self.history, others)]
 
     def _derive_schedule(self, manifest: Manifest) -> Manifest:
         """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
@@ -230,7 +235,8 @@ class _Job:
                 if segment.number >= kept[name]:
                     for kind in _ROW_FILES:
                         self.history.delete(f"{kind}/cluster={name}/segment={segment.number:05d}")
-                    self.history.delete(epochs_part(name, segment.number))
+                    for path in (epochs_part, keyless_part):
+                        self.history.delete(path(name, segment.number))
         self.history.delete(PLAN)
 
     def _abandon(self, plan: Plan, held: Manifest | None) -> None:

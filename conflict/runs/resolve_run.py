@@ -62,6 +62,11 @@ class ResolveRun:
         """Whether a table has unique keys besides the primary key."""
         return bool(has_unique_keys(self.clusters).any())
 
+    @property
+    def parts(self) -> int:
+        """How many parts the rows have: the buckets, and one for rows of tables without a primary key."""
+        return self.manifest.buckets + self.manifest.has_rows_without_key
+
     @cached_property
     def linked(self) -> LinkedKeys:
         """The ends of all foreign keys."""

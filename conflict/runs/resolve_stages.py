@@ -31,6 +31,7 @@ from conflict.runs.bucket_tasks import (
     ResolvedBucket,
     compare_bucket,
     find_linked_states,
+    find_stops_of_keyless_rows,
     find_touched_transactions,
     find_unique_states,
     resolve_bucket,
@@ -52,6 +53,7 @@ class LeftToReferenceError(Exception):
 
 
 _STOPS = "the logs start in the middle, and an applier stops"
+_KEYLESS = "the logs start in the middle, transactions can be rejected, and a table has no primary key"
 
 
 @attrs.frozen(eq=False)
@@ -118,6 +120,8 @@ class ResolveJob:
         """Write the result."""
         found = self.find(applied)
         in_the_middle = self.run.part.starts_in_the_middle
+        if in_the_middle and self.run.needs_rounds and self.run.manifest.has_rows_without_key:
+            raise LeftToReferenceError(_KEYLESS)
         if in_the_middle and found.stopping:
             raise LeftToReferenceError(_STOPS)
         if (
@@ -135,7 +139,7 @@ class ResolveJob:
             self.clear()
             found = without_rounds(applied, self._names, stops)
             resolved = self._resolve_buckets(found)
-        tracked = [each.tracked[0] for each in resolved]
+        tracked = [each.tracked[0] for each in resolved if each.tracked]
         if in_the_middle:  # what was left to the reference engine stands after all buckets
             tracked += [each.tracked[-1] if len(each.tracked) > 1 else {} for each in resolved]
         self.further_rows = number_exceptions(
@@ -197,24 +201,41 @@ class ResolveJob:
         """Return the epochs that appliers apply and the transactions in conflict, as far as rounds are needed."""
         if not self.run.needs_rounds:
             return without_rounds(applied, self._names, {})
-        check = self._check_unique_keys if self.run.checks_unique_keys else None
-        return find_fixed_point(applied, self._names, self.run.manifest.buckets, self._run_round, check)
+        checks = self.run.checks_unique_keys or self.run.manifest.has_rows_without_key
+        check = self._check_commits if checks else None
+        return find_fixed_point(applied, self._names, self.run.parts, self._run_round, check)
 
     def _run_round(self, this: Round) -> Sequence[Findings]:
         changed = None if this.changed is None else self._share(this.changed)
         few = this.changed is not None and len(this.changed) <= _FEW_TRANSACTIONS
         tasks = [
             attrs.evolve(task, round=this.number, changed=changed, whole=whole)
-            for task, whole in zip(self._tasks(this.applies, this.conflicts), this.whole, strict=True)
+            for task, whole in zip(self._tasks(this.applies, this.conflicts, self.run.parts), this.whole, strict=True)
         ]
         runner = in_threads if few and len(tasks) <= _FEW_BUCKETS else self.runner
         return self._stage(this.name, run_round, tasks, runner)
+
+    def _check_commits(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
+        """Return, per cluster number, the first operation that stops its applier once the conflicts are known."""
+        found = self._check_unique_keys(applies, conflicts) if self.run.checks_unique_keys else {}
+        if not self.run.manifest.has_rows_without_key:
+            return found
+        (stops,) = self._stage(
+            "checking rows without a key",
+            find_stops_of_keyless_rows,
+            self._tasks(applies, conflicts, self.run.parts)[-1:],
+        )
+        for side, name in enumerate(self._names):
+            both = [each for each in (found.get(side), stops.get(name)) if each is not None]
+            if both:
+                found = {**found, side: min(both)}
+        return found
 
     def _check_unique_keys(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
         return find_duplicates(self._stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
 
     def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
-        tasks = self._tasks(found.applies, found.conflicts)
+        tasks = self._tasks(found.applies, found.conflicts, self.run.parts)
         if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
             touched = self._stage("telling transactions apart", find_touched_transactions, tasks)
             told = self._share(told_transactions(touched))
@@ -225,9 +246,10 @@ class ResolveJob:
             raise LeftToReferenceError(message)
         return [each for each in resolved if each is not None]
 
-    def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
+    def _tasks(self, applies: EpochApplies, conflicts: Conflicts, parts: int | None = None) -> list[BucketTask]:
+        """Return a task for each of some parts; by default the buckets alone."""
         first = BucketTask(self.run, 0, self._share(applies), self._share(conflicts))
-        return [attrs.evolve(first, bucket=bucket) for bucket in range(self.run.manifest.buckets)]
+        return [attrs.evolve(first, bucket=part) for part in range(parts or self.run.manifest.buckets)]
 
     def _share(self, value: Result) -> Shared[Result]:
         """Write a value where all tasks can read it, unless it is the last one of its type."""

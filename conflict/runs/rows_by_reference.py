@@ -1,7 +1,8 @@
 """
-Rows of a bucket that the reference engine resolves: older than the log, and the kernels cannot tell what they were.
+Rows that the reference engine resolves, in a run whose other rows the kernels resolve.
 
-Their part of the result is written like that of another bucket.
+They are rows of a bucket that are older than the log, where the kernels cannot tell what they were, and rows of tables
+without a primary key. Their part of the result is written like that of another bucket.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from conflict.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
@@ -25,17 +27,24 @@ from conflict.history.timeline import timeline_of
 from conflict.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.inference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
-from conflict.results.contradictions import contradicted_rows
-from conflict.results.files import outcome_places, summarize_resolution, write_contradictions, write_decided_rows
+from conflict.results.contradictions import Images, contradicted_rows
+from conflict.results.files import (
+    Recorded,
+    outcome_places,
+    summarize_resolution,
+    write_contradictions,
+    write_decided_rows,
+)
 from conflict.results.layout import OUTCOME_PLACE, staged_exceptions_path
-from conflict.results.model import ExceptionsPlace, Outcome, OutcomePlace, Resolution
+from conflict.results.model import Outcome, OutcomePlace, Resolution
 from conflict.results.summary import BucketSummary, RunSummary
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
+from conflict.runs.keyless_rows import keyless_images, read_keyless
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys, touched_history
 
-__all__ = ["NOWHERE", "resolve_left_open"]
+__all__ = ["NOWHERE", "find_keyless_stops", "resolve_keyless", "resolve_left_open"]
 
 # Stands for the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
 NOWHERE: Position = (0, -1)
@@ -66,35 +75,127 @@ def resolve_left_open(
         What they add to the figures, and the exceptions rows that pass TRACK made of them; None if one of them stops an
         applier, or changes which transactions are in conflict.
     """
-    bucket, applies, conflicts = result.bucket, result.applies, result.conflicts
+    bucket, applies = result.bucket, result.applies
     assert result.older is not None
     rows = rows_of_keys(bucket, result.older.left_open)
+    try:
+        found = _decide(run, rows, applies, result.conflicts, told)
+    except OtherConflictsError:
+        return None
+    stopped = any(each.stop is not None for each in found.resolution.clusters.values())
+    if stopped or _conflicting(run, found.resolution, applies) != assumed:
+        return None
+    return _write(run, found, applies, run.manifest.buckets + bucket.number, {})
+
+
+def resolve_keyless(
+    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts
+) -> tuple[BucketSummary, TrackedRows, dict[str, StoppingOperation]]:
+    """
+    Resolve the rows of tables without a primary key, and write their part of the result.
+
+    Returns:
+        What they add to the figures, the exceptions rows that pass TRACK made, and per cluster the operation that stops
+        its applier.
+    """
+    found = _decide(run, read_keyless(run), applies, conflicts, ToldTransactions())
+    summary, tracked = _write(run, found, applies, 2 * run.manifest.buckets, keyless_images(run))
+    return summary, tracked, _stopping(run, found, applies)
+
+
+def find_keyless_stops(run: ResolveRun, applies: EpochApplies, conflicts: Conflicts) -> dict[str, StoppingOperation]:
+    """Return, per cluster, the first operation on such a row that stops its applier."""
+    return _stopping(run, _decide(run, read_keyless(run), applies, conflicts, ToldTransactions()), applies)
+
+
+@attrs.frozen(eq=False)
+class _Decided:
+    """Rows that the reference engine decided: their History, what the binlogs show of them, and the result."""
+
+    rows: TouchedRows
+    history: History
+    recorded: Recorded
+    setups: Setups
+    resolution: Resolution
+
+    @property
+    def ordinals(self) -> Ordinals:
+        """Numbers of their changes among all of an epoch."""
+        return _ordinals(self.rows)
+
+
+def _decide(
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, told: ToldTransactions
+) -> _Decided:
+    """
+    Resolve rows, given the transactions in conflict.
+
+    Raises:
+        OtherConflictsError: They lead to other transactions in conflict.
+    """
     history, recorded = _history(run, rows, applies)
     setups: Setups = {
         cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
     }
-    skip_missing = run.clusters[0].skip_missing
     given = _known_transactions(run, applies, conflicts, told)
-    try:
-        resolution = resolve(history, setups, skip_missing=skip_missing, shown=recorded, given=given)
-    except OtherConflictsError:
-        return None
-    stopped = any(each.stop is not None for each in resolution.clusters.values())
-    if stopped or _conflicting(run, resolution, applies) != assumed:
-        return None
-    ordinals = _ordinals(rows)
-    outcomes = [_numbered(outcome, outcome.source, ordinals) for outcome in resolution.outcomes]
-    resolution = attrs.evolve(resolution, outcomes=outcomes)
-    number = run.manifest.buckets + bucket.number
-    write_decided_rows(run.out, history, setups, resolution, number, all_outcomes=run.options.all_outcomes)
+    shown = recorded if run.part.starts_in_the_middle else None
+    resolution = resolve(history, setups, skip_missing=run.clusters[0].skip_missing, shown=shown, given=given)
+    return _Decided(rows, history, recorded, setups, resolution)
+
+
+def _write(
+    run: ResolveRun, found: _Decided, applies: EpochApplies, number: int, images: Mapping[str, Images]
+) -> tuple[BucketSummary, TrackedRows]:
+    """Write the part of the result as that of a bucket; return its figures, and exceptions rows of pass TRACK."""
+    history, setups, ordinals = found.history, found.setups, found.ordinals
+    outcomes = [_numbered(outcome, outcome.source, ordinals) for outcome in found.resolution.outcomes]
+    resolution, options = attrs.evolve(found.resolution, outcomes=outcomes), run.options
+    write_decided_rows(
+        run.out,
+        history,
+        setups,
+        resolution,
+        number,
+        all_outcomes=options.all_outcomes,
+        final_rows=options.final_rows,
+    )
     _write_exceptions(run, history, resolution, applies, ordinals, number)
     compared = {}
     tables = {table.full_name: table for table in run.numbers.tables}
     for name, each in resolution.clusters.items():
-        count, differing = contradicted_rows((each.effects, {}), (recorded[name], {}))
-        compared[name] = count, differing
-        write_contradictions(run.out, name, differing, history.layouts, tables, number)
+        shown = images.get(name, {})
+        derived = each.effects, each.images if shown else {}
+        compared[name] = contradicted_rows(derived, (found.recorded[name], shown))
+        write_contradictions(run.out, name, compared[name][1], history.layouts, tables, number)
     return _bucket_summary(summarize_resolution(resolution, setups, compared)), _tracked(run, resolution, applies)
+
+
+def _stopping(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:
+    """Return the operations that stop appliers, as the kernels find them."""
+    stopping, numbers, ordinals = {}, run.numbers, _ordinals_by_side(found.resolution, found.ordinals)
+    places = _places(applies)
+    for side, cluster in enumerate(run.clusters):
+        result = found.resolution.clusters[cluster.name]
+        stop, place = result.stop, result.stop_place
+        if stop is None:
+            continue
+        apply = int(np.flatnonzero(applies.applier == side)[len(result.applies)])
+        steps = () if place is None else place.steps
+        phase = Phase.COMMIT if place is None else Phase.REJECT if place.rejecting else Phase.JUDGE
+        stopping[cluster.name] = StoppingOperation(
+            len(result.applies),
+            phase,
+            tuple(_order(steps, side, apply, applies, places, ordinals)),
+            numbers.number(stop.table),
+            int(stop.operation),
+            stop.foreign_epoch,
+            NO_FILE,
+            0,
+            0,
+            0,
+            stop=stop,
+        )
+    return stopping
 
 
 def _known_transactions(
@@ -163,7 +264,7 @@ def _history(
             recorded[cluster.name].setdefault(NOWHERE, {})
         own = _applies_of(applies, side, names[1 - side], key_of)
         timeline = timeline_of(transactions, own)
-        start = run.part.starts[cluster.name]
+        start = run.part.starts.get(cluster.name)
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
     layouts = {layout.table: layout for layout in run.manifest.layouts(run.numbers) if layout is not None}
     return History(tuple(clusters), layouts), recorded
@@ -224,16 +325,7 @@ def _write_exceptions(
     number: int,
 ) -> None:
     """Write rows of exceptions tables without their numbers, each with what they are sorted by."""
-    ordinals_of = {
-        (side, epoch): each
-        for side, name in enumerate(resolution.clusters)
-        for (own, epoch), each in ordinals.items()
-        if own == name
-    }
-    places = list(zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True))
-    place_of = {
-        place: apply for apply, place in sorted(enumerate(places), key=lambda each: bool(applies.traced[each[0]]))
-    }
+    ordinals_of, place_of = _ordinals_by_side(resolution, ordinals), _places(applies)
     for side, cluster in enumerate(run.clusters):
         definitions = {
             setup.exceptions.table.full_name: setup.exceptions.table
@@ -244,7 +336,7 @@ def _write_exceptions(
         for name, rejected in resolution.clusters[cluster.name].rejected.items():
             numbers = [int(mine[place.apply]) for place, _ in rejected]
             orders = [
-                _order(place, side, apply, applies, place_of, ordinals_of)
+                _order(place.steps, side, apply, applies, place_of, ordinals_of)
                 for (place, _), apply in zip(rejected, numbers, strict=True)
             ]
             source, setups = run.clusters[1 - side].name, {each.table.full_name: each for each in cluster.setups}
@@ -265,8 +357,24 @@ def _write_exceptions(
             run.out.write_table(staged_exceptions_path(cluster.name, name, number), table)
 
 
+def _ordinals_by_side(resolution: Resolution, ordinals: Ordinals) -> dict[tuple[int, int], Sequence[int]]:
+    """Return ordinals by the number of their cluster."""
+    return {
+        (side, epoch): each
+        for side, name in enumerate(resolution.clusters)
+        for (own, epoch), each in ordinals.items()
+        if own == name
+    }
+
+
+def _places(applies: EpochApplies) -> Places:
+    """Return the number of each epoch apply by its place; a traced one counts where others have the same."""
+    places = list(zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True))
+    return {place: apply for apply, place in sorted(enumerate(places), key=lambda each: bool(applies.traced[each[0]]))}
+
+
 def _order(
-    place: ExceptionsPlace,
+    steps: Sequence[tuple[int, int]],
     applier: int,
     apply: int,
     applies: EpochApplies,
@@ -275,7 +383,7 @@ def _order(
 ) -> list[int]:
     """Return the order of an operation in its epoch; see `conflict.columnar.operation_order`."""
     order: list[int] = []
-    for group, ordinal in place.steps:
+    for group, ordinal in steps:
         if ordinal >= 0:
             number = ordinals[1 - applier, int(applies.foreign_epoch[apply])][ordinal]
             return [*order, group, OWN, number, NO_CAUSE]

@@ -24,6 +24,7 @@ from conflict.inference.background import Recorded
 from conflict.inference.moments import Moments, find_moments
 from conflict.inference.placement import Placed, place_untraced
 from conflict.reference.row_store import RowKey
+from conflict.runs.keyless_rows import read_keyless
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Wanted
 from conflict.runs.runner import Runner, StageProgress
@@ -123,6 +124,8 @@ class Settling:
         common, manifest, grid = self.common, self.common.manifest, self.common.history
         tasks = [TouchedTask(common, bucket, wanted, placing) for bucket in range(manifest.buckets)]
         parts = self.runner(read_touched, tasks, partial(self.progress, stage))
+        if placing and manifest.has_rows_without_key:
+            parts.append(read_keyless(common))
         clusters, recorded = [], {}
         for cluster in self.run.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, common)

@@ -20,6 +20,7 @@ from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.grid.schemas import IMAGES, PLACE
 from conflict.history.effects import Effect
 from conflict.history.model import Origin, Position, RowChange, Transaction
+from conflict.history.rows_without_key import identities_without_key
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Spans, Wanted, rows_in_spans, spans_of
 from ndb_formats.cursor import Cursor
@@ -28,7 +29,7 @@ from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import bits
 
-__all__ = ["TouchedRows", "TouchedTask", "read_touched", "rows_of_keys", "touched_history"]
+__all__ = ["TouchedRows", "TouchedTask", "change_of", "read_touched", "rows_of_keys", "touched_history"]
 
 _IDENTITY_PREFIX = 2  # bytes of the table's number before the key
 
@@ -162,7 +163,7 @@ def touched_history(
     layouts = run.manifest.layouts(run.numbers)
     rows = sorted((row for each in parts for row in each.changes[name]), key=itemgetter("epoch", "group", "ordinal"))
     transactions = [
-        Transaction(epoch, group, tuple(_change(row, layouts, run, name) for row in items))
+        Transaction(epoch, group, tuple(change_of(row, layouts, run, name) for row in items))
         for (epoch, group), items in groupby(rows, key=itemgetter("epoch", "group"))
     ]
     effects: dict[Position, dict[tuple[str, bytes], Effect]] = {}
@@ -172,19 +173,27 @@ def touched_history(
     return transactions, effects
 
 
-def _change(row: dict[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
+def change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
+    """Return a row of `CHANGES` with both images, and with the key's bytes if its table has a primary key."""
     layout, files = layouts[row["table"]], run.manifest.files[name]
     assert layout is not None
     before, after = (_image(row[which], row[f"{which}_columns"], layout) for which in IMAGES.names)
+    table, moved_to = run.numbers.tables[row["table"]], None
+    if table.primary_key:
+        key = row["identity"][_IDENTITY_PREFIX:]
+    else:
+        key, moved_to = identities_without_key(table, before, after)
     return RowChange(
         layout.table,
-        row["identity"][_IDENTITY_PREFIX:],
+        key,
         Operation(row["operation"]),
         before,
         after,
         row["transaction_id"],
         ConflictFlag(row["flags"]),
         Origin(files[row["file"]], *(row[name] for name in PLACE[1:])) if 0 <= row["file"] < len(files) else None,
+        moved_to=moved_to,
+        keyless=not table.primary_key,
     )
 
 

@@ -55,7 +55,7 @@ def with_loose_table(run: Run, function: str | None = None) -> Run:
     return Run(attrs.evolve(configuration, schema=_SCHEMA, replication=(*configuration.replication, row)))
 
 
-def with_loose_rows(history: History, seed: int, *, foreign: float = 0.03) -> History:
+def with_loose_rows(history: History, seed: int, *, foreign: float = 0.03, values: int | None = None) -> History:
     """
     Return a History with changes of the table at the end of some transactions.
 
@@ -63,8 +63,9 @@ def with_loose_rows(history: History, seed: int, *, foreign: float = 0.03) -> Hi
         history: Of tables with a primary key.
         seed: Of the source of chance.
         foreign: How often an update or delete is of a row of the other cluster.
+        values: How many different values inserted rows have; None for new ones each time.
     """
-    maker = _Maker(Random(seed), foreign)
+    maker = _Maker(Random(seed), foreign, values)
     clusters = []
     for cluster in history.clusters:
         timeline = [
@@ -81,6 +82,7 @@ def with_loose_rows(history: History, seed: int, *, foreign: float = 0.03) -> Hi
 class _Maker:
     chance: Random
     foreign: float
+    values: int | None = None
     number: int = 0
     rows: dict[str, list[Row]] = attrs.field(factory=lambda: {"A": [], "B": []})
 
@@ -100,6 +102,8 @@ class _Maker:
         return [_change(old, new, transaction)]
 
     def _new(self) -> Row:
+        if self.values is not None:
+            return (self.chance.randrange(self.values), None)
         self.number += 1
         return (self.number, self.chance.choice((None, 7))) if self.number > 1 else (None, None)
 

@@ -37,9 +37,9 @@ class ContestedRows:
         key: Number of the row in the bucket.
     """
 
-    bucket: Int64
-    apply: Int64
-    key: Int64
+    bucket: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    apply: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    key: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.key)

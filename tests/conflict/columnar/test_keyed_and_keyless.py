@@ -1,8 +1,5 @@
 """
 Tables with and without a primary key in one transaction, worked by hand, in both engines.
-
-The columnar engine has no answer for a run with rows without a key, so it is asked for the other tables alone: in the
-same History without those rows, which is cut where such a row stops an applier.
 """
 
 from __future__ import annotations
@@ -13,16 +10,13 @@ import attrs
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.history.model import History, Transaction
 from conflict.history.run import Run
-from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.runs.runner import in_process
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.histories import KEYLESS_TABLE, TABLES, history
-from tests.conflict.keyless_histories import cut_at
 
 MAX, EPOCH, TRANS, EPOCH2 = "NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()"
 ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
@@ -42,7 +36,6 @@ class Case:
         h: Per cluster, the rows (k, x) of the table without a key.
         counters: Per cluster, the counters that are not 0.
         stop: The cluster whose applier does not find a row, and how many epochs it applied before.
-        of_loose: How many rejected operations are of rows without a key.
         base: What comes before the text.
         h_too: Whether the function is that of h too.
     """
@@ -53,7 +46,6 @@ class Case:
     h: tuple[list[tuple[int, int | None]], list[tuple[int, int | None]]]
     counters: tuple[dict[str, int], dict[str, int]] = ({}, {})
     stop: tuple[str, int] | None = None
-    of_loose: int = 0
     base: str = BASE
     h_too: bool = False
 
@@ -117,7 +109,14 @@ CASES = {
         ([5], [5]),
         ([(1, 1)], [(1, 1), (2, 1)]),
         ({**CONFLICT, **REJECTED, "trans_row_reject_count": 2}, {"refresh_op_count": 1}),
-        of_loose=1,
+    ),
+    # A second transaction inserts an equal row, so it depends on the first one and is rejected, too.
+    "EPOCH_TRANS, equal inserts": Case(
+        "A:u1=1>5@3 B:u1=1>9,ih2=1@12 B:ih2=1,i2=7@12 A:<12@4 B:<3@13 B:<4@14",
+        TRANS,
+        ([5], [5]),
+        ([(1, 1)], [(1, 1), (2, 1), (2, 1)]),
+        ({**CONFLICT, **REJECTED, "trans_reject_count": 2, "trans_row_reject_count": 4}, {"refresh_op_count": 2}),
     ),
     # An update is no part of the conflict: it is applied.
     "EPOCH_TRANS, update": Case(
@@ -156,32 +155,18 @@ CASES = {
 }
 
 
-def run_of(case: Case, *, keyless: bool) -> Run:
-    """Return the run of a case, with the table without a primary key or without it."""
+def run_of(case: Case) -> Run:
+    """Return the run of a case."""
     servers = 1 if case.function in (EPOCH, TRANS) else 0
     rows = [ReplicationRow("d", "%", 0, 7, None), ReplicationRow("d", "t", servers, 7, case.function)]
     rows += [ReplicationRow("d", "h", 0, 7, case.function)] if case.h_too else []
-    schema = parse_schema(TABLES + (KEYLESS_TABLE if keyless else ""), database="d")
+    schema = parse_schema(TABLES + KEYLESS_TABLE, database="d")
     roles = ROLES if case.function == EPOCH2 else {}
     clusters = [
         ClusterConfiguration(name, (LoggingServer(number),), roles.get(name, Role.NONE))
         for number, name in [(1, "A"), (2, "B")]
     ]
     return Run(Configuration(tuple(clusters), schema, tuple(rows)))
-
-
-def without_loose(made: History) -> History:
-    """Return a History without rows without a key."""
-    clusters = []
-    for cluster in made.clusters:
-        timeline = [
-            attrs.evolve(item, changes=tuple(each for each in item.changes if each.table != "d.h"))
-            if isinstance(item, Transaction)
-            else item
-            for item in cluster.timeline
-        ]
-        clusters.append(attrs.evolve(cluster, timeline=tuple(timeline)))
-    return attrs.evolve(made, clusters=tuple(clusters))
 
 
 def moved(found: dict[str, Any]) -> list[dict[str, int]]:
@@ -197,11 +182,15 @@ def x_of_t(found: dict[str, Any]) -> tuple[list[int], ...]:
     return tuple([row[1] for row in found[f"rows {side} t"]] for side in "AB")
 
 
+@pytest.mark.parametrize("engine", ["reference", "kernels"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_by_the_reference_engine(case: Case) -> None:
-    """All rows and counters, and the stop."""
-    made = history(case.base + case.text, ROLES if case.function == EPOCH2 else {})
-    found = by_reference(made, run_of(case, keyless=True))
+def test_rows_counters_and_stop(case: Case, engine: str) -> None:
+    """All rows and counters, and the stop, from either engine."""
+    made, run = history(case.base + case.text, ROLES if case.function == EPOCH2 else {}), run_of(case)
+    if engine == "reference":
+        found = by_reference(made, run)
+    else:
+        found = by_kernels(made, run, in_process, buckets=1, epochs_per_segment=2)
     assert x_of_t(found) == case.t
     assert tuple(sorted(row[:2] for row in found[f"rows {side} h"]) for side in "AB") == case.h
     assert tuple(moved(found)) == case.counters
@@ -209,19 +198,3 @@ def test_by_the_reference_engine(case: Case) -> None:
     assert stops == ({case.stop[0]: (1032, "d.h")} if case.stop else {})
     if case.stop:
         assert len(found[f"epochs {case.stop[0]}"]) == case.stop[1]
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_by_the_columnar_engine(case: Case) -> None:
-    """The rows and counters of the tables with a key."""
-    made = without_loose(history(case.base + case.text, ROLES if case.function == EPOCH2 else {}))
-    made = cut_at(made, dict([case.stop]) if case.stop else {})
-    found = by_kernels(made, run_of(case, keyless=False), in_process, buckets=1, epochs_per_segment=2)
-    assert x_of_t(found) == case.t
-    expected, loose = [dict(each) for each in case.counters], case.of_loose
-    if loose:
-        expected[0][TRANSACTION_ROW_REJECTS.removeprefix("Ndb_conflict_")] -= loose
-    received = REFLECTED_RECEIVED.removeprefix("Ndb_conflict_")
-    assert [{name: value for name, value in each.items() if name != received} for each in moved(found)] == [
-        {name: value for name, value in each.items() if name != received} for each in expected
-    ]

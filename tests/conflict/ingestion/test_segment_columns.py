@@ -30,6 +30,7 @@ from conflict.ingestion.segment_records import load_record
 from conflict.ingestion.segment_task import SegmentTask, read_segment
 from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.errors import FormatError
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from tests.conflict.growing import DEMO, Recording, ingested
@@ -67,7 +68,8 @@ BUCKETS = 3
 
 def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers) -> bool:
     """Read a segment both ways and compare everything; return whether it could be read in columns."""
-    reader, builder = EpochReader(server_id, schema), PartBuilder(numbers, BUCKETS, [str(segment.file)])
+    reader = EpochReader(server_id, schema, without_key=True)
+    builder = PartBuilder(numbers, BUCKETS, [str(segment.file)])
     summaries, error = [], None
     try:
         for epoch in read_epochs([segment.file], reader, {str(segment.file): (segment.start, segment.stop)}):
@@ -86,6 +88,9 @@ def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumber
     assert found.left_out == (reader.rows_pending if error is not None else 0)
     assert found.types == {name: layout.types for name, layout in reader.layouts.items()}
     assert (found.images, found.marks) == (builder.images, builder.marks)
+    assert found.keyless.schema == builder.keyless().schema
+    order = [(name, "ascending") for name in ("own", "epoch", "group", "ordinal", "position", "row")]
+    assert found.keyless.sort_by(order).to_pylist() == builder.keyless().sort_by(order).to_pylist()
     expected, parts = list(builder.tables()), list(found.parts)
     assert [part[0] for part in parts] == [part[0] for part in expected]
     for part, other in zip(parts, expected, strict=True):
@@ -249,7 +254,7 @@ def test_rows_events_without_rows():
 
 
 def test_a_table_without_a_key():
-    """The scalar reader refuses it."""
+    """Its rows stand apart, with their images."""
     numbers = TableNumbers(SCHEMA.tables, {})
     raw = WRITE, OWN, rows_body(b"\0" + bytes(8), 2, [[0, 1]], table_id=HIDDEN_ID)
     with tempfile.TemporaryDirectory() as folder:
@@ -257,7 +262,13 @@ def test_a_table_without_a_key():
         file.write_bytes(
             MAGIC + description_event() + b"".join(map(event, epoch(1, (TABLE_MAP, OWN, HIDDEN_MAP), raw)))
         )
-        assert not check(Segment(0, file, 0, file.stat().st_size), OWN, SCHEMA, numbers)
+        segment = Segment(0, file, 0, file.stat().st_size)
+        assert check(segment, OWN, SCHEMA, numbers)
+        found = read_columns(segment, OWN, tables_in_force(SCHEMA, None), numbers, BUCKETS, 0)
+        assert list(found.parts) == []
+        (row,) = found.keyless.to_pylist()
+        assert (row["own"], row["epoch"], row["operation"], row["before"]) == (True, 1, Operation.WRITE_ROW, None)
+        assert (row["after"], row["after_columns"]) == (b"\0" + bytes(8), b"\x03")
 
 
 def test_a_damaged_segment_keeps_what_comes_before(tmp_path: Path):

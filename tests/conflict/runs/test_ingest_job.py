@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import LoggingServer
-from conflict.errors import HistoryError, NotBuiltError
+from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.definitions.following import make_run
@@ -25,6 +25,7 @@ from conflict.ingestion.plan import default_buckets
 from conflict.ingestion.segment_task import read_segment
 from conflict.runs.columnar_run import finished_history
 from conflict.runs.runner import Progress, in_process
+from ndb_formats.errors import WrongKeyError
 from tests.conflict.faults import with_files
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested, results, rows_of, written
 
@@ -275,11 +276,13 @@ class TestRefusals:
         assert "do not continue the History" in self.refused(other, history)
 
     def test_nothing_is_left_of_a_refused_ingest(self, demo: Recording, history: Folder):
-        """A table that cannot be read leaves an empty folder, which the next ingest fills."""
-        tables = [attrs.evolve(table, primary_key=()) for table in demo.configuration.schema.tables]
+        """A table with another key leaves an empty folder, which the next ingest fills."""
+        tables = [
+            attrs.evolve(table, primary_key=(table.columns[-1].name,)) for table in demo.configuration.schema.tables
+        ]
         schema = attrs.evolve(demo.configuration.schema, tables=tuple(tables))
         without = attrs.evolve(demo, configuration=attrs.evolve(demo.configuration, schema=schema))
-        with pytest.raises(NotBuiltError):
+        with pytest.raises(WrongKeyError):
             ingested(without, history)
         assert [path for path in Path(history.uri).rglob("*") if path.is_file()] == []
         assert ingested(demo, history).manifest.changes == 90

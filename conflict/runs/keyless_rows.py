@@ -1,0 +1,103 @@
+"""
+Rows of tables without a primary key in a History on disk.
+
+Such a row is known by its values, and an update gives it others, so it has no key by which rows are divided into
+buckets. The reference engine resolves these rows, all of them as one more bucket after the others. They touch the rest
+of the run in two ways: an insert makes its transaction depend on an earlier one that inserted an equal row, and a row
+that is not there stops the applier.
+
+Computes docs/functions.md, "Tables without a primary key".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.columnar.kernels.arrays import EpochApplies, Int32
+from conflict.grid.schemas import KEYLESS, keyless_part
+from conflict.history.effects import recorded_effects, recorded_images
+from conflict.history.epochs import BinlogEpoch
+from conflict.results.contradictions import Images
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.touched_rows import TouchedRows, change_of
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["keyless_images", "read_keyless", "transactions_of_equal_rows"]
+
+
+def read_keyless(run: ResolveRun) -> TouchedRows:
+    """Return all rows of tables without a primary key of the part of the logs that is read."""
+    found = TouchedRows({}, {}, {}, frozenset())
+    for name in run.manifest.clusters:
+        rows = _rows(run, name)
+        found.changes[name] = [row for row in rows if row["own"]]
+        effects = recorded_effects(list(_epochs(run, name, rows)))
+        found.effects[name] = [
+            (*place, *row, effect) for place, each in effects.items() for row, effect in each.items()
+        ]
+    showing = frozenset(name for name, effects in found.effects.items() if effects)
+    return TouchedRows(found.changes, found.effects, {}, showing)
+
+
+def keyless_images(run: ResolveRun) -> dict[str, Images]:
+    """Return, per cluster, the images that its binlog shows its applier gave these rows."""
+    return {name: recorded_images(list(_epochs(run, name, _rows(run, name)))) for name in run.manifest.clusters}
+
+
+def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
+    """Return the rows of a cluster's log as `KEYLESS`."""
+    paths = [
+        keyless_part(name, number) for number, segment in enumerate(run.manifest.segments[name]) if segment.keyless
+    ]
+    table = run.history.read_tables(paths, KEYLESS)
+    epochs, bounds = table.column("epoch"), (run.part.bounds or {}).get(name)
+    last = run.manifest.last_epochs[name] if bounds is None else bounds.last
+    kept = pc.less_equal(epochs, pa.scalar(last, pa.uint64()))
+    if bounds is not None:
+        kept = pc.and_(kept, pc.greater_equal(epochs, pa.scalar(bounds.first, pa.uint64())))
+    rows: list[dict[str, Any]] = table.filter(kept).to_pylist()
+    return rows
+
+
+def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BinlogEpoch]:
+    """Yield the epochs of what an applier logged of these rows."""
+    layouts = run.manifest.layouts(run.numbers)
+    logged = sorted((row for row in rows if not row["own"]), key=itemgetter("epoch"))
+    for epoch, items in groupby(logged, key=itemgetter("epoch")):
+        consequences = tuple((row["group"], change_of(row, layouts, run, name)) for row in items)
+        yield BinlogEpoch(epoch, (), (), consequences, 0, 0)
+
+
+def transactions_of_equal_rows(run: ResolveRun, rows: TouchedRows, applies: EpochApplies) -> Int32:
+    """
+    Return the transactions of one epoch that inserted equal rows one right after the other.
+
+    Returns:
+        Number of the row, epoch apply, and both groups, as `conflict.columnar.rounds.bucket_round.Findings`. int32,
+        shape (pairs, 4).
+    """
+    layouts, names = run.manifest.layouts(run.numbers), list(run.manifest.clusters)
+    numbers: dict[tuple[str, bytes], int] = {}
+    found: list[tuple[int, int, int, int]] = []
+    for side, name in enumerate(names):
+        applied = np.flatnonzero(applies.applier != side)
+        apply_of = dict(zip(applies.foreign_epoch[applied].tolist(), applied.tolist(), strict=True))
+        inserts = [row for row in rows.changes[name] if row["operation"] == Operation.WRITE_ROW]
+        last: dict[tuple[int, int], int] = {}
+        for row in sorted(inserts, key=itemgetter("epoch", "group", "ordinal")):
+            apply, change = apply_of.get(row["epoch"]), change_of(row, layouts, run, name)
+            if apply is None:
+                continue
+            number = numbers.setdefault((change.table, change.key), len(numbers))
+            before = last.get((apply, number), row["group"])
+            if before != row["group"]:
+                found.append((number, apply, before, row["group"]))
+            last[apply, number] = row["group"]
+    return np.array(found, np.int32).reshape(-1, 4)
