@@ -27,6 +27,7 @@ from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.ingest_job import ingest
+from conflict.runs.keyless_rows import changes_older_keyless_rows
 from conflict.runs.log_facts import (
     facts_of_history,
     images_of_history,
@@ -173,7 +174,7 @@ def settle_run(
     settled = settle(run)
     summary = settled.summary()
     unexplained = run.start_is_open and not settled.part.starts and any(summary.unexplained.values())
-    if unexplained and changes_older_rows(history, settled.manifest):
+    if unexplained and (changes_older_rows(history, settled.manifest) or changes_older_keyless_rows(settled.job.run)):
         clear_result(out)
         settled = settle(attrs.evolve(run, span=attrs.evolve(run.span, empty=False)))
         summary = settled.summary()

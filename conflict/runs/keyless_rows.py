@@ -24,12 +24,14 @@ from conflict.columnar.kernels.arrays import EpochApplies, Int32
 from conflict.grid.schemas import KEYLESS, keyless_part
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.model import RowChange, Transaction
+from conflict.history.scheduling.start import changes_older_rows
 from conflict.results.contradictions import Images
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.touched_rows import TouchedRows, change_of
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["keyless_images", "read_keyless", "transactions_of_equal_rows"]
+__all__ = ["changes_older_keyless_rows", "keyless_images", "read_keyless", "transactions_of_equal_rows"]
 
 
 def read_keyless(run: ResolveRun) -> TouchedRows:
@@ -67,12 +69,26 @@ def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
 
 
 def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BinlogEpoch]:
-    """Yield the epochs of what an applier logged of these rows."""
+    """Yield the epochs of a cluster's log, of these rows alone."""
     layouts = run.manifest.layouts(run.numbers)
-    logged = sorted((row for row in rows if not row["own"]), key=itemgetter("epoch"))
-    for epoch, items in groupby(logged, key=itemgetter("epoch")):
-        consequences = tuple((row["group"], change_of(row, layouts, run, name)) for row in items)
-        yield BinlogEpoch(epoch, (), (), consequences, 0, 0)
+    for epoch, items in groupby(sorted(rows, key=itemgetter("epoch")), key=itemgetter("epoch")):
+        own: dict[int, list[RowChange]] = {}
+        consequences = []
+        for row in items:
+            change = change_of(row, layouts, run, name)
+            if row["own"]:
+                own.setdefault(row["group"], []).append(change)
+            else:
+                consequences.append((row["group"], change))
+        transactions = (Transaction(epoch, group, tuple(changes)) for group, changes in sorted(own.items()))
+        yield BinlogEpoch(epoch, tuple(transactions), (), tuple(consequences), 0, 0)
+
+
+def changes_older_keyless_rows(run: ResolveRun) -> bool:
+    """Whether a cluster's first change of such a row in its log is an update or a delete: the row was there before."""
+    return run.manifest.has_rows_without_key and any(
+        changes_older_rows(list(_epochs(run, name, _rows(run, name)))) for name in run.manifest.clusters
+    )
 
 
 def transactions_of_equal_rows(run: ResolveRun, rows: TouchedRows, applies: EpochApplies) -> Int32:

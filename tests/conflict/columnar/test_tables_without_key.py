@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from conflict.columnar.setups_over_time import compares_reflected
+from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
@@ -35,6 +36,7 @@ from tests.conflict.keyless_histories import (
     with_loose_rows,
     with_loose_table,
 )
+from tests.conflict.keyless_logs import Arrived, Change, Epoch, keyless_run
 from tests.conflict.random_histories import ROLES, SETTINGS, configuration, make_history
 
 
@@ -173,3 +175,18 @@ def check(history: History, loose: History, run: Any, whole: Any) -> Counter[int
         missing = {name: count for name, (count, error) in stops.items() if error == 1032}
         assert missing.items() <= model.missing.items()
     return Counter(error for _, error in stops.values())
+
+
+@pytest.mark.parametrize("first", [((1, 1), None), ((1, 1), (1, 2))])
+def test_a_log_that_starts_in_the_middle(first: Change, tmp_path: Path) -> None:
+    """A row that is changed and was never inserted was there before: the applier found it, and does not stop."""
+    log_a = [Epoch(1, [(None, (5, 5))]), Epoch(2, [first]), Epoch(3, Arrived(11))]
+    log_b = [Epoch(11, [(None, (6, 6))]), Epoch(12, Arrived(1, [(None, (5, 5))])), Epoch(13, Arrived(2, [first]))]
+    schema = "CREATE TABLE h (a INT, b INT); CREATE TABLE t (k INT PRIMARY KEY);"
+    run = make_run(attrs.evolve(keyless_run(tmp_path, (schema, None), (log_a, log_b)), span=Span(empty=None)))
+    found = run_local(run, Folder(str(tmp_path / "out")))
+    expected = run_reference(run, Folder(str(tmp_path / "expected")))
+    assert not found.engine
+    assert found.starts == expected.starts == {"A": 1, "B": 11}
+    assert found.summary.stops == {}
+    assert attrs.evolve(found.summary, rounds=()) == expected.summary
