@@ -26,7 +26,7 @@ from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import AGAIN
+from conflict.grid.manifest import AGAIN, Manifest
 from conflict.grid.memory_folder import MemoryFolder
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
@@ -273,6 +273,23 @@ def _left_out(why: str) -> str:
     return f"only the reference engine resolves this run, and it does not compare: {why}"
 
 
+def _refuse_rows_without_key(run: Run, held: Manifest) -> None:
+    """
+    Make sure that all rows of a History have keys, by which they are decided.
+
+    Raises:
+        ConfigurationError: Tables without a primary key have rows.
+    """
+    if held.has_rows_without_key:
+        names = [table.full_name for table in run.data_schema.tables if not table.primary_key]
+        tables = listed([name for name in names if name in held.types])
+        message = (
+            f"the binlogs change rows of {tables} without a primary key, and compare decides rows by their keys; "
+            "resolve takes such a run, and compare does if the schema leaves these tables out"
+        )
+        raise ConfigurationError(message)
+
+
 def _compared(
     runner: Runner,
     run: Run,
@@ -309,6 +326,7 @@ def _compared(
         for number in (None, *(each for each in wanted.formats if str(each) != recorded))
     ]
     try:
+        _refuse_rows_without_key(run, held)
         resolved, settled = settle_run(runner, run, (history, held), scratch, progress, _FIGURES_ALONE)
         found = compare_settled(runner, settled, pairs, progress)
     except (LeftToReferenceError, NotBuiltError) as error:

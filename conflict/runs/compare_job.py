@@ -136,9 +136,6 @@ def compare_settled(
     if settled.part.starts_in_the_middle:
         message = "the logs start in the middle"
         raise LeftToReferenceError(message)
-    if settled.manifest.has_rows_without_key:
-        message = "a table has no primary key"
-        raise LeftToReferenceError(message)
     settled.job.clear()
     run = settled.job.run
     subject = Subject(run.manifest, run.numbers, run.clusters, _commit_times(run))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from conflict import comparison
 from conflict.cli.app import app
 from tests.conflict.conformance.test_options import write_run_file
 
@@ -34,7 +35,7 @@ def test_a_stop_explains_that_nothing_was_applied(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "options", "reason"),
     [
-        ("compare", ["--engine", "local"], "only the reference engine resolves this run, and it does not compare"),
+        ("compare", ["--engine", "local"], "day.t1 without a primary key"),
         ("workload", ["--out", "{folder}/model.toml"], "no table of cluster A has a primary key"),
     ],
 )
@@ -42,3 +43,17 @@ def test_commands_that_need_keys(command: str, options: list[str], reason: str, 
     """They refuse such a table, and say why."""
     path = write_run_file(STOPPED, tmp_path)
     assert reason in run(command, path, *(each.format(folder=tmp_path) for each in options), code=2)
+
+
+def test_compare_refuses_before_it_resolves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables that have rows are named, others are not, and what is read of the binlogs goes again."""
+    path = write_run_file(STOPPED, tmp_path)
+    with (tmp_path / "schema.sql").open("a") as schema:
+        schema.write("CREATE TABLE unused (a INT) ENGINE=NDB;\nCREATE TABLE keyed (a INT PRIMARY KEY) ENGINE=NDB;\n")
+    monkeypatch.setattr(comparison, "settle_run", lambda *_: pytest.fail("it is resolved"))
+    said = run("compare", path, "--out", tmp_path / "out", code=2)
+    assert "day.t1" in said
+    assert not any(name in said for name in ("day.unused", "day.keyed"))
+    assert not (tmp_path / "out").exists()
+    run("ingest", path, "--out", tmp_path / "history")
+    assert "day.t1" in run("compare", path, "--history", tmp_path / "history", code=2)
