@@ -44,6 +44,7 @@ from ndb_formats.types.values import Value
 
 __all__ = [
     "Recorded",
+    "contradicted_example",
     "count_rejected",
     "outcome_places",
     "read_applied_epochs",
@@ -334,15 +335,28 @@ def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[
 
     They are the first in the order of the log, among as many as are looked at; the files have another order.
     """
-    examples = []
-    for cluster in clusters:
-        path = f"outcomes/applier={cluster}"
-        if out.exists(path):
-            dataset = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
-            found = dataset.head(_MOST_LOOKED_AT, filter=pads.field("verdict") == Verdict.REJECTED.name)
-            order = [(name, "ascending") for name in ("epoch", "source_epoch", "group", "ordinal", "table", "key")]
-            examples += [{**each, "applier": cluster} for each in found.sort_by(order).slice(0, count).to_pylist()]
-    return examples
+    order = ("epoch", "source_epoch", "group", "ordinal", "table", "key")
+    rejected = pads.field("verdict") == Verdict.REJECTED.name
+    return [each for name in clusters for each in _first(out, "outcomes", name, OUTCOMES, rejected, order, count)]
+
+
+def contradicted_example(out: Folder, clusters: Sequence[str], tables: Sequence[str]) -> dict[str, Any] | None:
+    """Return a row of some tables of which a binlog shows something else, the first of an applier; None without one."""
+    order, chosen = ("epoch", "group", "table", "key"), pads.field("table").isin([*tables])
+    found = (_first(out, "contradictions", name, CONTRADICTIONS, chosen, order, 1) for name in clusters)
+    return next((rows[0] for rows in found if rows), None)
+
+
+def _first(
+    out: Folder, part: str, applier: str, schema: pa.Schema, chosen: pads.Expression, order: Sequence[str], count: int
+) -> list[dict[str, Any]]:
+    """Return the first rows of an applier's part of a result, among as many as are looked at."""
+    path = f"{part}/applier={applier}"
+    if not out.exists(path):
+        return []
+    dataset = pads.dataset(f"{out.uri}/{path}", schema=schema, format="parquet", partitioning=None)
+    found = dataset.head(_MOST_LOOKED_AT, filter=chosen).sort_by([(name, "ascending") for name in order])
+    return [{**each, "applier": applier} for each in found.slice(0, count).to_pylist()]
 
 
 _MOST_LOOKED_AT = 10_000

@@ -163,22 +163,18 @@ def show_resolved(
     import conflict.pipeline
     from conflict.cli.views.result import print_run
     from conflict.grid.folder import Folder
-    from conflict.history.run import Run
     from conflict.results.files import rejected_examples
-    from conflict.runs.columnar_run import needs_reference
 
     configuration = loaded.configuration
-    chosen = engine.value
-    if engine is ResolveEngine.AUTO:
-        choice = choose_engine(configuration)
-        chosen = choice.engine
-        if needs_reference(Run(configuration)) is None:  # else the result says which one resolved it, and why
-            messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
+    choice = choose_engine(configuration) if engine is ResolveEngine.AUTO else None
+    chosen = engine.value if choice is None else choice.engine
     gc.freeze()  # what imports made stays, and need not be looked at again and again
     with progress_bars(time_left=True) as progress:
         resolved = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
         )
+    if choice is not None and not resolved.engine:  # else the result says which other one resolved it, and why
+        messages.print(f"The {chosen} engine resolved this: {choice.reason}.", highlight=False)
     examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
     print_run(console, resolved, examples, str(out))
     return resolved, examples

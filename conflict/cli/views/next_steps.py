@@ -13,6 +13,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from conflict.grid.folder import Folder
+from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import needs_reference
 
@@ -42,8 +44,10 @@ def print_next(
     """
     if resolved.unrelated:
         return
-    commands = [*_commands(out, resolved, examples), *_comparing(resolved, context)]
-    lines = [f"ndb-conflict {shlex.join(words)}  # {why}" for words, why in commands]
+    commands: dict[str, str] = {}
+    for words, why in (*_commands(out, resolved, examples), *_comparing(resolved, context)):
+        commands.setdefault(shlex.join(words), why)
+    lines = [f"ndb-conflict {command}  # {why}" for command, why in commands.items()]
     console.print("What to type next:")
     for line in (*lines, f"Python: {_in_python(context)}"):
         console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
@@ -53,6 +57,12 @@ def _commands(
     out: Path, resolved: ResolvedRun, examples: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[list[str], str]]:
     result = str(out)
+    if resolved.summary.contradicted:
+        keyed = [table.full_name for table in resolved.run.data_schema.tables if table.primary_key]
+        other = contradicted_example(Folder(result), [each.name for each in resolved.run.clusters], keyed)
+        if other is not None:
+            row = ["--table", other["table"], "--key", other["key"]]
+            yield ["explain", result, *row], "a row that the binlogs show otherwise; contradictions/ has all of them"
     if examples:
         row = ["--table", examples[0]["table"], "--key", examples[0]["key"]]
         yield ["conflicts", result], "which tables, rows and times have most conflicts"

@@ -1,12 +1,14 @@
 """`ndb-conflict init`, and `resolve` of bare binlogs."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from conflict.cli.exit_codes import ExitCode
 from tests.conflict.cli.commands import invoke
+from tests.conflict.conformance.test_options import write_run_file
 from tests.corpora import DEMO
 
 GIVEN = (DEMO, "--schema", DEMO / "schema.sql", "--conflict-fn", "cft.t*=NDB$EPOCH()", "--primary", "server1")
@@ -51,5 +53,15 @@ def test_the_engine_is_chosen_by_size_and_said(tmp_path: Path) -> None:
     """The demo is small, so the columnar engine resolves it in this process."""
     code, output = invoke("resolve", DEMO / "run.toml", "--out", tmp_path / "result")
     assert code == ExitCode.DONE
-    assert "The local engine resolves this: the binlogs have 30 KiB, and Spark pays off above 256 MiB" in output
+    assert "The local engine resolved this: the binlogs have 30 KiB, and Spark pays off above 256 MiB" in output
     assert json.loads((tmp_path / "result/run.json").read_text())["engine"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("case", "engine"), [("max/foreign_key_cascade_type7", "reference"), ("max/ddl_truncate_type7", "local")]
+)
+def test_the_engine_is_said_once(case: str, engine: str, tmp_path: Path) -> None:
+    """Also where only what was read shows that the reference engine has to resolve the run."""
+    code, output = invoke("resolve", write_run_file(case, tmp_path), "--out", tmp_path / "result")
+    assert code == ExitCode.DONE
+    assert re.findall(r"The (\w+) engine", output) == [engine]

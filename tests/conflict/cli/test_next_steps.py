@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as pads
 import pytest
 from typer.testing import CliRunner
 
@@ -14,10 +15,10 @@ from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
 
-def said_next(*arguments: object) -> tuple[list[list[str]], str]:
+def said_next(*arguments: object, code: int = 0) -> tuple[list[list[str]], str]:
     """Resolve; return the commands to type next, and the call in Python."""
     done = CliRunner().invoke(app, ["resolve", *map(str, arguments)])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == code, done.output
     assert "ndb-conflict" not in done.stdout
     commands = re.findall(r"^  ndb-conflict (.*)$", done.stderr, re.MULTILINE)
     (call,) = re.findall(r"^  Python: (.*)$", done.stderr, re.MULTILINE)
@@ -61,3 +62,16 @@ def test_the_call_gives_the_same_result(tmp_path: Path, monkeypatch: pytest.Monk
     first = conflict.read_result("first")
     assert again.counters == first.counters
     assert again.outcomes().equals(first.outcomes())
+
+
+def test_a_contradicted_row_is_explained_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The binlogs of the demo under another function: a row that they show otherwise has a story."""
+    monkeypatch.chdir(tmp_path)
+    additions = ["--schema", DEMO / "schema.sql", "--conflict-fn", "cft.t1=NDB$MAX(x)", "--policy", "needs"]
+    commands, _ = said_next(DEMO, *additions, code=1)
+    assert len({tuple(command) for command in commands}) == len(commands)
+    assert commands[0][:2] == ["explain", "result"]
+    options = dict(zip(commands[0][2::2], commands[0][3::2], strict=True))
+    contradicted = pads.dataset("result/contradictions").to_table(["table", "key"]).to_pylist()
+    assert {"table": options["--table"], "key": options["--key"]} in contradicted
+    assert invoke(*commands[0])[0] == 0
