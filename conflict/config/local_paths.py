@@ -1,5 +1,7 @@
 """
 Paths: commands and run files take local ones; an address of another filesystem is refused by name.
+
+So is a folder that a command wrote, where something else is wanted.
 """
 
 from __future__ import annotations
@@ -9,10 +11,17 @@ from pathlib import Path
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["plain_path", "refuse_address"]
+__all__ = ["plain_path", "refuse_address", "what_commands_wrote"]
 
 # A scheme and a slash: `s3://bucket/run`, and the short forms of filesystems that clusters know, as `dbfs:/run`.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+# By files that tell it from others: what a folder is that a command wrote, and which commands read it.
+_WRITTEN = (
+    (("history.json",), "a History", "resolve and compare read a History, with --history"),
+    (("run.json", "counters.json"), "a result", "conflicts, explain and report read a result"),
+    (("run.json",), "a comparison or a sweep", "report reads it"),
+)
 
 
 def plain_path(path: Path | str) -> Path:
@@ -47,3 +56,18 @@ def refuse_address(text: str, what: str) -> None:
             local = "give the path itself"
         message = f"{what} is {text}, an address of a filesystem that is not read or written here; {local}"
         raise ConfigurationError(message)
+
+
+def what_commands_wrote(folder: Path, wanted: str, give: str) -> str | None:
+    """
+    Return what a folder is that a command wrote, and which commands read it; None for all other folders.
+
+    Args:
+        folder: The folder.
+        wanted: What is wanted in its place: ``binlogs``.
+        give: What to give instead.
+    """
+    for files, what, readers in _WRITTEN:
+        if all((folder / name).is_file() for name in files):
+            return f"{folder} is {what}, not {wanted}; give {give}; {readers}"
+    return None

@@ -70,7 +70,7 @@ import attrs
 
 from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
-from conflict.config.local_paths import plain_path, refuse_address
+from conflict.config.local_paths import plain_path, refuse_address, what_commands_wrote
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.schema_file import load_schema
 from conflict.config.server_variables import load_server_variables
@@ -188,6 +188,10 @@ def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     path = Path(path)
+    if path.is_dir():
+        give = next((str(file) for file in sorted(path.glob("*.toml"))), "the run file (.toml)")
+        written = what_commands_wrote(path, "a run file", give)
+        raise ConfigurationError(written or f"{path} is a folder, not a run file; give {give}")
     run = parse_run_file(read_text(path), path, binlogs=binlogs)
     return attrs.evolve(run, inputs=(path, *run.inputs))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import attrs
 import zstandard
 
-from conflict.config.local_paths import plain_path
+from conflict.config.local_paths import plain_path, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.log_files import refuse_same_names
 from ndb_formats.binlog_reader import Event, first_event
@@ -128,7 +128,9 @@ def files_of(given: Iterable[Path], *, unpacks: bool = False) -> Iterator[Path]:
 
 def refuse_inputs(path: Path) -> None:
     """
-    Say to who wants a result that a path is what a result is made of: a run file, a binlog or a folder with binlogs.
+    Say to who wants a result what else a path is.
+
+    A run file, a binlog or a folder with binlogs, of which results are made; or what another command wrote.
 
     Raises:
         HistoryError: It is.
@@ -140,6 +142,8 @@ def refuse_inputs(path: Path) -> None:
         what = "a run file" if not binlogs else "a folder of binlogs" if path.is_dir() else "a binlog"
         message = f"{path} is {what}, not a result; resolve it with ndb-conflict resolve, and give the result's folder"
         raise HistoryError(message)
+    if (written := what_commands_wrote(path, "a result", "what resolve wrote")) is not None:
+        raise HistoryError(written)
 
 
 def _starts_as_binlog(path: Path) -> bool:
@@ -176,9 +180,9 @@ def _files(given: Path) -> Iterator[_File]:
 def _below(folder: Path) -> list[_File]:
     """Return the binlogs in a folder and below it."""
     files = [file for path in sorted(folder.rglob("*")) if path.is_file() and (file := _binlog(path)) is not None]
-    if not files and (folder / "run.json").is_file():
-        message = f"{folder} is a result, not binlogs; give the run file or the binlogs that it was made of"
-        raise ConfigurationError(message)
+    give = "the run file or the binlogs that it was made of"
+    if not files and (written := what_commands_wrote(folder, "binlogs", give)) is not None:
+        raise ConfigurationError(written)
     if not files:
         message = f"{folder} holds no binlog; give the folder, the files or the index file of a server's binlogs"
         raise ConfigurationError(message)

@@ -13,6 +13,7 @@ import pytest
 
 import conflict
 from conflict.results.glance import summary_of
+from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
 # What tells an outcome from others.
@@ -153,6 +154,26 @@ def test_a_result_and_what_it_is_made_of_are_told_apart(tmp_path: Path):
     for given in ("A.binlog.000001", ""):
         with pytest.raises(conflict.HistoryError, match="not a result; resolve it with"):
             conflict.explain_differences(DEMO / given)
+
+
+def test_what_commands_wrote_is_told_apart(tmp_path: Path):
+    """A result, a comparison or a History, given for something else, is called what it is, with what reads it."""
+    made = {name: tmp_path / name for name in ("result", "comparison", "History")}
+    conflict.resolve(DEMO / "run.toml", out=made["result"], keep_history=made["History"], engine="local")
+    conflict.compare(DEMO / "run.toml", functions="OVERWRITE", out=made["comparison"])
+    readers = {"result": ("explain", "report"), "comparison": ("report",), "History": ("resolve", "--history")}
+    rewrite = ("--row-image", "full", "--out", tmp_path / "new")
+    for name, folder in made.items():
+        for wanted, command in (("a run file", ("check", folder)), ("a binlog file", ("rewrite", folder, *rewrite))):
+            code, said = invoke(*command)
+            assert code == 2
+            assert all(text in said for text in (f"a {name}", f"not {wanted}", *readers[name])), said
+        takers = [conflict.check, conflict.decode] + [conflict.read_result] * (name != "result")
+        for takes_something_else in takers:
+            with pytest.raises(conflict.ConflictError, match=f"{name} is a {name}") as caught:
+                takes_something_else(folder)
+            assert all(text in str(caught.value) for text in readers[name])
+    assert not (tmp_path / "new").exists()
 
 
 def test_every_name_can_be_had_and_none_loads_more_than_it_needs():

@@ -26,9 +26,7 @@ __all__ = ["check"]
 
 
 def check(
-    run_file: Annotated[
-        Path | None, typer.Argument(help="The run file (TOML); its binlogs need not be there.", dir_okay=False)
-    ] = None,
+    run_file: Annotated[Path | None, typer.Argument(help="The run file (TOML); its binlogs need not be there.")] = None,
     schema: Annotated[Path | None, typer.Option(help="Without a run file: CREATE TABLE statements.")] = None,
     ndb_replication: Annotated[
         Path | None, typer.Option(help="Rows of mysql.ndb_replication: .sql, .csv, .tsv or .toml.")

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
+from conflict.config.local_paths import what_commands_wrote
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import CutFileError
@@ -31,7 +32,7 @@ _SHOWN_EVERY = 1000  # events
 
 
 def rewrite(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True, dir_okay=False)],
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True)],
     out: Annotated[Path, typer.Option(help="Folder for the new files, which keep their names.", file_okay=False)],
     binlog_type: Annotated[str | None, typer.Option(help="Format of NDB tables, by number or name.")] = None,
     row_image: Annotated[str | None, typer.Option(help="Format of other tables: full, minimal or noblob.")] = None,
@@ -57,6 +58,9 @@ def rewrite(
     if binlog_type is None and row_image is None:
         message = "give the format to write: --binlog-type for NDB tables, --row-image for others, or both"
         raise ConfigurationError(message)
+    for folder in filter(Path.is_dir, files):
+        written = what_commands_wrote(folder, "a binlog file", "the files, in order")
+        raise ConfigurationError(written or f"{folder} is a folder, not a binlog file; give its files, in order")
     targets = [out / file.name for file in files]
     if len(set(targets)) < len(targets):
         message = "two of the binlog files have the same name; rewrite them into different folders"

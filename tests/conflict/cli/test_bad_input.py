@@ -92,7 +92,7 @@ RUN_FILES = [
     Case(
         "a folder",
         "resolve {d}/x.toml --out {out}",
-        "x.toml: it is no regular file; give a text file",
+        "x.toml is a folder, not a run file",
         as_folder("x.toml"),
     ),
     Case("not UTF-8", RESOLVE, "run.toml: not UTF-8 text", put("run.toml", b"\xff\xfe")),
