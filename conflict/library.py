@@ -21,7 +21,7 @@ from conflict.compatibility.deployment import Policy
 from conflict.config.moments import seconds_of
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.table_names import words_of
-from conflict.discovery.draft import Additions, draft_run
+from conflict.discovery.draft import Additions, ConflictFns, additions_of, draft_run
 from conflict.errors import ConfigurationError
 from conflict.pipeline import folder_of
 from conflict.pipeline import ingest as ingest_into
@@ -45,7 +45,7 @@ def resolve(
     policy: str = Policy.MANUAL.value,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Mapping[str, str] | None = None,
+    conflict_fn: ConflictFns | None = None,
     primary: str | None = None,
     history: Path | str | None = None,
     keep_history: Path | str | None = None,
@@ -72,7 +72,8 @@ def resolve(
         policy: ``manual`` or ``needs``: which functions go with which binlog types.
         schema: File of CREATE TABLE statements, for bare binlogs.
         ndb_replication: File with the rows of ``mysql.ndb_replication``, for bare binlogs.
-        conflict_fn: Conflict function by table or pattern, for bare binlogs: ``{"shop.*": "NDB$MAX(version)"}``.
+        conflict_fn: Conflict function by table or pattern, for bare binlogs: ``{"shop.*": "NDB$MAX(version)"}``; or
+            as on the command line: ``"shop.*=NDB$MAX(version)"``, also several in a list or with commas between.
         primary: The primary cluster, for bare binlogs and functions by epoch.
         history: A History of these binlogs that `ingest` made; the binlogs are not read again.
         keep_history: Folder in which the History that is made of the binlogs is kept; an existing one is continued.
@@ -92,7 +93,7 @@ def resolve(
         ConfigurationError: The run cannot be resolved as it is, or `out` cannot be written; nothing was written.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     run = run_of(sources, additions)
     span, (first, last) = run.configuration.span, (dict(each or {}) for each in (start_epoch, stop_epoch))
     unknown = sorted({*first, *last} - run.configuration.links.server_ids.keys())
@@ -123,7 +124,7 @@ def compare(
     engine: str = "auto",
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Mapping[str, str] | None = None,
+    conflict_fn: ConflictFns | None = None,
     primary: str | None = None,
     history: Path | str | None = None,
     out: Path | str | None = None,
@@ -153,7 +154,7 @@ def compare(
         ConfigurationError: The run cannot be compared, or something that is asked for is not known.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     tried, types, order = (",".join(words_of(each)) for each in (functions, formats, prefer))
     wanted = Wanted(tried, parse_formats(types) if types else (), parse_criteria(order))
     made, target = (None if path is None else folder_of(path) for path in (history, out))
@@ -167,7 +168,7 @@ def ingest(
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Mapping[str, str] | None = None,
+    conflict_fn: ConflictFns | None = None,
     primary: str | None = None,
     progress: StageProgress = no_progress,
 ) -> Ingested:
@@ -188,7 +189,7 @@ def ingest(
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The folder holds a History of something else.
     """
-    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     return ingest_into(_changed(run_of(sources, additions), inexact_keys=inexact_keys), str(out), progress)
 
 
@@ -198,7 +199,7 @@ def check(
     policy: str = Policy.MANUAL.value,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Mapping[str, str] | None = None,
+    conflict_fn: ConflictFns | None = None,
     primary: str | None = None,
     variables: Mapping[str, Path | str] | None = None,
     config_ini: Mapping[str, Path | str] | None = None,
@@ -212,7 +213,7 @@ def check(
         policy: ``manual``, or ``needs`` to leave out what the manual advises against.
         schema: File of CREATE TABLE statements.
         ndb_replication: File with the rows of ``mysql.ndb_replication``.
-        conflict_fn: Conflict function by table or pattern: ``{"shop.*": "NDB$MAX(version)"}``.
+        conflict_fn: Conflict function by table or pattern, as for `resolve`.
         primary: The primary cluster.
         variables: By cluster, its my.cnf or what SHOW GLOBAL VARIABLES prints.
         config_ini: By cluster, its config.ini.
@@ -221,7 +222,7 @@ def check(
     Raises:
         ConfigurationError: Something that is needed is missing, or a file is wrong.
     """
-    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     files = [{name: Path(file) for name, file in (given or {}).items()} for given in (variables, config_ini)]
     if run is None:
         loaded = draft_check(additions, *files)

@@ -24,7 +24,7 @@ from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.cli.views.sizes_files import configured_types, measured_log
 from conflict.config.moments import Moment, moment_of
 from conflict.decoding.staging import staged_file
-from conflict.discovery.draft import Additions
+from conflict.discovery.draft import ConflictFns, additions_of
 from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError
 from conflict.grid.contradictions import refusing_contradictions
@@ -162,7 +162,7 @@ def workload(
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Mapping[str, str] | None = None,
+    conflict_fn: ConflictFns | None = None,
     primary: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def workload(
         ConfigurationError: It is not about two clusters, or the file cannot be written.
         HistoryError: There is nothing to learn.
     """
-    additions = Additions(path_of(schema), path_of(ndb_replication), dict(conflict_fn or {}), primary)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     run = run_of(sources, additions)
     target = path_of(out)
     check_output(target, run.inputs, force=force)

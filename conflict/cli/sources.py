@@ -61,26 +61,10 @@ PrimaryOption = Annotated[
 def additions_of(
     schema: Path | None, ndb_replication: Path | None, conflict_fn: Sequence[str] | None, primary: str | None
 ) -> Additions:
-    """
-    Return what a user adds to bare binlogs.
+    """Return what a user adds to bare binlogs; imported when it is needed."""
+    from conflict.discovery import draft
 
-    Raises:
-        ConfigurationError: A ``--conflict-fn`` has no table or no function, or there are rows of their own.
-    """
-    from conflict.discovery.draft import Additions
-
-    functions = {}
-    for text in conflict_fn or ():
-        table, equals, function = text.partition("=")
-        if not (table and equals and function):
-            example = "'shop.orders=NDB$MAX(version)', in single quotes"
-            message = f"--conflict-fn {text} is not understood; give TABLE=FUNCTION, as in {example}"
-            raise ConfigurationError(message)
-        functions[table.strip()] = function.strip()
-    if functions and ndb_replication is not None:
-        message = "--ndb-replication and --conflict-fn both say which functions are in force; give one of them"
-        raise ConfigurationError(message)
-    return Additions(schema, ndb_replication, functions, primary)
+    return draft.additions_of(schema, ndb_replication, conflict_fn, primary)
 
 
 def load_sources(

@@ -19,6 +19,7 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
+from conflict.config.table_names import words_of
 from conflict.discovery.logged_types import logged_types
 from conflict.discovery.logs import FoundLog, find_logs
 from conflict.discovery.server_options import logged_options
@@ -29,7 +30,18 @@ from conflict.rules.conflict_fn_text import parse_conflict_function, typed_funct
 from conflict.rules.functions import ConflictFunction
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["Additions", "Draft", "draft_run", "refuse_other_primary"]
+__all__ = [
+    "Additions",
+    "ConflictFns",
+    "Draft",
+    "additions_of",
+    "draft_run",
+    "functions_by_table",
+    "refuse_other_primary",
+]
+
+# Conflict functions as users give them: by table, or as texts such as `shop.*=NDB$MAX(version)`.
+ConflictFns = Mapping[str, str] | str | Sequence[str]
 
 # By cluster, the server options that are not at their defaults.
 Options = Mapping[str, Mapping[str, bool]]
@@ -55,6 +67,48 @@ class Additions:
     ndb_replication: Path | None = None
     functions: Mapping[str, str] = attrs.field(factory=dict)
     primary: str | None = None
+
+
+def additions_of(
+    schema: Path | str | None, ndb_replication: Path | str | None, conflict_fn: ConflictFns | None, primary: str | None
+) -> Additions:
+    """
+    Return what a user adds to bare binlogs.
+
+    Raises:
+        ConfigurationError: A conflict function has no table or no text, or there are rows of their own.
+    """
+    functions = functions_by_table(conflict_fn or {})
+    if functions and ndb_replication is not None:
+        message = "--ndb-replication and --conflict-fn both say which functions are in force; give one of them"
+        raise ConfigurationError(message)
+    definitions, rows = (None if file is None else Path(file) for file in (schema, ndb_replication))
+    return Additions(definitions, rows, functions, primary)
+
+
+def functions_by_table(given: ConflictFns) -> dict[str, str]:
+    """
+    Return conflict functions by table or pattern.
+
+    Args:
+        given: That already; or texts, or one with commas between several, of a table, ``=`` and a function each.
+
+    Raises:
+        ConfigurationError: A table or a function is missing.
+    """
+    if isinstance(given, Mapping):
+        texts = [f"{table}={function}" for table, function in given.items()]
+    else:
+        texts = [word for text in ([given] if isinstance(given, str) else given) for word in words_of(text)]
+    found = {}
+    for text in texts:
+        table, _, function = (part.strip() for part in text.partition("="))
+        if not (table and function):
+            example = "'shop.orders=NDB$MAX(version)', in single quotes in a shell"
+            message = f"--conflict-fn {text} is not understood; give TABLE=FUNCTION, as in {example}"
+            raise ConfigurationError(message)
+        found[table] = function
+    return found
 
 
 @attrs.frozen

@@ -1,6 +1,7 @@
 """What `import conflict` gives: load, resolve, read."""
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import conflict
+from conflict.discovery.draft import ConflictFns
 from conflict.results.glance import summary_of
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
@@ -57,6 +59,43 @@ def test_rows_that_are_not_there(tmp_path: Path):
     without = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine="local", final_rows=False)
     with pytest.raises(conflict.HistoryError, match="the result was made without final rows"):
         without.rows("A", "cft.t1")
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["cft.t*=NDB$EPOCH()", "cft.t1=NDB$EPOCH(), cft.t2 = NDB$EPOCH()", ["cft.t1=NDB$EPOCH()", "cft.t2=NDB$EPOCH()"]],
+)
+def test_functions_as_on_the_command_line(given: str | list[str]):
+    """A text, several with commas between, or a list: the demo's recorded counter."""
+    schema = DEMO / "schema.sql"
+    result = conflict.resolve(DEMO, schema=schema, conflict_fn=given, primary="server1", engine="local")
+    assert result.counters["server1"]["Ndb_conflict_fn_epoch"] == 25  # recorded
+    tables = conflict.check(schema=schema, conflict_fn=given, primary="server1").tables
+    assert {each.table for each in tables if each.function is not None} == {"cft.t1", "cft.t2"}
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ("cft.t1", "cft.t1 is not understood"),
+        (["cft.t2=NDB$EPOCH()", "cft.t1="], "cft.t1= is not understood"),
+        ({"": "NDB$MAX(x)"}, "=NDB$MAX(x) is not understood"),
+        ("cft.t1=NDB$MAX(x),cft.t2=NDB$MAX(x", "NDB$MAX(x, missing ')'"),
+        ({"cft.t1": "NDB(x)"}, "NDB$MAX(x)"),
+    ],
+)
+def test_wrong_functions_are_named(given: ConflictFns, wrong: str, tmp_path: Path):
+    """By every function that takes them, as by the commands."""
+    ingest = partial(conflict.ingest, out=tmp_path / "history")
+    calls = [partial(each, DEMO) for each in (conflict.resolve, conflict.compare, conflict.workload, ingest)]
+    for call in (*calls, conflict.check):
+        with pytest.raises(conflict.ConfigurationError, match=re.escape(wrong)):
+            call(schema=DEMO / "schema.sql", conflict_fn=given)
+    texts = [f"{table}={text}" for table, text in given.items()] if isinstance(given, dict) else given
+    options = [option for text in ([texts] if isinstance(texts, str) else texts) for option in ("--conflict-fn", text)]
+    code, said = invoke("resolve", DEMO, "--schema", DEMO / "schema.sql", *options, "--out", tmp_path / "out")
+    assert (code, wrong in said) == (2, True)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_parts_of_a_result_for_all_clusters():

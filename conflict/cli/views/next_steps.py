@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from conflict.discovery.draft import functions_by_table
 from conflict.grid.folder import Folder
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun
@@ -105,8 +106,9 @@ def _is_given(context: typer.Context, name: str) -> bool:
 def _value(name: str, value: object) -> object:
     if name in _BY_NAME:
         assert isinstance(value, (list, tuple))
-        pairs = {key.strip(): text.strip() for key, _, text in (each.partition("=") for each in value)}
-        return pairs if name == "conflict_fn" else {key: int(text) for key, text in pairs.items()}
+        if name == "conflict_fn":
+            return functions_by_table(value)
+        return {key.strip(): int(text) for key, _, text in (each.partition("=") for each in value)}
     if isinstance(value, (list, tuple)):
         return [_value("", each) for each in value]
     if isinstance(value, Enum):

@@ -137,6 +137,7 @@ class TestTyped:
             ("NDB()", "; a shell takes $... out of double quotes: use single quotes, as in 'NDB$EPOCH()'"),
             (r"NDB\$MAX(x)", r" (did you mean NDB$MAX?); inside single quotes no \ stands before $"),
             ("NDB$MAXX(x)", " (did you mean NDB$MAX?)"),
+            ("MAXX(x)", " (did you mean NDB$MAX?)"),
             ("MAX(x)", " (did you mean NDB$MAX?)"),
             ("ndb$epoch2_trans()", " (did you mean NDB$EPOCH2_TRANS?)"),
             ("EPOCHTRANS()", " (did you mean NDB$EPOCH_TRANS?)"),
