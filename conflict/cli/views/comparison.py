@@ -18,7 +18,11 @@ from conflict.rules.decision import Cause
 __all__ = ["print_comparison"]
 
 _LOSSES = ("lost\nupdates", "=\nrejected", "+ over-\nwritten", "rows\ndiffer", "rows\nsent")
-_LOST = "Lost updates were rejected, or else overwritten by a change that had not seen them."
+_LOST = (
+    "Lost updates are users' changes that were rejected, plus others that a change overwrote which had not seen them. "
+    "A rejected delete of a row that was gone already is a conflict, and loses nothing."
+)
+_CRITERIA = {"lost-updates": "lost updates", "divergence": "rows that differ", "traffic": "rows sent"}
 _CAUSES = {
     Cause.ROW_DOES_NOT_EXIST: "no\nrow",
     Cause.ROW_ALREADY_EXISTS: "row\nexists",
@@ -44,11 +48,21 @@ def print_comparison(console: Console, found: Comparison) -> None:
         headings = (*_LOSSES, "log,\nMB")
         losses = [[*cells, _megabytes(row)] for cells, (row, _) in zip(losses, tried, strict=True)]
     console.print(table_of(title, names, headings, losses))
-    console.print(_LOST)
+    console.print(f"{_order(found)} {_LOST}" if len(tried) > 1 else _LOST, highlight=False)
     causes = ([*_named(row, names), *_causes(figures)] for row, figures in tried)
     console.print(table_of("Conflicts by cause", names, (*_CAUSES.values(), _TRANSACTIONS), causes))
     for line in _notes(found):
         console.print(escape(line), highlight=False)
+
+
+def _order(found: Comparison) -> str:
+    """Return how the pairs are ordered, as a sentence."""
+    order = [f"Best first: fewest {', then '.join(_CRITERIA[name] for name in found.prefer)}"]
+    tried = [row for row in found.rows if row.figures is not None]
+    marks = dict.fromkeys(row.mark.strip() for row in tried if row.mark and not _stops(row))
+    order += [f"pairs with {' or '.join(sorted(marks))} after the others"] if marks else []
+    order += ["pairs that stop an applier last, with the figures up to there"] if any(map(_stops, tried)) else []
+    return f"{'; '.join(order)}."
 
 
 def _losses(row: Row, figures: Figures) -> list[object]:
@@ -69,9 +83,12 @@ def _causes(figures: Figures) -> list[object]:
 
 
 def _named(row: Row, names: Sequence[str]) -> Sequence[object]:
-    stops = row.figures is not None and row.figures.stops
-    function = f"{row.function}{' *' * row.used}{row.mark}{' (stops)' * bool(stops)}"
+    function = f"{row.function}{' *' * row.used}{row.mark}{' (stops)' * _stops(row)}"
     return (function, row.binlog_type)[: len(names)]
+
+
+def _stops(row: Row) -> bool:
+    return row.figures is not None and bool(row.figures.stops)
 
 
 def _notes(found: Comparison) -> Iterator[str]:

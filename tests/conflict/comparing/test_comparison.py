@@ -247,6 +247,23 @@ def test_columns_of_losses_add_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(int(lost) == int(rejected) + int(overwritten) for lost, rejected, overwritten in rows)
 
 
+def test_the_legend_says_the_order_and_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """The criteria as they were asked for, and what comes last; conflicts that are not lost are deletes of no row."""
+    functions, prefer = ["NDB$EPOCH()", "OVERWRITE", "NDB$OLD(x)"], ["traffic", "lost-updates"]
+    found = conflict.compare(DEMO / "run.toml", functions=functions, prefer=prefer)
+    print_comparison(PlainConsole(width=1000), found)
+    (legend,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Best first")]
+    places = [legend.index(text) for text in ("rows sent", "lost updates", "†", "stop")]
+    assert places == sorted(places)
+    assert "rows that differ" not in legend
+    assert [bool(row.figures and row.figures.stops) for row in found.rows] == [False, False, True]
+    used = found.to_arrow().to_pylist()[0]
+    outcomes = conflict.resolve(DEMO / "run.toml", engine="local").conflicts.to_pylist()
+    gone = [each for each in outcomes if (each["operation"], each["cause"]) == ("DELETE_ROW", "ROW_DOES_NOT_EXIST")]
+    assert (used["conflicts"], used["lost_rejected"]) == (len(outcomes), len(outcomes) - len(gone))
+    assert "delete of a row that was gone already" in legend
+
+
 @pytest.fixture(scope="module")
 def two_columns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two tables, one with a column ts and one with a column ver for functions to compare."""
