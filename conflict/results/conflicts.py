@@ -6,9 +6,10 @@ A conflict is an operation that an applier rejected: an outcome with the verdict
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,17 +20,20 @@ import pyarrow.dataset as pads
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import PLACE
 from conflict.results.counting import By
-from conflict.results.layout import OUTCOMES
+from conflict.results.layout import OUTCOMES, UNDECIDED
 from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes
-from conflict.rules.decision import Verdict
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "ALL",
     "UNITS",
+    "Beside",
     "Chosen",
     "Totals",
     "at_a_glance",
     "count_conflicts",
+    "read_beside",
     "read_conflicts",
     "read_refresh_times",
     "totals_of",
@@ -66,6 +70,7 @@ class Totals:
         tables: In how many tables.
         keys: On how many rows.
         transactions: Of how many transactions.
+        of_gone_rows: How many are deletes of a row that was gone already: nothing is lost or refreshed with them.
         appliers: The clusters whose appliers rejected them, sorted.
         first: Commit time of the first one; None if there are none, or it is not known.
         last: Commit time of the last one.
@@ -78,6 +83,23 @@ class Totals:
     appliers: tuple[str, ...]
     first: datetime | None
     last: datetime | None
+    of_gone_rows: int = 0
+
+
+@attrs.frozen
+class Beside:
+    """
+    What a result counts beside its conflicts, and is not as many.
+
+    Attributes:
+        refreshed: By applier, the rows that it refreshed.
+        open_decisions: Decisions that the binlogs leave open.
+        open_conflicts: Of these, those that are conflicts as the result decides them, and so are counted.
+    """
+
+    refreshed: Mapping[str, int]
+    open_decisions: int
+    open_conflicts: int
 
 
 @attrs.frozen
@@ -166,7 +188,25 @@ def totals_of(conflicts: pa.Table) -> Totals:
         tuple(sorted(pc.unique(conflicts["applier"]).to_pylist())),
         times["min"],
         times["max"],
+        int(pc.sum(_deletes_of_gone_rows(conflicts)).as_py() or 0),
     )
+
+
+def _deletes_of_gone_rows(conflicts: pa.Table) -> pa.ChunkedArray:
+    """Return which conflicts `conflict.rules.decision.is_delete_delete` holds for."""
+    deletes = pc.equal(conflicts["operation"], Operation.DELETE_ROW.name)
+    return pc.and_(deletes, pc.equal(conflicts["cause"], Cause.ROW_DOES_NOT_EXIST.name))
+
+
+def read_beside(out: Folder, run: Mapping[str, Any]) -> Beside:
+    """Return what a result, whose `run.json` is given, counts beside its conflicts."""
+    refreshed = {name: sum(each.get("refreshes", 0) for each in own.values()) for name, own in run["tables"].items()}
+    paths = [path for name in run["tables"] if out.exists(path := f"undecided/applier={name}")]
+    read = partial(pads.dataset, schema=UNDECIDED, format="parquet", partitioning=None)
+    decided = [
+        text for path in paths for text in read(f"{out.uri}/{path}").to_table(["decided"])["decided"].to_pylist()
+    ]
+    return Beside(refreshed, len(decided), sum(text in Cause.__members__ for text in decided))
 
 
 def at_a_glance(totals: Totals) -> tuple[By, ...]:

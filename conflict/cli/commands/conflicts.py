@@ -49,7 +49,15 @@ def conflicts(
     from conflict.grid.contradictions import refusing_contradictions
     from conflict.result import read_result
     from conflict.results.catalogue import RESOLVE_AGAIN
-    from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
+    from conflict.results.conflicts import (
+        ALL,
+        Chosen,
+        at_a_glance,
+        count_conflicts,
+        read_beside,
+        read_conflicts,
+        totals_of,
+    )
     from conflict.results.doubts import doubts_of
 
     check_output(json_file, [result], force=force)
@@ -62,10 +70,11 @@ def conflicts(
         totals, doubts = totals_of(conflicts), doubts_of(found.run)
         missed = not totals.conflicts and (first is not None or last is not None)
         other_times = totals_of(read_conflicts(found.folder, found.clusters, table=which.table)) if missed else None
+        beside = read_beside(found.folder, found.run) if which == ALL else None
         shown = at_a_glance(totals) if by is None else (by,)
         counts = {each: count_conflicts(conflicts, each) for each in shown}
     rows = top or (_AT_A_GLANCE if by is None else _IN_DETAIL)
-    print_conflicts(console, totals, counts, rows, which, doubts, other_times)
+    print_conflicts(console, totals, counts, rows, which, doubts, other_times, beside)
     if json_file is not None:  # all transactions can be many
         if by is None:
             counts[By.HOUR] = count_conflicts(conflicts, By.HOUR)  # always, however short the time

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
-from conflict.results.conflicts import ALL, UNITS, Chosen, Totals
+from conflict.results.conflicts import ALL, UNITS, Beside, Chosen, Totals
 from conflict.results.counting import By
 from conflict.results.doubts import Doubt
 from conflict.rules.decision import Cause
@@ -62,6 +62,7 @@ def print_conflicts(
     which: Chosen = ALL,
     doubts: Sequence[Doubt] = (),
     other_times: Totals | None = None,
+    beside: Beside | None = None,
 ) -> None:
     """
     Print how many conflicts there are, and where.
@@ -74,6 +75,7 @@ def print_conflicts(
         which: Which of them were counted.
         doubts: What makes the result doubtful.
         other_times: If none committed in the times that were chosen: those of all times.
+        beside: What the result counts beside all of them; None if some were chosen.
     """
     print_doubts(console, doubts)
     chosen = escape(one_line(which.words(_SECONDS)))
@@ -83,6 +85,7 @@ def print_conflicts(
             whose = "" if which.table is None else escape(f" of {one_line(which.table)}")
             console.print(f"At other times the result has {counted(other_times.conflicts, 'conflict')}{whose}.")
             _print_times(console, other_times)
+        _print_beside(console, totals, beside)
         return
     appliers = escape(" and ".join(map(one_line, totals.appliers)))
     console.print(
@@ -91,6 +94,7 @@ def print_conflicts(
         f"{counted(totals.transactions, 'transaction')}."
     )
     _print_times(console, totals)
+    _print_beside(console, totals, beside)
     for by, table in counts.items():
         console.print(_table(by, _first(by, table, top)))
         left = len(table) - top
@@ -103,6 +107,30 @@ def print_conflicts(
 def _print_times(console: Console, totals: Totals) -> None:
     if totals.first is not None and totals.last is not None:
         console.print(f"They committed from {totals.first:{_SECONDS}} to {totals.last:{_SECONDS}} UTC.")
+
+
+def _print_beside(console: Console, totals: Totals, beside: Beside | None) -> None:
+    """Print how other figures of a result, and of `compare`, differ from the number of conflicts."""
+    said = []
+    if totals.conflicts:
+        said.append("Each is an operation, as in the column conflicts of resolve; a row can have several.")
+    if totals.of_gone_rows:
+        deletes = "deletes" if totals.of_gone_rows == 1 else "delete"
+        said.append(
+            f"{totals.of_gone_rows:,} {deletes} a row that was gone already, which loses and refreshes nothing."
+        )
+    for name, rows in ({} if beside is None else beside.refreshed).items():
+        if rows:
+            each = "a row once for all its conflicts of one epoch"
+            said.append(f"{escape(one_line(name))} refreshed {counted(rows, 'row')}: {each}.")
+    if beside is not None and beside.open_decisions:
+        left = beside.open_decisions - beside.open_conflicts
+        said.append(
+            f"The binlogs leave {counted(beside.open_decisions, 'decision')} open (undecided/): "
+            f"{beside.open_conflicts:,} counted here as the result decides, {left:,} not."
+        )
+    if said:
+        console.print(" ".join(said), highlight=False)
 
 
 def _first(by: By, table: pa.Table, top: int) -> list[dict[str, Any]]:
@@ -153,6 +181,7 @@ def conflicts_json(
         "tables": totals.tables,
         "keys": totals.keys,
         "transactions": totals.transactions,
+        "of_gone_rows": totals.of_gone_rows,
         "appliers": list(totals.appliers),
         "table": which.table,
         "since": _moment(which.since),

@@ -295,7 +295,7 @@ def _print_open_questions(console: Console, resolved: ResolvedRun) -> None:
         if undecided > open_outcomes:
             console.print(
                 f"[yellow]The binlogs leave open[/yellow] how {name} judged "
-                f"{counted(undecided - open_outcomes, 'rejected operation')}: it changed their rows in between. No row "
+                f"{counted(undecided - open_outcomes, 'operation')}: it changed their rows in between. No row "
                 f"depends on it; {_ranges(resolved.summary.counter_ranges.get(name, {}))}."
             )
 

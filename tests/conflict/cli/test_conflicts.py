@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from conflict.results.conflicts import count_conflicts, read_conflicts, totals_o
 from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES
 from tests.conflict.cli.commands import invoke
+from tests.conflict.conformance.test_options import write_run_file
 from tests.corpora import DEMO
 
 
@@ -39,6 +41,31 @@ def test_at_a_glance(result: Path):
     assert "By cause" in output
     assert "row already exists A 4" in output
     assert output.count("--top shows more of each table") == 1
+
+
+def test_other_figures_of_a_result(result: Path):
+    """Refreshes and lost updates are fewer than conflicts, and the output says why."""
+    code, output = invoke("conflicts", result)
+    conflicts = conflict.read_result(str(result)).conflicts.to_pylist()
+    gone = [(each["operation"], each["cause"]) == ("DELETE_ROW", "ROW_DOES_NOT_EXIST") for each in conflicts]
+    places = [(each["source_epoch"], each["table"], each["key"]) for each in conflicts]
+    refreshed = {place for place, deletes_nothing in zip(places, gone, strict=True) if not deletes_nothing}
+    assert (code, sum(gone), len(refreshed)) == (0, 2, 18)  # Ndb_conflict_refresh_op_count of the other cluster: 18
+    assert "2 delete a row that was gone already" in output
+    assert "A refreshed 18 rows" in output
+    assert conflict.conflicts(result)["of_gone_rows"] == 2
+    assert "refreshed" not in invoke("conflicts", result, "--table", "cft.t1")[1]
+
+
+@pytest.mark.parametrize(
+    ("case", "counted", "left"), [("max/ddl_truncate_type7", 2, 0), ("max/foreign_key_cascade_type7", 0, 1)]
+)
+def test_open_decisions_are_told_from_conflicts(case: str, counted: int, left: int, tmp_path: Path):
+    """Some are conflicts as the result decides them; others are not, as where an epoch may not have been applied."""
+    invoke("resolve", write_run_file(case, tmp_path), "--out", tmp_path / "out")
+    assert sum(conflict.read_result(tmp_path / "out").run["undecided"].values()) == counted + left
+    output = invoke("conflicts", tmp_path / "out")[1]
+    assert re.search(rf"{counted + left} decisions? open .*: {counted} counted here .*, {left} not", output)
 
 
 def test_counts_by_one_thing(result: Path, tmp_path: Path):

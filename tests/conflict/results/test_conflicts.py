@@ -61,7 +61,7 @@ ROWS = [
 def test_conflicts_in_all():
     """An ignored operation is none."""
     totals = totals_of(conflicts(ROWS))
-    assert totals == Totals(4, 2, 3, 3, ("A",), NOON, NOON + timedelta(minutes=70))
+    assert totals == Totals(4, 2, 3, 3, ("A",), NOON, NOON + timedelta(minutes=70), of_gone_rows=1)
 
 
 @pytest.mark.parametrize(
