@@ -4,6 +4,7 @@ What a report says of a result of `resolve`.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,7 @@ _STEPS = [
     for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 ]
 _RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
-_MOST_ROWS = 20  # of the tables by key and by transaction
+_MOST_ROWS = 20  # of the table by key
 
 
 def resolve_part(result: Result, source: str) -> Part:
@@ -44,7 +45,7 @@ def resolve_part(result: Result, source: str) -> Part:
         tuple(map(str, doubts_of(run))),
         _matrix(result),
         tuple(_charts(result, conflicts)),
-        tuple(_tables(conflicts)),
+        tuple(_tables(conflicts, source)),
         {name: run[name] for name in ("configuration", "engine", "versions", "inputs") if name in run},
         log=_log(run),
     )
@@ -229,7 +230,7 @@ def _words(step: timedelta) -> str:
     return f"{seconds / 60:g} min" if seconds < 3600 else f"{seconds / 3600:g} h"
 
 
-def _tables(conflicts: pa.Table) -> Iterator[Table]:
+def _tables(conflicts: pa.Table, source: str) -> Iterator[Table]:
     if not len(conflicts):
         return
     wanted = ("applier", "table", "conflicts", "keys", "transactions")
@@ -240,7 +241,10 @@ def _tables(conflicts: pa.Table) -> Iterator[Table]:
         [each["table"], each["key"], each["conflicts"], _time(each["first"]), _time(each["last"])]
         for each in keys.slice(0, _MOST_ROWS).to_pylist()
     ]
-    note = f"The first {_MOST_ROWS} of {len(keys):,}." if len(keys) > _MOST_ROWS else ""
+    note = ""
+    if len(keys) > _MOST_ROWS:
+        command = f"ndb-conflict conflicts {shlex.quote(source)} --by key --json rows.json"
+        note = f"The first {_MOST_ROWS} of {len(keys):,} rows that had conflicts. All of them: {command}"
     yield Table("Rows with most conflicts", ("table", "row", "conflicts", "first, UTC", "last, UTC"), rows, note=note)
 
 

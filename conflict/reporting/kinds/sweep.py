@@ -34,6 +34,7 @@ from conflict.reporting.wording.model_words import (
 )
 from conflict.shown_text import listed
 from conflict.sweeping.summary import Grid, axis_value
+from conflict.sweeping.sweep import RESULTS
 
 __all__ = ["sweep_part"]
 
@@ -194,7 +195,7 @@ def _charts(sweep: SweepResult) -> Iterator[Chart]:
         if figure == "lost_share" and any(sweep.results["unsettled_changes"].to_pylist()):
             note = f"{note} Where changes were not settled at the end, at least so many.".lstrip()
         if len(grid.rows) > _MOST_LINES:
-            note += f" The first {_MOST_LINES} of {len(grid.rows)} lines."
+            note += f" The first {_MOST_LINES} of {len(grid.rows)} lines; {RESULTS} of the sweep has all runs."
         if grid.over is None:
             data = pa.table({"at": list(lines), measure: [each[0] for each in lines.values()]})
             yield Chart(name, f"{title}, {measure}", Form.STACKED, data, measure, note=note)

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from conflict.cli.exit_codes import ExitCode
 from conflict.reporting.html.overview import overview
 from conflict.reporting.html.page import page_of
 from conflict.reporting.joining import joined
+from conflict.reporting.kinds import resolve as kinds_resolve
+from conflict.reporting.kinds import sweep as kinds_sweep
 from conflict.reporting.kinds.compare import compare_part
 from conflict.reporting.kinds.resolve import resolve_part
 from conflict.reporting.parts import Chart, Column, Form, Part, Table, Topic, shown
@@ -355,6 +358,25 @@ def test_a_sweep_that_went_on_is_reported(results: dict[str, Path], tmp_path: Pa
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "other.html")
     assert code == ExitCode.REFUSED
     assert "Delete the damaged files, and sweep again" in output
+
+
+def test_what_is_cut_says_where_the_rest_is(
+    results: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of how many rows or lines the first ones are shown, and the command or the file that has all of them."""
+    monkeypatch.setattr(kinds_resolve, "_MOST_ROWS", 2)
+    monkeypatch.setattr(kinds_sweep, "_MOST_LINES", 1)
+    (cut,) = [table for table in part_of(results["resolve"]).tables if table.note]
+    assert (len(cut.rows), "2 of 6 rows" in cut.note) == (2, True)
+    command = shlex.split(cut.note.partition("ndb-conflict ")[2])
+    monkeypatch.chdir(tmp_path)
+    assert invoke(*command)[0] == 0
+    every = json.loads((tmp_path / command[-1]).read_text())["by"]["key"]
+    assert [[row["table"], row["key"]] for row in every][:2] == [list(row[:2]) for row in cut.rows]
+    assert len(every) == 6
+    notes = [chart.note for chart in part_of(results["sweep"]).charts if "1 of 2 lines" in chart.note]
+    assert notes
+    assert all((results["sweep"] / re.findall(r"\S+\.parquet", note)[0]).is_file() for note in notes)
 
 
 def test_a_sweep_that_was_stopped_is_refused(tmp_path: Path) -> None:
