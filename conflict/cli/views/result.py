@@ -114,7 +114,7 @@ def _outcomes(tallies: Tallies, mark: str) -> Table:
     rows = [
         [cluster, name, _operations(tally), *(tally.get(key, 0) for key in keys)] for cluster, name, tally in tallies
     ]
-    headings = ["changes", "applied", "ignored", "conflicts", "refreshed"]
+    headings = ["received", "applied", "ignored", "conflicts", "refreshed"]
     return table_of(f"What the appliers did{mark}", ["applier", "table"], headings, rows)
 
 

@@ -251,7 +251,9 @@ def print_learnt(console: Console, document: Mapping[str, Any], where: str) -> N
     headings = ["transactions per second", "rows each", "epoch, ms", "median travel, ms", "longest, ms"]
     console.print(table_of("What users change, and how long epochs are on their way", ["cluster"], headings, rows))
     tables = ", ".join(f"{each['name']} ({each['recordcount']:,} rows at first)" for each in document["tables"])
-    console.print(f"{document['seconds']:g} s; {tables}.", highlight=False, markup=False)
+    console.print(
+        f"Learnt from {document['seconds']:g} s of the logs; tables: {tables}.", highlight=False, markup=False
+    )
     console.print(f"Written to {where}; `ndb-conflict simulate` takes it.", highlight=False, markup=False)
 
 

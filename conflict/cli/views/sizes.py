@@ -85,7 +85,7 @@ def _percent(report: SizeReport) -> Callable[[int], str]:
 def _by_table(report: SizeReport, *, of_ndb: bool) -> Table:
     numbers = [number for number, form in enumerate(FORMATS) if form.of_ndb == of_ndb]
     names = [FORMATS[number].name for number in numbers]
-    title = "Rows events by table, NDB binlog types" if of_ndb else "Rows events by table, binlog_row_image"
+    title = f"Rows events by table in bytes, {'NDB binlog types' if of_ndb else 'binlog_row_image'}"
     headings = ("table", "change", *(() if of_ndb else ("rows", "logged")), *names)
     table = _table(title, headings, text=2)
     for each in report.tables:
@@ -99,7 +99,7 @@ def _by_table(report: SizeReport, *, of_ndb: bool) -> Table:
 
 def _costly_columns(report: SizeReport) -> Table:
     headings = ("column", "before images", "after images", "both", "of the log")
-    table = _table("The columns that cost most", headings, text=1)
+    table = _table("The columns that cost most, bytes as logged", headings, text=1)
     for cost in report.columns[:_COSTLY]:
         cells = f"{cost.before:,}", f"{cost.after:,}", f"{cost.bytes:,}", f"{cost.bytes / report.total:.1%}"
         table.add_row(escape(f"{cost.table}.{cost.column}"), *cells)

@@ -1,6 +1,7 @@
 """`ndb-conflict resolve`, on the bundled demo."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -43,6 +44,9 @@ def test_resolve_writes_the_whole_result(engine: str, everything: bool, tmp_path
     assert pq.read_table(out / "applied_epochs/applier=B/epochs.parquet")["source"].to_pylist() == ["A"] * 16
     assert sum(pq.read_table(part).num_rows for part in (out / "rows/B/cft.t1").iterdir()) == 2
     assert "did not converge" in output
+    # What each applier received: the own changes of the other cluster, 90 in all, and the refreshes.
+    tables = re.findall(r"[AB] cft\.\w+ (\d+) \d+ \d+ \d+ \d+ ", output.partition("received")[2])
+    assert sum(map(int, tables)) == run["changes"] + counters["B"]["Ndb_conflict_refresh_op_count"]
 
 
 def test_tables_that_the_log_creates_need_no_schema(tmp_path: Path) -> None:

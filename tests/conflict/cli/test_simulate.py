@@ -91,6 +91,7 @@ def test_a_workload_learnt_from_binlogs_is_simulated(tmp_path: Path) -> None:
     learnt = tmp_path / "learnt.toml"
     code, output = invoke("workload", DEMO / "run.toml", "--out", learnt)
     assert code == 0
+    assert f"from {tomllib.loads(learnt.read_text())['seconds']:g} s of the logs" in output
     assert "t1 (3 rows at first), t2 (3 rows at first), plain (2 rows at first)." in output
     assert invoke("workload", DEMO / "run.toml", "--out", learnt)[0] == ExitCode.REFUSED
     code, output = invoke("simulate", learnt, "--seeds", 2)
