@@ -33,18 +33,18 @@ from conflict.history.run import Run
 from conflict.history.tables import TableNumbers
 from conflict.ingestion.plan import files_document
 from conflict.pipeline import run_of, spark_workers
+from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import ResolvedRun
 from conflict.results.small_tables import html_table, text_lines
 from conflict.results.target import check_target, whole_or_not_at_all
-from conflict.runs.columnar_run import NO_PAIR, finished_history, needs_reference, refuse_python_rules, settle_run
+from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
 from conflict.runs.compare_job import compare_settled
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.options import no_progress
-from conflict.runs.resolve_stages import LeftToReferenceError
 from conflict.runs.runner import Runner, StageProgress, in_threads
 from conflict.shown_text import listed, printable
 from ndb_formats.columnar.log_sizes import LogSizer
@@ -235,7 +235,7 @@ def compare_run(
     """
     configuration = run_file.configuration
     if not configuration.links.is_pair:
-        raise ConfigurationError(_left_out(NO_PAIR))
+        raise ConfigurationError(_left_out(CareKind.NO_PAIR.value.what))
     refuse_python_rules(configuration.setups())
     check_log_files(configuration)
     chosen = choose_engine(configuration).engine if engine == "auto" else engine
@@ -247,7 +247,7 @@ def compare_run(
     run = run_of(run_file)
     why = needs_reference(run)
     if why is not None:
-        raise ConfigurationError(_left_out(why))
+        raise ConfigurationError(_left_out(why.value.what))
     refuse_inexact_keys(run.data_schema.tables)
     with _work_folder(out, replace=replace) as work:
         runner = in_threads if chosen == "local" else spark_workers(work, progress)

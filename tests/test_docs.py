@@ -59,7 +59,7 @@ from ndb_formats.schema.tables import Schema
 from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.collations import is_exact
 from tests.corpora import DEMO
-from tools.generated_parts import LINES, PICTURE, draw, servers_table
+from tools.generated_parts import LINES, PICTURE, careful_table, draw, servers_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -452,6 +452,11 @@ def test_servers() -> None:
     assert servers_table() in _text(PAGES["servers.md"])
     events = [kind for line in LINES for kind in line.events]
     assert sorted(events) == [kind for kind in EventType if kind >= EventType.PRE_GA_WRITE_ROWS_EVENT]
+
+
+def test_careful_rows() -> None:
+    """The table of what the reference engine resolves is made from the kinds that the engine knows."""
+    assert careful_table() in _text(PAGES["jobs.md"])
 
 
 def test_picture(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """
-The generated parts of the pages: the table of servers on docs/servers.md, and the picture of the README.
+The generated parts of the pages: the tables on docs/servers.md and docs/jobs.md, and the picture of the README.
 
     python -m tools.generated_parts
 
@@ -19,16 +19,17 @@ import attrs
 
 import conflict
 from conflict.explaining.picture import draw_story
+from conflict.results.careful import CareKind
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import BINLOG_MAGIC, EventType
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.selection import DecodingState, decode_event
 
-__all__ = ["LINES", "PICTURE", "PLACE", "draw", "servers_table"]
+__all__ = ["LINES", "PICTURE", "PLACE", "careful_table", "draw", "servers_table"]
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "servers.md"
+SERVERS, JOBS = ROOT / "docs" / "servers.md", ROOT / "docs" / "jobs.md"
 PICTURE = ROOT / "docs" / "pictures" / "rejected-update.svg"
 PLACE = re.compile(r"(<!-- tools/generated_parts.py -->\n)(?:\|.*\|\n)*")
 RECORDINGS = (ROOT / "conflict" / "demo", ROOT / "tests" / "recordings")
@@ -78,6 +79,15 @@ def servers_table() -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+def careful_table() -> str:
+    """Return the table: what the reference engine resolves in a run of the columnar engine, and why."""
+    rows = ["| what | of the run | why |", "|---|---|---|"]
+    for kind in (each.value for each in CareKind):
+        what = kind.what if kind.whole else f"rows {kind.what}"
+        rows.append(f"| {what} | {'all rows' if kind.whole else 'these rows'} | {kind.why} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
 def draw(path: Path) -> None:
     """Draw the story of a row of the demo that lost an update."""
     with tempfile.TemporaryDirectory() as folder:
@@ -118,8 +128,9 @@ def _names(kinds: tuple[EventType, ...] | list[EventType]) -> str:
 
 def main() -> None:
     """Write what is generated."""
-    page = PAGE.read_text("utf-8")
-    PAGE.write_text(PLACE.sub(lambda found: found[1] + servers_table(), page), "utf-8")
+    for page, table in ((SERVERS, servers_table()), (JOBS, careful_table())):
+        text = page.read_text("utf-8")
+        page.write_text(PLACE.sub(lambda found, table=table: found[1] + table, text), "utf-8")
     PICTURE.parent.mkdir(exist_ok=True)
     draw(PICTURE)
 

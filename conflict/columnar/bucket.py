@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.bucket_images import BucketImages
-from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, each_read_only
+from conflict.columnar.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32, Int64, Presence, each_read_only
 from conflict.columnar.kernels.column_scans import facts_of_rows
 from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.errors import HistoryError
@@ -26,7 +26,7 @@ from conflict.history.tables import TableNumbers
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 
-__all__ = ["Bucket", "Carried", "load_bucket"]
+__all__ = ["Bucket", "CarefulRows", "Carried", "load_bucket"]
 
 NO_IMAGE = -1
 # What is always needed to decide, and what only where a function compares a column.
@@ -49,6 +49,33 @@ class Carried:
     sets: Sequence[set[int] | None]
     images: Sequence[tuple[Int32, Int32]]
     operations: tuple[Int8, Int8] | None = None
+
+
+@attrs.frozen(eq=False)
+class CarefulRows:
+    """
+    Rows of keyed tables that the reference engine resolves, while the kernels resolve the others.
+
+    Attributes:
+        tables: Tables of which all rows are. Shape (tables,).
+        keys: Numbers of further rows by bucket. Shape of each (rows,).
+    """
+
+    tables: Bool
+    keys: Mapping[int, Int64] = attrs.field(factory=dict)
+
+    def of(self, bucket: int, key_table: Int16) -> Bool:
+        """Return which rows of a bucket they are. `key_table`: table of each key. Shape (keys,)."""
+        found: Bool = self.tables[key_table]
+        found[self.keys.get(bucket, np.zeros(0, np.int64))] = True
+        return found
+
+    def joined(self, other: CarefulRows) -> CarefulRows:
+        """Return these rows and others."""
+        none = np.zeros(0, np.int64)
+        buckets = sorted(self.keys.keys() | other.keys.keys())
+        keys = {each: np.union1d(self.keys.get(each, none), other.keys.get(each, none)) for each in buckets}
+        return CarefulRows(self.tables | other.tables, keys)
 
 
 @attrs.define(slots=False)
@@ -90,6 +117,19 @@ class Bucket:
             changes.read(names)
         presence, incomplete = self._presence(), self._incomplete()
         return self._rows(0, presence, incomplete), self._rows(1, presence, incomplete)
+
+    def of_keys(self, chosen: Bool) -> Bucket:
+        """Return the bucket with all that it holds of some rows, and nothing of others. Shape of `chosen` (keys,)."""
+        changes, consequences = (
+            [chosen[each.array("key")] for each in columns] for columns in (self.changes, self.consequences)
+        )
+        return attrs.evolve(
+            self,
+            changes=tuple(each.of(rows) for each, rows in zip(self.changes, changes, strict=True)),
+            images=None if self.images is None else self.images.of(changes),
+            consequences=tuple(each.of(rows) for each, rows in zip(self.consequences, consequences, strict=True)),
+            kept=None,
+        )
 
     def _rows(self, side: int, presence: Int8, incomplete: Int8) -> BucketRows:
         changes, (before, after) = self.changes[side], self._carried.images[side]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.columnar.kernels.arrays import Int64
+from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import IMAGES
 
@@ -35,12 +35,18 @@ class BucketImages:
         history: Folder of the History.
         parts: Per cluster, the paths of its parts below that folder, in order.
         kept: Per cluster, the first row of these that the bucket holds, and the number of rows; none for all.
+        chosen: Per cluster, which of these rows the bucket holds; none for all. Shape of each (rows,).
     """
 
     history: Folder
     parts: Sequence[Sequence[str]]
     kept: Sequence[tuple[int, int]] = ()
+    chosen: Sequence[Bool] = ()
     _columns: dict[tuple[int, str], pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
+
+    def of(self, chosen: Sequence[Bool]) -> BucketImages:
+        """Return those of some of all rows, per cluster. Shape of each (rows,)."""
+        return attrs.evolve(self, chosen=chosen, columns={})
 
     def column(self, side: int, which: str) -> pa.ChunkedArray:
         """Return the before or after images of a cluster, by row; NULL for no image."""
@@ -48,7 +54,8 @@ class BucketImages:
             tables = [self.history.read_table(path, IMAGES, [which]) for path in self.parts[side]]
             chunks = [chunk for table in tables for chunk in table.column(0).chunks]
             images = pa.chunked_array(chunks, IMAGES.field(which).type)
-            self._columns[side, which] = images.slice(*self.kept[side]) if self.kept else images
+            images = images.slice(*self.kept[side]) if self.kept else images
+            self._columns[side, which] = images.filter(pa.array(self.chosen[side])) if self.chosen else images
         return self._columns[side, which]
 
     def pick(self, numbers: Int64, first: int) -> list[pa.Array]:

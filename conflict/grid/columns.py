@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +34,7 @@ class GridColumns:
         last_epoch: Rows of later epochs are left out; None if there are no later epochs.
         first_epoch: Rows of earlier epochs are left out.
         ranges: Of the numbers that index arrays.
+        chosen: Of the rows that are not left out, which ones these are; None for all. Shape (rows,).
     """
 
     history: Folder
@@ -41,11 +43,16 @@ class GridColumns:
     last_epoch: int | None = None
     first_epoch: int = 0
     ranges: Ranges = FIXED
+    chosen: npt.NDArray[np.bool_] | None = None
     _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
     _arrays: dict[str, np.ndarray] = attrs.field(factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.column(self.schema.names[0]))
+
+    def of(self, chosen: npt.NDArray[np.bool_]) -> GridColumns:
+        """Return some of all rows. Shape of `chosen` (rows,)."""
+        return attrs.evolve(self, chosen=chosen, columns={}, arrays={})
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column by its name."""
@@ -83,6 +90,8 @@ class GridColumns:
             refuse_out_of_range(self.history, self.paths, table, self.ranges)
             if self.last_epoch is not None or self.first_epoch:
                 table = table.slice(*self.kept)
+            if self.chosen is not None:
+                table = table.filter(pa.array(self.chosen))
             self._columns.update(zip(missing, table.columns, strict=True))
 
     def row(self, number: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import attrs
 from conflict.history.model import Cluster, EpochApply, History
 from conflict.inference.doubtful_transactions import REFRESHES
 from conflict.inference.not_known import Settled, doubt_contradicted, is_before_start, settle, take_contradicted
-from conflict.inference.observed import Effects, KnownTransactions, ObservedCluster, ObservedPass, OtherConflictsError
+from conflict.inference.observed import Effects, KnownTransactions, ObservedCluster, ObservedPass
 from conflict.inference.open_decisions import left_open, open_decisions, unclear_decisions
 from conflict.inference.rows import NOT_KNOWN, is_dated
 from conflict.inference.taken_effects import take_shown, take_unclear
@@ -77,17 +77,13 @@ class ObservedApplier(Applier):
         return ObservedPass(self.cluster, source, apply, rejected, early=early)
 
     def rejected(self, tracked: EpochPass) -> frozenset[int]:
-        """
-        Return the transactions that are rejected: those that are given, or those that a pass found.
-
-        Raises:
-            OtherConflictsError: The pass found others.
-        """
-        given = self.here.known_transactions
-        rejected = super().rejected(tracked) if given is None else given.in_conflict
-        if not tracked.tracker.conflicting <= rejected:
-            raise OtherConflictsError
-        return rejected
+        """Return the transactions that are rejected: those that a pass found, and those that are given."""
+        given, found, result = self.here.known_transactions, super().rejected(tracked), self.here.result
+        if given is not None and (found or given.in_conflict):
+            result.conflicting[len(result.applies)] = frozenset(tracked.tracker.conflicting)
+            result.dependent[len(result.applies)] = tracked.tracker.pairs
+            return found | given.in_conflict
+        return found
 
     def apply_without(self, rejected: frozenset[int], tracked: EpochPass, source: ReplayedCluster) -> EpochPass:
         """Make pass APPLY; note which decisions of the pass that found the conflicts no binlog shows."""
@@ -142,7 +138,7 @@ def resolve(
 
     Raises:
         HistoryError: The schedule is circular.
-        OtherConflictsError: The rows lead to other transactions in conflict than are given.
+        OtherConflictsError: Rows that are older than the log may lead to other transactions in conflict than are given.
     """
     clusters = {
         each.name: ObservedCluster(

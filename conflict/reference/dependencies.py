@@ -34,6 +34,11 @@ class DependencyTracker:
             self._dependents.setdefault(previous, set()).add(transaction)
         self._last[row] = transaction
 
+    @property
+    def pairs(self) -> frozenset[tuple[int, int]]:
+        """The transactions of which one touched a row right after the other, the earlier one first."""
+        return frozenset((before, after) for before, found in self._dependents.items() for after in found)
+
     def in_conflict(self) -> frozenset[int]:
         """Return the conflicting transactions, and all that depend on them, on those, and so on."""
         found: set[int] = set()

@@ -227,6 +227,8 @@ class ClusterResult:
         excepted: Per exceptions table, the outcome that each of these rows stands for.
         rejected: Per exceptions table, those of its rows that this cluster made, each with what it stands for.
         conflicting: By number of an epoch apply, the transactions with an operation in conflict.
+        dependent: By number of an epoch apply with transactions in conflict, the transactions of which one touched a
+            row right after the other; only where the transactions in conflict are given.
         tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
         counters: Status counters, as differences.
         refreshes: Per table, the number of rows that this cluster's applier refreshed.
@@ -250,6 +252,7 @@ class ClusterResult:
     excepted: dict[str, list[OutcomePlace]] = attrs.field(factory=dict, repr=False)
     rejected: dict[str, list[tuple[ExceptionsPlace, tuple[Value, ...]]]] = attrs.field(factory=dict, repr=False)
     conflicting: dict[int, frozenset[int]] = attrs.field(factory=dict, repr=False)
+    dependent: dict[int, frozenset[tuple[int, int]]] = attrs.field(factory=dict, repr=False)
     tracked_rows: Counter[tuple[str, int]] = attrs.field(factory=Counter, repr=False)
     counters: dict[str, int] = attrs.field(factory=zero_counters)
     refreshes: dict[str, int] = attrs.field(factory=dict)

@@ -144,6 +144,7 @@ class ResolvedRun:
                 {"folder": reading_path(number), "counters": each.summary.counters}
                 for number, each in enumerate(self.other_readings, start=2)
             ],
+            "careful_rows": self.summary.careful,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             **self.summary.to_json(),
             **({"converged": None} if self.unrelated else {}),

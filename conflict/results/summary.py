@@ -67,6 +67,7 @@ class BucketSummary:
         more: Per cluster, by how much each counter may be higher.
         copied: Per cluster, rows that its applier copied for changes of definitions.
         not_known: Per cluster and table, what was never known of its rows.
+        careful: By the name of a `CareKind`, how many rows the reference engine resolved.
     """
 
     counters: dict[str, dict[str, int]] = attrs.field(factory=dict)
@@ -82,6 +83,7 @@ class BucketSummary:
     more: dict[str, dict[str, int]] = attrs.field(factory=dict)
     copied: dict[str, int] = attrs.field(factory=dict)
     not_known: Counts = attrs.field(factory=dict)
+    careful: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -113,6 +115,8 @@ class RunSummary:
             the resolve job alone.
         not_examined: Epoch applies that may leave open when a row was judged, and are too many to look at; of the
             resolve job alone.
+        careful: By the name of a `CareKind`, how many rows the reference engine resolved beside the kernels; of the
+            resolve job alone.
     """
 
     counters: dict[str, dict[str, int]]
@@ -134,6 +138,7 @@ class RunSummary:
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
     not_examined: int = 0
+    careful: dict[str, int] = attrs.field(factory=dict)
 
     @property
     def judged(self) -> bool:

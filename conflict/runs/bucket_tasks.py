@@ -4,14 +4,14 @@ The tasks of the resolve job: what one worker does with one bucket of a History.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.applier_stops import StoppingOperation, first_stopping, stopping_decisions
-from conflict.columnar.bucket import Bucket, load_bucket
+from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import rules_of
 from conflict.columnar.foreign_keys.states import linked_states
@@ -39,19 +39,20 @@ from conflict.columnar.told_transactions import (
 from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
 from conflict.results.summary import BucketSummary
-from conflict.runs.keyless_rows import read_keyless, transactions_of_equal_rows
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.rows_by_reference import find_keyless_stops, resolve_keyless, resolve_left_open
+from conflict.runs.rows_by_reference import careful_findings, careful_stops, resolve_careful, resolve_left_open
 from conflict.runs.shared import Shared
+from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
 __all__ = [
     "BucketTask",
     "ResolvedBucket",
     "compare_bucket",
+    "find_careful_stops",
     "find_linked_states",
-    "find_stops_of_keyless_rows",
     "find_touched_transactions",
     "find_unique_states",
+    "read_careful_rows",
     "resolve_bucket",
     "run_round",
 ]
@@ -64,13 +65,14 @@ class BucketTask:
 
     Attributes:
         run: The run.
-        bucket: Number of the bucket; after the last one, the rows of tables without a primary key.
+        bucket: Number of the bucket; after the last one, the rows that the reference engine resolves.
         applies: All epoch applies in order.
         conflicts: Transactions in conflict, as far as they are known.
         round: Number of the round, from 1; after the rounds, that of the last one; 0 if there are none.
         changed: Transactions that the round before added or removed; None in a first round.
         whole: Fold all rows in this round, because an operation of this bucket stops an applier.
         told: What the binlogs tell of transactions, if the log starts in the middle.
+        careful: The rows that the reference engine resolves; None if there are none.
     """
 
     run: ResolveRun
@@ -81,20 +83,25 @@ class BucketTask:
     changed: Shared[Changed] | None = None
     whole: bool = False
     told: Shared[ToldTransactions] | None = None
+    careful: Shared[TouchedRows] | None = None
 
     def load(self, *, images: bool) -> Bucket:
-        """Read the bucket, with its images or without."""
+        """Read the bucket without rows that the reference engine resolves, with its images or without."""
         run = self.run
-        layouts = run.manifest.layouts(run.numbers)
-        bucket = load_bucket(
-            run.history, self.bucket, run.manifest, run.numbers, layouts, images=images, bounds=run.part.bounds
-        )
+        bucket = run.load_bucket(self.bucket, images=images)
+        careful = run.careful_keys(bucket)
+        bucket = bucket.of_keys(~careful) if careful.any() else bucket
         return bucket if run.view is None else run.view.of(bucket)
 
     @property
-    def is_keyless(self) -> bool:
-        """Whether it is that of the rows of tables without a primary key."""
+    def is_careful(self) -> bool:
+        """Whether it is that of the rows that the reference engine resolves."""
         return self.bucket == self.run.manifest.buckets
+
+    def careful_rows(self) -> TouchedRows:
+        """Return these rows."""
+        assert self.careful is not None
+        return self.careful.load()
 
     @property
     def kept(self) -> Folder:
@@ -109,7 +116,7 @@ class ResolvedBucket:
 
     Attributes:
         summaries: What the bucket adds to the figures of the run; what it left to the reference engine by itself.
-        tracked: Exceptions rows that passes over the bucket made and rolled back.
+        tracked: Exceptions rows that passes over the bucket made and rolled back, by part of the result.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
         contested: Rows that may have been judged before a change of their own cluster.
         left_out: Epoch applies that the binlogs contradict on rows that are left to the reference engine.
@@ -117,7 +124,7 @@ class ResolvedBucket:
     """
 
     summaries: Sequence[BucketSummary]
-    tracked: Sequence[TrackedRows]
+    tracked: Mapping[int, TrackedRows]
     stopping: dict[str, StoppingOperation]
     contested: ContestedRows
     left_out: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
@@ -127,9 +134,8 @@ class ResolvedBucket:
 def run_round(task: BucketTask) -> Findings:
     """Run a round on a bucket. A first round folds all of it, and keeps its rows for the next ones."""
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
-    if task.is_keyless:
-        dependencies = transactions_of_equal_rows(task.run, read_keyless(task.run), applies)
-        return Findings(None, np.zeros((0, 3), np.int32), dependencies, {}, 0)
+    if task.is_careful:
+        return careful_findings(task.run, task.careful_rows(), applies, conflicts)
     found = None
     in_the_middle = task.run.part.starts_in_the_middle
     if task.changed is not None and not task.whole and not in_the_middle:
@@ -169,8 +175,8 @@ def find_touched_transactions(task: BucketTask) -> TouchedTransactions:
 def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     """Decide a bucket and write its part of the result; None if only the reference engine can resolve it."""
     run = task.run
-    if task.is_keyless:
-        return _resolve_keyless(task)
+    if task.is_careful:
+        return _resolve_careful(task)
     bucket = task.load(images=True)
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
@@ -186,26 +192,52 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
         assumed = _assumed_conflicts(before, left_open)
         refreshing = refreshing_applies(before, older_applies(result.applies, run.first_epochs))
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
-    contested = contested_rows(before, contradicted=summary.contradicted > 0)
-    found = ResolvedBucket([summary], [tracked], stopping, contested, differing, refreshing)
+    every = before.older is not None
+    contested = contested_rows(before, contradicted=summary.contradicted > 0, every=every)
+    found = ResolvedBucket([summary], {bucket.number: tracked}, stopping, contested, differing, refreshing)
     if result.older is None or not result.older.left_open.any():
         return found
     rest = resolve_left_open(run, result, assumed, ToldTransactions() if task.told is None else task.told.load())
     if rest is None:
         return None
-    return attrs.evolve(found, summaries=[summary, rest[0]], tracked=[tracked, rest[1]])
+    return attrs.evolve(
+        found, summaries=[summary, rest[0]], tracked={bucket.number: tracked, run.older_part(bucket.number): rest[1]}
+    )
 
 
-def _resolve_keyless(task: BucketTask) -> ResolvedBucket:
-    """Resolve the rows of tables without a primary key, and write their part of the result."""
+def _resolve_careful(task: BucketTask) -> ResolvedBucket:
+    """Resolve the rows that the reference engine resolves, and write their part of the result."""
     run, applies, conflicts = task.run, task.applies.load(), task.conflicts.load()
-    summary, tracked, stopping = resolve_keyless(run, applies, conflicts)
-    return ResolvedBucket([summary], [tracked], {} if run.needs_rounds else stopping, ContestedRows())
+    found = resolve_careful(run, task.careful_rows(), applies, conflicts)
+    stopping = {} if run.needs_rounds else found.stopping
+    contested = [_contested(task, bucket) for bucket in range(run.manifest.buckets)] if run.careful else []
+    return ResolvedBucket(
+        [found.summary],
+        {run.careful_part: found.tracked},
+        stopping,
+        ContestedRows.joined(contested),
+        found.contradicted,
+    )
 
 
-def find_stops_of_keyless_rows(task: BucketTask) -> dict[str, StoppingOperation]:
-    """Return, per cluster, the first operation on a row of a table without a primary key that stops its applier."""
-    return find_keyless_stops(task.run, task.applies.load(), task.conflicts.load())
+def _contested(task: BucketTask, number: int) -> ContestedRows:
+    """Return the careful rows of a bucket that may have been judged before a change of their own cluster."""
+    bucket = task.run.load_bucket(number, images=False)
+    careful = task.run.careful_keys(bucket)
+    if not careful.any():
+        return ContestedRows()
+    return contested_rows(_decided(task, bucket.of_keys(careful), candidates=False), every=True)
+
+
+def find_careful_stops(task: BucketTask) -> dict[str, StoppingOperation]:
+    """Return, per cluster, the first operation that stops its applier on a row that the reference engine resolves."""
+    return careful_stops(task.run, task.careful_rows(), task.applies.load(), task.conflicts.load())
+
+
+def read_careful_rows(task: BucketTask) -> TouchedRows:
+    """Return all that the bucket holds of rows that the reference engine resolves."""
+    bucket = task.run.load_bucket(task.bucket)
+    return rows_of_keys(bucket, task.run.careful_keys(bucket))
 
 
 def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, int]]:

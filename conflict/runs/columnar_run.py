@@ -19,6 +19,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
 from conflict.history.run import Run
 from conflict.ingestion.plan import load_plan, refuse_differences
+from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.likely_causes import declared_types, likely_causes
@@ -38,15 +39,11 @@ from conflict.runs.log_facts import (
 from conflict.runs.log_part import part_of_log
 from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
-from conflict.runs.resolve_job import LeftToReferenceError, Settled, settle_history
+from conflict.runs.resolve_job import Settled, settle_history
 from conflict.runs.runner import Runner, StageProgress
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
-__all__ = ["NO_PAIR", "finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
-
-NO_PAIR = "other than two clusters replicate to each other"
-_ROLES = "the roles of the clusters change"
-_MARKS = "the binlogs mark rows otherwise than the roles and functions say"
+__all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
 
 
 def run_columnar(
@@ -74,24 +71,27 @@ def run_columnar(
             with refusing_contradictions(options.history, AGAIN):
                 history, held = _history(runner, run, scratch, progress, options)
                 return _resolved(runner, run, (history, held), out, progress, options)
-        except (LeftToReferenceError, NotBuiltError) as error:  # NotBuiltError: no primary key; a foreign key acts
+        except LeftToReferenceError as error:
             clear_result(out)
-            why = str(error)
+            why = error.kind
+        except NotBuiltError:
+            clear_result(out)
+            why = CareKind.CHANGING_KEYLESS
         finally:
             scratch.delete()
     return _by_reference(run, out, progress, options, why)
 
 
-def needs_reference(run: Run) -> str | None:
+def needs_reference(run: Run) -> CareKind | None:
     """Return why the configuration alone tells that only the reference engine resolves the run; None if it does not."""
     span = run.span
     reasons = {
-        NO_PAIR: not run.links.is_pair,
-        "the part of the logs is given by time": span.first_time is not None or span.stop_time is not None,
-        "rows are given": _gives_rows(run),
-        "the definitions of tables with foreign keys change": has_changing_links(run),
-        "a table gets another conflict function": changes_functions(run.setups.over_time),
-        "a reflected value is compared": compares_reflected(run),
+        CareKind.NO_PAIR: not run.links.is_pair,
+        CareKind.SPAN_OF_TIME: span.first_time is not None or span.stop_time is not None,
+        CareKind.GIVEN_ROWS: _gives_rows(run),
+        CareKind.CHANGING_LINKS: has_changing_links(run),
+        CareKind.CHANGING_FUNCTION: changes_functions(run.setups.over_time),
+        CareKind.REFLECTED_VALUE: compares_reflected(run),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -123,7 +123,6 @@ def _resolved(
 
     Raises:
         LeftToReferenceError: Only the reference engine can resolve it.
-        NotBuiltError: A foreign key refuses or changes something.
     """
     kept = ResultOptions(
         final_rows=options.final_rows,
@@ -131,12 +130,12 @@ def _resolved(
         whole_open_epochs=options.whole_open_epochs,
     )
     if any(marked_otherwise(run, read[1])):
-        raise LeftToReferenceError(_MARKS)
+        raise LeftToReferenceError(CareKind.OTHER_MARKS)
     resolved, settled = settle_run(runner, run, read, out, progress, kept)
     if any(
         CauseKind.ROLE in cause.kinds for cause in resolved.likely_causes if resolved.contradicted
     ):  # it may have changed
-        raise LeftToReferenceError(_ROLES)
+        raise LeftToReferenceError(CareKind.CHANGING_ROLES)
     settled.write()
     return resolved
 
@@ -157,15 +156,13 @@ def settle_run(
 
     Raises:
         LeftToReferenceError: Only the reference engine can resolve it.
-        NotBuiltError: A foreign key refuses or changes something.
     """
     history, held = read
     if roles_change(history):
-        raise LeftToReferenceError(_ROLES)
+        raise LeftToReferenceError(CareKind.CHANGING_ROLES)
     facts = facts_of_history(history, held) if lacks_something(history, held) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):
-        message = "the binlogs do not name the epochs that were applied"
-        raise LeftToReferenceError(message)
+        raise LeftToReferenceError(CareKind.NAMELESS_EPOCHS)
 
     def settle(run: Run) -> Settled:
         part = part_of_log(run, history, held)
@@ -233,12 +230,12 @@ def _by_reference(
     out: Folder,
     progress: StageProgress,
     options: ResolveOptions,
-    why: str,
+    why: CareKind,
 ) -> ResolvedRun:
-    """Resolve by the reference engine what the columnar engine cannot do yet; see README.md, "not yet"."""
+    """Resolve by the reference engine what the kernels cannot resolve."""
     asked = attrs.evolve(options, history=None, keep_history=None)
     resolved = run_reference(run, out, progress, asked)
-    return attrs.evolve(resolved, engine="reference", engine_reason=why)
+    return attrs.evolve(resolved, engine="reference", engine_reason=why.value.what)
 
 
 def refuse_python_rules(by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> None:

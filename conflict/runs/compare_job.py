@@ -39,7 +39,7 @@ from conflict.errors import NotBuiltError
 from conflict.grid.epoch_files import EPOCHS, epochs_part
 from conflict.runs.resolve_job import Settled, count_transactions
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.resolve_stages import LeftToReferenceError, ResolveJob, earliest_stops
+from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
 from conflict.runs.runner import Runner, StageProgress
 from conflict.runs.shared import Shared, share
 
@@ -131,11 +131,13 @@ def compare_settled(
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
-        LeftToReferenceError: The logs start in the middle.
+        NotBuiltError: The logs start in the middle, or a foreign key acts.
     """
     if settled.part.starts_in_the_middle:
         message = "the logs start in the middle"
-        raise LeftToReferenceError(message)
+        raise NotBuiltError(message)
+    if settled.job.run.careful is not None:
+        raise NotBuiltError(LINK_ACTS)
     settled.job.clear()
     run = settled.job.run
     subject = Subject(run.manifest, run.numbers, run.clusters, _commit_times(run))

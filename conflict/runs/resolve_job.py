@@ -36,6 +36,7 @@ from conflict.history.run import Run
 from conflict.inference.moments import Moments
 from conflict.inference.placement import Placed
 from conflict.ingestion.definition_steps import changes_that_count, row_steps
+from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.files import write_open_places, write_open_rows
 from conflict.results.layout import applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import PossibleRestart
@@ -52,11 +53,11 @@ from conflict.rules.counters import transaction_counters
 from conflict.runs.examined import Examined
 from conflict.runs.log_part import WHOLE, LogPart
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.resolve_stages import LeftToReferenceError, Resolved, ResolveJob
+from conflict.runs.resolve_stages import Resolved, ResolveJob
 from conflict.runs.runner import Runner, StageProgress
 from conflict.runs.settling import Settling, layouts_of
 
-__all__ = ["LeftToReferenceError", "Settled", "count_transactions", "resolve_history", "settle_history"]
+__all__ = ["Settled", "count_transactions", "resolve_history", "settle_history"]
 
 
 def resolve_history(
@@ -86,7 +87,6 @@ def resolve_history(
 
     Raises:
         HistoryError: The schedule is circular.
-        NotBuiltError: A foreign key refuses or changes something; nothing is written then.
         LeftToReferenceError: The part cannot be resolved by the kernels.
     """
     settled = settle_history(
@@ -118,16 +118,13 @@ def settle_history(
     changes = changes_that_count(run, manifest)
     run = with_changes(run, changes)
     if ends_apart(run):
-        message = "a statement changed a table on one cluster, and the binlogs of the other one do not hold it"
-        raise LeftToReferenceError(message)
+        raise LeftToReferenceError(CareKind.ONE_SIDED_DEFINITION)
     setups = cluster_setups(run, numbers, changes, row_steps(run, manifest, numbers))
     common = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
     if log_part.starts_in_the_middle and common.linked.tables.any():
-        message = "the logs start in the middle, and tables have foreign keys"
-        raise LeftToReferenceError(message)
+        raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
     if log_part.starts_in_the_middle and not common.refreshes_tell:
-        message = "the logs start in the middle, and a cluster refreshes single rows and rows of whole transactions"
-        raise LeftToReferenceError(message)
+        raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)
     settling = Settling(runner, common, run, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
@@ -138,7 +135,6 @@ def settle_history(
     settled = Settled(job, applied, job.resolve(applied), Moments(), placed, tables)
     if use_evidence:
         settled = _explained(settled, settling, schedule)
-    job.refuse_broken_links(settled.resolved.found)
     return settled
 
 
@@ -158,7 +154,7 @@ def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Sett
     # What is explained can leave other rows open than before.
     while more:
         known, more = moments.found, False
-        moments, located = settling.find_moments(applies, examined.rows)
+        moments, located = attrs.evolve(settling, common=job.run).find_moments(applies, examined.rows)
         if moments.found != known:
             job.clear()
             applied = [ApplierEpochs.of_cluster(cluster, located) for cluster in moments.clusters(clusters)]

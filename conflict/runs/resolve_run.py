@@ -7,10 +7,13 @@ from __future__ import annotations
 from functools import cached_property
 
 import attrs
+import numpy as np
 
 from conflict.columnar.applier_stops import can_log_stopping
+from conflict.columnar.bucket import Bucket, CarefulRows, load_bucket
 from conflict.columnar.cluster_setup import ClusterSetup, transactional_tables
 from conflict.columnar.foreign_keys.states import LinkedKeys, linked_keys
+from conflict.columnar.kernels.arrays import Bool
 from conflict.columnar.unique_keys.states import has_unique_keys
 from conflict.comparing.bucket_view import BucketView
 from conflict.grid.folder import Folder
@@ -36,6 +39,7 @@ class ResolveRun:
         options: What the result holds.
         part: The part of the logs that is read.
         view: What another policy or format makes of the logged changes; None for the changes as they are.
+        careful: Rows of keyed tables that the reference engine resolves; None for none.
     """
 
     history: Folder
@@ -46,6 +50,7 @@ class ResolveRun:
     options: ResultOptions
     part: LogPart = WHOLE
     view: BucketView | None = None
+    careful: CarefulRows | None = None
 
     @property
     def shared(self) -> Folder:
@@ -64,13 +69,35 @@ class ResolveRun:
 
     @property
     def parts(self) -> int:
-        """How many parts the rows have: the buckets, and one for rows of tables without a primary key."""
-        return self.manifest.buckets + self.manifest.has_rows_without_key
+        """How many parts the rows have: the buckets, and one for rows that the reference engine resolves."""
+        return self.manifest.buckets + (self.manifest.has_rows_without_key or self.careful is not None)
+
+    def older_part(self, bucket: int) -> int:
+        """Return the number of the part of the result that holds a bucket's rows which are older than the log."""
+        return self.manifest.buckets + bucket
+
+    @property
+    def careful_part(self) -> int:
+        """The number of the part of the result that holds what the reference engine resolved beside the buckets."""
+        return 2 * self.manifest.buckets
 
     @cached_property
     def linked(self) -> LinkedKeys:
         """The ends of all foreign keys."""
         return linked_keys(self.numbers.tables)
+
+    def load_bucket(self, number: int, *, images: bool = True) -> Bucket:
+        """Read a bucket, with its images or without."""
+        layouts = self.manifest.layouts(self.numbers)
+        return load_bucket(
+            self.history, number, self.manifest, self.numbers, layouts, images=images, bounds=self.part.bounds
+        )
+
+    def careful_keys(self, bucket: Bucket) -> Bool:
+        """Return which rows of a bucket the reference engine resolves. Shape (keys,)."""
+        if self.careful is None:
+            return np.zeros(len(bucket.key_table), np.bool_)
+        return self.careful.of(bucket.number, bucket.key_table)
 
     @cached_property
     def needs_rounds(self) -> bool:
@@ -78,6 +105,8 @@ class ResolveRun:
         transactional = bool(transactional_tables(self.clusters).any())
         if self.part.starts_in_the_middle:
             return transactional  # a stop is left to the reference engine
+        if self.careful is not None:
+            return True  # a foreign key can stop an applier
         return self.checks_unique_keys or transactional or can_log_stopping(self.clusters)
 
     @cached_property

@@ -13,7 +13,8 @@ import numpy as np
 
 from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs
-from conflict.columnar.foreign_keys.broken import breaks_a_link
+from conflict.columnar.bucket import CarefulRows
+from conflict.columnar.foreign_keys.broken import rows_of_broken_links
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.older_states import older_applies
 from conflict.columnar.output.contested import ContestedRows
@@ -22,38 +23,36 @@ from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
 from conflict.columnar.told_transactions import told_transactions
 from conflict.columnar.unique_keys.duplicates import find_duplicates
+from conflict.columnar.unique_keys.states import has_unique_keys
 from conflict.errors import NotBuiltError
 from conflict.history.model import Position
+from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.summary import BucketSummary
 from conflict.runs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
     compare_bucket,
+    find_careful_stops,
     find_linked_states,
-    find_stops_of_keyless_rows,
     find_touched_transactions,
     find_unique_states,
+    read_careful_rows,
     resolve_bucket,
     run_round,
 )
 from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.rows_by_reference import read_careful
 from conflict.runs.runner import Runner, StageProgress, in_threads
 from conflict.runs.shared import Shared, share
+from conflict.runs.touched_rows import TouchedRows
 
-__all__ = ["LeftToReferenceError", "ResolveJob", "Resolved", "earliest_stops"]
+__all__ = ["LINK_ACTS", "ResolveJob", "Resolved", "earliest_stops"]
 
+LINK_ACTS = "a foreign key refuses a change or makes one of its own"
 Result = TypeVar("Result")
 # The driver itself runs a round about so few transactions over so few buckets: handing out the tasks takes longer.
 _FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
-
-
-class LeftToReferenceError(Exception):
-    """A part of the logs that the kernels cannot resolve and the reference engine can; its text says why."""
-
-
-_STOPS = "the logs start in the middle, and an applier stops"
-_KEYLESS = "the logs start in the middle, transactions can be rejected, and a table has no primary key"
 
 
 @attrs.frozen(eq=False)
@@ -114,34 +113,43 @@ class ResolveJob:
     run: ResolveRun
     progress: StageProgress
     further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
+    _careful: Shared[TouchedRows] | None = None
     _shared: dict[type, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
 
     def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved:
-        """Write the result."""
+        """Write the result; where a foreign key acts on rows, once more, with these left to the reference engine."""
+        while True:
+            resolved = self._resolve(applied)
+            acted_on = self._rows_of_broken_links(resolved.found)
+            if acted_on is None:
+                return resolved
+            self.clear()
+            self._take_care_of(acted_on)
+
+    def _resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved:
+        """Write the result, as if no foreign key acted on rows of which it is not known."""
         found = self.find(applied)
         in_the_middle = self.run.part.starts_in_the_middle
         if in_the_middle and self.run.needs_rounds and self.run.manifest.has_rows_without_key:
-            raise LeftToReferenceError(_KEYLESS)
+            raise LeftToReferenceError(CareKind.MIDDLE_KEYLESS)
         if in_the_middle and found.stopping:
-            raise LeftToReferenceError(_STOPS)
+            raise LeftToReferenceError(CareKind.MIDDLE_STOP)
         if (
             in_the_middle
             and not self.run.needs_rounds
             and self.run.checks_unique_keys
             and self._check_unique_keys(found.applies, found.conflicts)
         ):
-            raise LeftToReferenceError(_STOPS)
+            raise LeftToReferenceError(CareKind.MIDDLE_STOP)
         resolved = self._resolve_buckets(found)
         stops = earliest_stops([each.stopping for each in resolved])
         if stops:
             if in_the_middle:
-                raise LeftToReferenceError(_STOPS)
+                raise LeftToReferenceError(CareKind.MIDDLE_STOP)
             self.clear()
             found = without_rounds(applied, self._names, stops)
             resolved = self._resolve_buckets(found)
-        tracked = [each.tracked[0] for each in resolved if each.tracked]
-        if in_the_middle:  # what was left to the reference engine stands after all buckets
-            tracked += [each.tracked[-1] if len(each.tracked) > 1 else {} for each in resolved]
+        tracked = {number: rows for each in resolved for number, rows in each.tracked.items()}
         self.further_rows = number_exceptions(
             self.run.out,
             self.run.clusters,
@@ -179,19 +187,37 @@ class ResolveJob:
 
     def refuse_broken_links(self, found: FixedPoint) -> None:
         """
-        Make sure that no foreign key refuses or changes anything; else remove what was written.
+        Make sure that no foreign key refuses or changes anything.
 
         Raises:
             NotBuiltError: One does.
         """
+        if self._rows_of_broken_links(found) is not None:
+            raise NotBuiltError(LINK_ACTS)
+
+    def _rows_of_broken_links(self, found: FixedPoint) -> CarefulRows | None:
+        """Return the rows that a foreign key acts on and that the kernels resolved; None if there are none."""
         if not self.run.linked.tables.any():
-            return
+            return None
+        keyless = np.array([not table.primary_key for table in self.run.numbers.tables])
+        if self.run.careful is None and (self.run.linked.tables & keyless).any():
+            return CarefulRows(self.run.linked.tables)  # its rows are in no bucket, where they could be looked at
         states = self._stage("checking foreign keys", find_linked_states, self._tasks(found.applies, found.conflicts))
-        if breaks_a_link(states, self.run.linked):
-            self.clear()
-            self.run.shared.delete()
-            message = "a foreign key refuses a change or makes one of its own"
-            raise NotBuiltError(message)
+        return rows_of_broken_links(states, self.run.linked, has_unique_keys(self.run.clusters))
+
+    def _take_care_of(self, rows: CarefulRows) -> None:
+        """Leave rows to the reference engine."""
+        run = self.run
+        self.run = attrs.evolve(run, careful=rows if run.careful is None else run.careful.joined(rows))
+        self._careful = None
+
+    def _careful_rows(self, tasks: Sequence[BucketTask]) -> Shared[TouchedRows]:
+        """Return all rows that the reference engine resolves beside the buckets, for each of which there is a task."""
+        if self._careful is None:
+            stage = "reading rows on which a foreign key acts"
+            parts = [] if self.run.careful is None else self._stage(stage, read_careful_rows, tasks)
+            self._careful = share(self.run.shared, read_careful(self.run, parts))
+        return self._careful
 
     @property
     def _names(self) -> list[str]:
@@ -201,7 +227,8 @@ class ResolveJob:
         """Return the epochs that appliers apply and the transactions in conflict, as far as rounds are needed."""
         if not self.run.needs_rounds:
             return without_rounds(applied, self._names, {})
-        checks = self.run.checks_unique_keys or self.run.manifest.has_rows_without_key
+        keyless = self.run.manifest.has_rows_without_key and self.run.careful is None
+        checks = self.run.checks_unique_keys or keyless
         check = self._check_commits if checks else None
         return find_fixed_point(applied, self._names, self.run.parts, self._run_round, check)
 
@@ -218,11 +245,11 @@ class ResolveJob:
     def _check_commits(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
         """Return, per cluster number, the first operation that stops its applier once the conflicts are known."""
         found = self._check_unique_keys(applies, conflicts) if self.run.checks_unique_keys else {}
-        if not self.run.manifest.has_rows_without_key:
-            return found
+        if not self.run.manifest.has_rows_without_key or self.run.careful is not None:
+            return found  # the rounds found the stops of careful rows
         (stops,) = self._stage(
             "checking rows without a key",
-            find_stops_of_keyless_rows,
+            find_careful_stops,
             self._tasks(applies, conflicts, self.run.parts)[-1:],
         )
         for side, name in enumerate(self._names):
@@ -242,14 +269,16 @@ class ResolveJob:
             tasks = [attrs.evolve(task, told=told) for task in tasks]
         resolved = self._stage("resolving", resolve_bucket, tasks)
         if any(each is None for each in resolved):
-            message = "the logs start in the middle, and whether transactions were rejected hangs on what is not known"
-            raise LeftToReferenceError(message)
+            raise LeftToReferenceError(CareKind.MIDDLE_REJECTED)
         return [each for each in resolved if each is not None]
 
     def _tasks(self, applies: EpochApplies, conflicts: Conflicts, parts: int | None = None) -> list[BucketTask]:
         """Return a task for each of some parts; by default the buckets alone."""
         first = BucketTask(self.run, 0, self._share(applies), self._share(conflicts))
-        return [attrs.evolve(first, bucket=part) for part in range(parts or self.run.manifest.buckets)]
+        tasks = [attrs.evolve(first, bucket=part) for part in range(parts or self.run.manifest.buckets)]
+        if len(tasks) > self.run.manifest.buckets:
+            tasks[-1] = attrs.evolve(tasks[-1], careful=self._careful_rows(tasks[:-1]))
+        return tasks
 
     def _share(self, value: Result) -> Shared[Result]:
         """Write a value where all tasks can read it, unless it is the last one of its type."""

@@ -1,8 +1,9 @@
 """
 Rows that the reference engine resolves, in a run whose other rows the kernels resolve.
 
-They are rows of a bucket that are older than the log, where the kernels cannot tell what they were, and rows of tables
-without a primary key. Their part of the result is written like that of another bucket.
+They are rows of a bucket that are older than the log, where the kernels cannot tell what they were; and, as one more
+part after all buckets, rows of tables without a primary key and rows on which a foreign key acts. Their part of the
+result is written like that of another bucket.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ import pyarrow as pa
 
 from conflict.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
 from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
 from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
+from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.told_transactions import ToldTransactions
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
+from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment, Transaction
 from conflict.history.timeline import timeline_of
 from conflict.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.inference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
-from conflict.results.contradictions import Images, contradicted_rows
+from conflict.results.careful import CareKind
+from conflict.results.contradictions import ContradictedRow, Images, contradicted_rows
 from conflict.results.files import (
     Recorded,
     outcome_places,
@@ -40,11 +43,19 @@ from conflict.results.model import Outcome, OutcomePlace, Resolution
 from conflict.results.summary import BucketSummary, RunSummary
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.keyless_rows import keyless_images, read_keyless
+from conflict.runs.keyless_rows import keyless_images, read_keyless, transactions_of_equal_rows
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys, touched_history
 
-__all__ = ["NOWHERE", "find_keyless_stops", "resolve_keyless", "resolve_left_open"]
+__all__ = [
+    "NOWHERE",
+    "CarefulPart",
+    "careful_findings",
+    "careful_stops",
+    "read_careful",
+    "resolve_careful",
+    "resolve_left_open",
+]
 
 # Stands for the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
 NOWHERE: Position = (0, -1)
@@ -85,27 +96,93 @@ def resolve_left_open(
     stopped = any(each.stop is not None for each in found.resolution.clusters.values())
     if stopped or _conflicting(run, found.resolution, applies) != assumed:
         return None
-    return _write(run, found, applies, run.manifest.buckets + bucket.number, {})
+    summary, tracked, _ = _write(run, found, applies, run.older_part(bucket.number), {})
+    summary.careful[CareKind.OLDER.value.name] = len(rows.located)
+    return summary, tracked
 
 
-def resolve_keyless(
-    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts
-) -> tuple[BucketSummary, TrackedRows, dict[str, StoppingOperation]]:
+@attrs.frozen(eq=False)
+class CarefulPart:
     """
-    Resolve the rows of tables without a primary key, and write their part of the result.
+    What the driver receives of the rows that the reference engine resolves beside the buckets.
 
-    Returns:
-        What they add to the figures, the exceptions rows that pass TRACK made, and per cluster the operation that stops
-        its applier.
+    Attributes:
+        summary: What they add to the figures.
+        tracked: The exceptions rows that pass TRACK made.
+        stopping: Per cluster, the operation that stops its applier.
+        contradicted: Numbers of the epoch applies of which the binlogs show other effects on them. Shape (applies,).
     """
-    found = _decide(run, read_keyless(run), applies, conflicts, ToldTransactions())
-    summary, tracked = _write(run, found, applies, 2 * run.manifest.buckets, keyless_images(run))
-    return summary, tracked, _stopping(run, found, applies)
+
+    summary: BucketSummary
+    tracked: TrackedRows
+    stopping: dict[str, StoppingOperation]
+    contradicted: Int64
 
 
-def find_keyless_stops(run: ResolveRun, applies: EpochApplies, conflicts: Conflicts) -> dict[str, StoppingOperation]:
-    """Return, per cluster, the first operation on such a row that stops its applier."""
-    return _stopping(run, _decide(run, read_keyless(run), applies, conflicts, ToldTransactions()), applies)
+def read_careful(run: ResolveRun, parts: Sequence[TouchedRows]) -> TouchedRows:
+    """Return all rows that the reference engine resolves; `parts` are those that the buckets hold."""
+    keyless = [read_keyless(run)] if run.manifest.has_rows_without_key else []
+    return TouchedRows.joined([*parts, *keyless])
+
+
+def resolve_careful(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> CarefulPart:
+    """Resolve these rows, and write their part of the result."""
+    found = _decide(run, rows, applies, conflicts, ToldTransactions())
+    summary, tracked, compared = _write(run, found, applies, run.careful_part, keyless_images(run))
+    summary.careful.update(_counted(rows, found.history))
+    places = _places(applies)
+    contradicted = {
+        places[side, row.epoch, row.group]
+        for side, cluster in enumerate(run.clusters)
+        for row in compared[cluster.name][1]
+        if (side, row.epoch, row.group) in places
+    }
+    return CarefulPart(summary, tracked, _stopping(run, found, applies), np.array(sorted(contradicted), np.int64))
+
+
+def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
+    """Return how many of these rows there are of each kind."""
+    keyless = {
+        (change.table, change.key)
+        for cluster in history.clusters
+        for item in cluster.timeline
+        if isinstance(item, Transaction)
+        for change in item.changes
+        if change.keyless
+    }
+    numbers = {CareKind.NO_KEY: len(keyless), CareKind.FOREIGN_KEY: len(rows.located)}
+    return {kind.value.name: number for kind, number in numbers.items() if number}
+
+
+def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:
+    """
+    Return what these rows tell in a round of the transactions in conflict (see `conflict.columnar.rounds`).
+
+    Of tables without a primary key, no row is in conflict; they only make transactions depend on each other.
+    """
+    no_conflicts = np.zeros((0, 3), np.int32)
+    if run.careful is None:
+        return Findings(None, no_conflicts, transactions_of_equal_rows(run, rows, applies), {}, 0)
+    found = _decide(run, rows, applies, conflicts, ToldTransactions())
+    conflicting, dependent = list[tuple[int, int, int]](), list[tuple[int, int, int, int]]()
+    for side, cluster in enumerate(run.clusters):
+        mine, result = np.flatnonzero(applies.applier == side).tolist(), found.resolution.clusters[cluster.name]
+        conflicting += [(0, mine[apply], group) for apply, own in result.conflicting.items() for group in own]
+        dependent += [(0, mine[apply], *pair) for apply, own in result.dependent.items() for pair in own]
+    return Findings(
+        None,
+        np.array(conflicting, np.int32).reshape(-1, 3),
+        np.array(dependent, np.int32).reshape(-1, 4),
+        _stopping(run, found, applies),
+        sum(map(len, rows.changes.values())),
+    )
+
+
+def careful_stops(
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
+) -> dict[str, StoppingOperation]:
+    """Return, per cluster, the first operation on these rows that stops its applier."""
+    return _stopping(run, _decide(run, rows, applies, conflicts, ToldTransactions()), applies)
 
 
 @attrs.frozen(eq=False)
@@ -145,8 +222,8 @@ def _decide(
 
 def _write(
     run: ResolveRun, found: _Decided, applies: EpochApplies, number: int, images: Mapping[str, Images]
-) -> tuple[BucketSummary, TrackedRows]:
-    """Write the part of the result as that of a bucket; return its figures, and exceptions rows of pass TRACK."""
+) -> tuple[BucketSummary, TrackedRows, dict[str, tuple[int, list[ContradictedRow]]]]:
+    """Write the part of the result; return its figures, rows of pass TRACK, and how it compares with the binlogs."""
     history, setups, ordinals = found.history, found.setups, found.ordinals
     outcomes = [_numbered(outcome, outcome.source, ordinals) for outcome in found.resolution.outcomes]
     resolution, options = attrs.evolve(found.resolution, outcomes=outcomes), run.options
@@ -167,7 +244,8 @@ def _write(
         derived = each.effects, each.images if shown else {}
         compared[name] = contradicted_rows(derived, (found.recorded[name], shown))
         write_contradictions(run.out, name, compared[name][1], history.layouts, tables, number)
-    return _bucket_summary(summarize_resolution(resolution, setups, compared)), _tracked(run, resolution, applies)
+    summary = _bucket_summary(summarize_resolution(resolution, setups, compared))
+    return summary, _tracked(run, resolution, applies), compared
 
 
 def _stopping(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.bucket import Bucket, load_bucket
+from conflict.columnar.bucket import Bucket
 from conflict.columnar.cluster_setup import rules_of
 from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.grid.schemas import IMAGES, PLACE
@@ -70,12 +70,22 @@ class TouchedRows:
     located: dict[tuple[str, bytes], tuple[int, int]]
     showing: frozenset[str]
 
+    @classmethod
+    def joined(cls, parts: Sequence[TouchedRows]) -> TouchedRows:
+        """Return the rows of several parts."""
+        found = cls({}, {}, {}, frozenset())
+        for part in parts:
+            for name, changes in part.changes.items():
+                found.changes.setdefault(name, []).extend(changes)
+                found.effects.setdefault(name, []).extend(part.effects[name])
+            found.located.update(part.located)
+        return attrs.evolve(found, showing=frozenset[str]().union(*(part.showing for part in parts)))
+
 
 def read_touched(task: TouchedTask) -> TouchedRows:
     """Read the rows of a bucket that the epochs touch, as far as the state of these at the epochs' places hangs on."""
     run = task.run
-    layouts = run.manifest.layouts(run.numbers)
-    bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
+    bucket = run.load_bucket(task.bucket)
     spans = _needed(bucket, task)
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     for each in spans:
@@ -98,6 +108,7 @@ def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
     if task.placing:
         with_unique = np.array([bool(table.unique_keys) for table in run.numbers.tables], np.bool_)
         whole |= (with_unique | run.linked.tables)[bucket.key_table]
+    whole |= run.careful_keys(bucket)
     if run.part.starts_in_the_middle:  # what tells of a row that is older than the log can be anywhere
         for each in spans:
             whole[each.key] = True

@@ -17,6 +17,7 @@ from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.history.run import Run
 from conflict.history.scheduling.reconcile import Inference
+from conflict.results.careful import said_of
 from conflict.results.doubts import convergence_words, doubts_of, not_what_happened
 from conflict.results.model import Stop
 from conflict.results.run_document import ResolvedRun
@@ -243,9 +244,11 @@ def _stop_text(stop: Stop) -> str:
 
 
 def _print_engine(console: Console, resolved: ResolvedRun) -> None:
-    """Print which engine resolved the run, if it is not the one that was asked for."""
+    """Print which engine resolved the run, or some of its rows, if it is not the one that was asked for."""
     if resolved.engine:
         console.print(f"The {resolved.engine} engine resolved this: {escape(resolved.engine_reason)}.")
+    if resolved.summary.careful:
+        console.print(f"Resolved with care, by the reference engine: {said_of(resolved.summary.careful)}.")
 
 
 def _print_start(console: Console, resolved: ResolvedRun) -> None:

@@ -1,8 +1,8 @@
 """
-Whether a foreign key refuses or changes anything: then the reference engine resolves the run.
+The rows on which a foreign key refuses or changes something, and all that hang on them.
 
-The check errs on that side. Computes errors 1451 and 1452 of docs/functions.md, "Stops", as far as there are any;
-`conflict.reference.referential_actions` has the rules.
+The check errs on the side of too many. Computes errors 1451 and 1452 of docs/functions.md, "Stops", as far as there are
+any; `conflict.reference.referential_actions` has the rules.
 """
 
 from __future__ import annotations
@@ -13,47 +13,72 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.columnar.bucket import CarefulRows
 from conflict.columnar.foreign_keys.states import STATES, LinkedKeys
-from conflict.columnar.kernels.arrays import Int64
-from conflict.columnar.kernels.foreign_values import NO_TRANSACTION, NO_VALUE, first_broken
+from conflict.columnar.kernels.arrays import Bool, Int64
+from conflict.columnar.kernels.foreign_values import NO_VALUE, broken_rows, mark_linked
 from conflict.columnar.row_states import MOMENT
 
-__all__ = ["breaks_a_link"]
+__all__ = ["rows_of_broken_links"]
 
 
-def breaks_a_link(parts: Sequence[pa.Table], linked: LinkedKeys) -> bool:
+def rows_of_broken_links(parts: Sequence[pa.Table], linked: LinkedKeys, unique: Bool) -> CarefulRows | None:
     """
-    Whether an epoch apply leaves a row that it touched without its parent, or a row without the parent that it removed.
+    Return the rows that an epoch apply left without parent or removed while others referred to them, and linked ones.
+
+    A foreign key carries what happens to one row to those that refer to it, and no further: rows that never had a value
+    in common, by way of other rows either, have nothing to do with each other. Of a table with unique keys besides the
+    primary key, all rows are returned, because an action may give a row any values.
 
     Args:
         parts: The states of every bucket (see `conflict.columnar.foreign_keys.states.linked_states`).
         linked: The ends of all foreign keys.
+        unique: Which tables have such unique keys. Shape (tables,).
+
+    Returns:
+        None if no foreign key refuses or changes anything.
     """
     states = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-    values, count = _values(states)
-    rows = _rows(parts)
-    refers = linked.refers[states.column("table").to_numpy()]
+    values, value_count = _values(states)
+    rows, first = _rows(parts)
+    marked, table = np.zeros(int(first[-1]), np.bool_), states.column("table").to_numpy()
+    for side in (0, 1):
+        mine = np.flatnonzero(states.column("cluster").to_numpy() == side)
+        marked |= _broken_rows(states, mine, rows, values, linked.refers[table], len(marked), value_count)
+    if not marked.any():
+        return None
+    whole = np.zeros(len(unique), np.bool_)
+    while True:
+        mark_linked(rows, values, value_count, marked)
+        found = np.zeros(len(unique), np.bool_)
+        found[table[marked[rows]]] = True
+        if not (found & unique & ~whole).any():
+            break
+        whole |= found & unique
+        marked[rows[whole[table]]] = True
+    numbers = np.flatnonzero(marked)
+    bucket = np.searchsorted(first, numbers, "right") - 1
+    return CarefulRows(whole, {each: numbers[bucket == each] - int(first[each]) for each in np.unique(bucket).tolist()})
+
+
+def _broken_rows(
+    states: pa.Table, mine: Int64, rows: Int64, values: Int64, refers: Bool, row_count: int, value_count: int
+) -> Bool:
+    """Return which rows the applier of one cluster, whose states are `mine`, left with a broken link."""
     columns = [states.column(name).to_numpy() for name in MOMENT.names]
-    cluster, own = states.column("cluster").to_numpy(), states.column("own").to_numpy()
-    for number in (0, 1):
-        mine = np.flatnonzero(cluster == number)
-        order = mine[np.lexsort([column[mine] for column in reversed(columns)])]
-        other = np.any([np.diff(column[order].astype(np.uint64)) != 0 for column in columns], axis=0)
-        starts = np.concatenate([[0], np.flatnonzero(other) + 1, [len(order)]])[: len(order) + 1]
-        row_count = int(rows.max(initial=-1)) + 1
-        found = first_broken(
-            starts, own[order[starts[:-1]]], rows[order], values[order], refers[order], row_count, count
-        )
-        if found != NO_TRANSACTION:
-            return True
-    return False
+    order = mine[np.lexsort([column[mine] for column in reversed(columns)])]
+    other = np.any([np.diff(column[order].astype(np.uint64)) != 0 for column in columns], axis=0)
+    starts = np.concatenate([[0], np.flatnonzero(other) + 1, [len(order)]])[: len(order) + 1]
+    own = states.column("own").to_numpy()[order[starts[:-1]]]
+    return np.asarray(broken_rows(starts, own, rows[order], values[order], refers[order], row_count, value_count))
 
 
-def _rows(parts: Sequence[pa.Table]) -> Int64:
-    """Number the rows over all buckets. Shape (states,)."""
+def _rows(parts: Sequence[pa.Table]) -> tuple[Int64, Int64]:
+    """Number the rows over all buckets. Shape (states,); and the first one of each bucket, shape (buckets + 1,)."""
     keys = [part.column("key").to_numpy() for part in parts]
     first = np.cumsum([0, *(int(key.max(initial=-1)) + 1 for key in keys)])
-    return np.concatenate([key + start for key, start in zip(keys, first[:-1], strict=True)]).astype(np.int64)
+    rows = np.concatenate([key + start for key, start in zip(keys, first[:-1], strict=True)])
+    return rows.astype(np.int64), first.astype(np.int64)
 
 
 def _values(states: pa.Table) -> tuple[Int64, int]:

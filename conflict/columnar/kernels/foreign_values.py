@@ -1,24 +1,24 @@
 """
 Which rows have a value that others refer to, and which refer to it, transaction by transaction.
 
-Computes whether errors 1451 and 1452 of docs/functions.md, "Stops", can occur.
+Computes whether errors 1451 and 1452 of docs/functions.md, "Stops", can occur, or a foreign key changes rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.columnar.kernel import kernel
+from ndb_formats.columnar.kernel import kernel, part
 
-__all__ = ["NO_TRANSACTION", "NO_VALUE", "first_broken"]
+__all__ = ["NO_VALUE", "broken_rows", "mark_linked"]
 
-NO_VALUE, NO_TRANSACTION = -1, -1
+NO_VALUE = -1
 
 
 @kernel
-def first_broken(starts, own, rows, values, refers, row_count, value_count):
+def broken_rows(starts, own, rows, values, refers, row_count, value_count):
     """
-    Return the first epoch apply that leaves a row that it touched without parent, or rows without one that it removed.
+    Return the rows that an epoch apply touched and left without parent, or removed while others referred to them.
 
     What a cluster itself did stands, whatever it broke.
 
@@ -32,8 +32,9 @@ def first_broken(starts, own, rows, values, refers, row_count, value_count):
         value_count: Number of values.
 
     Returns:
-        Number of the transaction, `NO_TRANSACTION` if there is none.
+        Whether each row is one of them. bool, shape (rows,).
     """
+    broken = np.zeros(row_count, np.bool_)
     parents, children = np.zeros(value_count, np.int64), np.zeros(value_count, np.int64)
     values_of = np.full((row_count, values.shape[1]), NO_VALUE, np.int64)
     before = np.empty_like(values)
@@ -55,5 +56,39 @@ def first_broken(starts, own, rows, values, refers, row_count, value_count):
             for end in range(values.shape[1]):
                 value = values[state, end] if refers[state, end] else before[state, end]
                 if value >= 0 and parents[value] == 0 and (refers[state, end] or children[value] > 0):
-                    return transaction
-    return NO_TRANSACTION
+                    broken[rows[state]] = True
+    return broken
+
+
+@kernel
+def mark_linked(rows, values, value_count, marked):
+    """
+    Mark all rows that had, at some time, a value that a marked row had, and those that had one of theirs, and so on.
+
+    Args:
+        rows: Row of each state. Shape (states,).
+        values: Its values, `NO_VALUE` for none. Shape (states, ends).
+        value_count: Number of values.
+        marked: Whether each row is marked. bool, shape (rows,).
+    """
+    count = len(marked)
+    above = np.arange(count + value_count)
+    for state in range(len(rows)):
+        for end in range(values.shape[1]):
+            if values[state, end] >= 0:
+                above[_top(above, count + values[state, end])] = _top(above, rows[state])
+    linked = np.zeros(count + value_count, np.bool_)
+    for row in range(count):
+        if marked[row]:
+            linked[_top(above, row)] = True
+    for row in range(count):
+        marked[row] = linked[_top(above, row)]
+
+
+@part
+def _top(above, place):
+    """Return the top of a tree, and shorten the way to it."""
+    while above[place] != place:
+        above[place] = above[above[place]]
+        place = above[place]
+    return place

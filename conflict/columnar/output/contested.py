@@ -56,21 +56,22 @@ class ContestedRows:
         return joined.chosen(np.argsort(joined.apply, kind="stable"))
 
 
-def contested_rows(result: BucketResult, *, contradicted: bool) -> ContestedRows:
+def contested_rows(result: BucketResult, *, contradicted: bool = False, every: bool = False) -> ContestedRows:
     """
     Return such rows of functions that judge row by row, without those that every moment decides alike.
 
-    Of rows that are older than the log, of those on which the binlogs contradict the result, and of those for which a
-    moment was found, all are returned: what the search assumes of them is not what was decided.
+    Of rows on which the binlogs contradict the result, and of those for which a moment was found, all are returned:
+    what the search assumes of them is not what was decided.
 
     Args:
         result: A decided bucket.
         contradicted: Whether the binlogs contradict it.
+        every: Return all such rows; for rows that are older than the log, or are not decided by the kernels.
     """
     number = result.bucket.number
     found = np.concatenate([_contested(result, side) for side in range(len(result.clusters))], axis=1)
     rows = ContestedRows(np.full(found.shape[1], number), *found)
-    if not len(rows) or result.older is not None:
+    if not len(rows) or every:
         return rows
     moments = result.applies.moments.of_bucket(number)
     known = np.ones(len(result.bucket.key_table), np.bool_)

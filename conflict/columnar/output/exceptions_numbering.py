@@ -57,7 +57,7 @@ def number_exceptions(
     clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,
-    tracked: Sequence[TrackedRows],
+    tracked: Mapping[int, TrackedRows],
     older: OlderEpochs,
 ) -> dict[str, dict[int, dict[str, int]]]:
     """
@@ -68,7 +68,7 @@ def number_exceptions(
         clusters: Both clusters.
         applies: All epoch applies in order.
         conflicts: The transactions in conflict.
-        tracked: Per bucket, the rows that one pass TRACK made.
+        tracked: By the number of each part, the rows that one pass TRACK made.
         older: The epoch applies of epochs that are older than the log.
 
     Returns:
@@ -86,7 +86,7 @@ def number_exceptions(
         for each in own:
             name = each.table.full_name
             each_pass = np.zeros(len(applies), np.int64)
-            for part in tracked:
+            for part in tracked.values():
                 if (cluster.name, name) in part:
                     applied, rows = part[cluster.name, name]
                     each_pass[applied] += rows
@@ -94,7 +94,7 @@ def number_exceptions(
             for apply in np.flatnonzero((passes == 1) & (each_pass > 0)).tolist():
                 own_number = int(applies.number[apply])
                 further.setdefault(cluster.name, {}).setdefault(own_number, {})[name] = int(each_pass[apply])
-            paths = [staged_exceptions_path(cluster.name, name, bucket) for bucket in range(len(tracked))]
+            paths = [staged_exceptions_path(cluster.name, name, bucket) for bucket in sorted(tracked)]
             eras = steps_before(cluster.renewed.get(name, ()), applies)
             eras[applies.applier != len(numbered) - 1] = -1
             numbered[-1][name] = _numbered(out, paths, each.table, used_up, eras)

@@ -114,6 +114,29 @@ def by_kernels(
     shown: Mapping[str, Effects] | None = None,
 ) -> dict[str, Any]:
     """Resolve with the kernels, by way of the grid on disk; `shown` as for `by_reference`."""
+    found, _ = with_care(
+        history,
+        run,
+        runner,
+        buckets=buckets,
+        epochs_per_segment=epochs_per_segment,
+        final_rows=final_rows,
+        shown=shown,
+    )
+    return found
+
+
+def with_care(
+    history: History,
+    run: Run,
+    runner: Runner,
+    *,
+    buckets: int,
+    epochs_per_segment: int,
+    final_rows: bool = True,
+    shown: Mapping[str, Effects] | None = None,
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Resolve as `by_kernels`; return how many rows of each kind the reference engine resolved, too."""
     numbers = run.numbers
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
@@ -125,4 +148,4 @@ def by_kernels(
         shows = frozenset(name for name, effects in (shown or {}).items() if any(effects.values()))
         part = LogPart(None, starts, shows), grid.read_table("schedule.parquet", SCHEDULE), manifest
         summary = resolve_history(runner, run, grid, out, options, use_evidence=False, part=part)
-        return _contents(out, run, summary)
+        return _contents(out, run, summary), summary.careful

@@ -4,8 +4,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from conflict.inference.replay import resolve
+from conflict.results.careful import LeftToReferenceError
 from conflict.rules.roles import Role
-from conflict.runs.resolve_job import LeftToReferenceError
 from conflict.runs.runner import in_process
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.cut_histories import cut_history

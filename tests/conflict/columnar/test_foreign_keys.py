@@ -4,26 +4,29 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import ConflictCase
-from conflict.errors import NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import in_process
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
-from tests.conflict.columnar.both_engines import by_kernels, by_reference
-from tests.conflict.random_histories import USUAL_ROLES, _Maker
+from tests.conflict.columnar.both_engines import by_reference, with_care
+from tests.conflict.keyless_histories import with_loose_rows, with_loose_table
+from tests.conflict.random_histories import SCHEMA as KEYED_SCHEMA
+from tests.conflict.random_histories import SETTINGS, USUAL_ROLES, _Maker, configuration, make_history
 from tests.corpora import RECORDINGS
 from tests.examples import examples
 
@@ -41,7 +44,7 @@ CREATE TABLE apart (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED);
 """
 INT, BIGINT, TEXT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG), WireType(ColumnCode.VARCHAR, 20)
 TYPES = {"db.parent": (INT, BIGINT, TEXT), "db.child": (INT, BIGINT, TEXT, INT, INT, INT), "db.apart": (INT, BIGINT)}
-FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH_TRANS()"]
+FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2_TRANS()"]
 
 
 class _LinkedMaker(_Maker):
@@ -87,12 +90,10 @@ def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     return History(sides, maker.layouts), run
 
 
-def _kernels(history: History, run: Run, buckets: int) -> dict[str, Any] | None:
-    """Return what the kernels find; None if they leave the run to the reference engine."""
-    try:
-        return by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=3)
-    except NotBuiltError:
-        return None
+def _kernels(history: History, run: Run, buckets: int) -> tuple[dict[str, Any], int]:
+    """Return what the kernels find, and how many rows they left to the reference engine."""
+    found, careful = with_care(history, run, in_process, buckets=buckets, epochs_per_segment=3)
+    return found, careful.get("foreign_key", 0)
 
 
 def _without_keys(run: Run) -> Run:
@@ -112,19 +113,19 @@ def test_what_the_kernels_resolve_is_what_the_reference_engine_finds(
 ) -> None:
     """A foreign key that refuses a change or makes one never goes unnoticed, in whichever buckets the rows are."""
     history, run = _make(seed, steps, function)
-    found = _kernels(history, run, buckets)
-    assert found is None or found == by_reference(history, run)
+    found, _ = _kernels(history, run, buckets)
+    assert found == by_reference(history, run)
 
 
-def test_some_are_left_to_the_reference_engine() -> None:
-    """Those of a fixed range of seeds in which a foreign key counts, and hardly another."""
-    counts, left = [], []
+def test_rows_on_which_no_foreign_key_acts_are_left_to_the_kernels() -> None:
+    """Of a fixed range of seeds: where a foreign key counts, some rows are resolved with care, and hardly elsewhere."""
+    counts, careful = [], []
     for seed in range(40):
         history, run = _make(seed, 30, "NDB$MAX(x)")
         counts.append(by_reference(history, run) != by_reference(history, _without_keys(run)))
-        left.append(_kernels(history, run, 2) is None)
-    assert all(one or not other for one, other in zip(left, counts, strict=True))
-    assert 5 <= sum(counts) <= sum(left) <= 30
+        careful.append(_kernels(history, run, 2)[1])
+    assert all(rows or not acts for rows, acts in zip(careful, counts, strict=True))
+    assert 5 <= sum(counts) <= sum(map(bool, careful)) <= 30
 
 
 def test_stops_of_all_kinds() -> None:
@@ -133,10 +134,26 @@ def test_stops_of_all_kinds() -> None:
     assert {1451, 1452} <= {stop["error"] for stops in found for stop in stops.values()}
 
 
-def test_a_run_that_is_left_to_the_reference_engine(tmp_path: Path) -> None:
-    """It says so, and its result is that of the reference engine alone."""
-    case = ConflictCase.load(RECORDINGS / "everyday" / "max" / "foreign_key_cascade_type7")
-    out = Folder(str(tmp_path / "out"))
-    run = run_local(make_run(case.configuration()), out)
-    assert (run.engine, run.summary.stops["A"].error) == ("reference", 1452)
+@pytest.mark.parametrize("folder", ["max/foreign_key_cascade_type7", "epoch2_trans/foreign_key_restrict_type8"])
+def test_a_recording(folder: str, tmp_path: Path) -> None:
+    """The kernels resolve all other rows; the result says how many rows took care, and no whole run is left."""
+    case = ConflictCase.load(RECORDINGS / "everyday" / folder)
+    run, out = make_run(case.configuration()), Folder(str(tmp_path / "out"))
+    resolved = run_local(run, out)
+    assert resolved.engine == ""
+    assert 0 < resolved.to_json("local")["careful_rows"]["foreign_key"] <= 20
     assert not out.exists("shared")
+    alone = run_reference(run, Folder(str(tmp_path / "alone")))
+    assert (resolved.summary.to_json(), resolved.summary.counters) == (alone.summary.to_json(), alone.summary.counters)
+
+
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(5, 60), setting=st.integers(0, len(SETTINGS) - 1))
+@examples(15)
+def test_rows_without_a_key_that_refer_to_others(seed: int, steps: int, setting: int) -> None:
+    """A table without a primary key can refer to one that has one; both are in exceptions tables and in rounds."""
+    link = "FOREIGN KEY (w) REFERENCES judged (k) ON DELETE CASCADE"
+    schema = parse_schema(f"{KEYED_SCHEMA} CREATE TABLE loose (v INT UNSIGNED, w INT, {link});", database="db")
+    run = Run(attrs.evolve(with_loose_table(configuration(setting)).configuration, schema=schema))
+    history = with_loose_rows(make_history(seed, steps, complete=True), seed, foreign=0)
+    found, _ = _kernels(history, run, 2)
+    assert found == by_reference(history, run)

@@ -10,10 +10,10 @@ from conflict.history.effects import Effect
 from conflict.history.model import History, Start
 from conflict.history.run import Run
 from conflict.inference.replay import resolve
+from conflict.results.careful import LeftToReferenceError
 from conflict.results.contradictions import Effects
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.resolve_job import LeftToReferenceError
 from conflict.runs.runner import in_process
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
