@@ -119,12 +119,6 @@ class CareKind(Enum):
         "Which rows were linked is not known.",
         whole=True,
     )
-    MIDDLE_KEYLESS = _Care(
-        "middle_keyless",
-        "the logs start in the middle, transactions can be rejected, and a table has no primary key",
-        "Rows that are not known decide which transactions depend on each other.",
-        whole=True,
-    )
     MIDDLE_REFRESHES = _Care(
         "middle_refreshes",
         "the logs start in the middle, and a cluster refreshes single rows and rows of whole transactions",

@@ -205,10 +205,12 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     )
 
 
-def _resolve_careful(task: BucketTask) -> ResolvedBucket:
-    """Resolve the rows that the reference engine resolves, and write their part of the result."""
+def _resolve_careful(task: BucketTask) -> ResolvedBucket | None:
+    """Resolve the rows that the reference engine resolves beside the buckets, and write their part of the result."""
     run, applies, conflicts = task.run, task.applies.load(), task.conflicts.load()
     found = resolve_careful(run, task.careful_rows(), applies, conflicts)
+    if found is None:
+        return None
     stopping = {} if run.needs_rounds else found.stopping
     contested = [_contested(task, bucket) for bucket in range(run.manifest.buckets)] if run.careful else []
     return ResolvedBucket(

@@ -130,8 +130,6 @@ class ResolveJob:
         """Write the result, as if no foreign key acted on rows of which it is not known."""
         found = self.find(applied)
         in_the_middle = self.run.part.starts_in_the_middle
-        if in_the_middle and self.run.needs_rounds and self.run.manifest.has_rows_without_key:
-            raise LeftToReferenceError(CareKind.MIDDLE_KEYLESS)
         if in_the_middle and found.stopping:
             raise LeftToReferenceError(CareKind.MIDDLE_STOP)
         if (

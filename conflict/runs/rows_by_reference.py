@@ -125,9 +125,14 @@ def read_careful(run: ResolveRun, parts: Sequence[TouchedRows]) -> TouchedRows:
     return TouchedRows.joined([*parts, *keyless])
 
 
-def resolve_careful(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> CarefulPart:
-    """Resolve these rows, and write their part of the result."""
-    found = _decide(run, rows, applies, conflicts, ToldTransactions())
+def resolve_careful(
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
+) -> CarefulPart | None:
+    """Resolve these rows, and write their part of the result; None if transactions are in conflict because of them."""
+    try:
+        found = _decide(run, rows, applies, conflicts, ToldTransactions())
+    except OtherConflictsError:
+        return None
     summary, tracked, compared = _write(run, found, applies, run.careful_part, keyless_images(run))
     summary.careful.update(_counted(rows, found.history))
     places = _places(applies)
@@ -181,8 +186,12 @@ def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, 
 def careful_stops(
     run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
 ) -> dict[str, StoppingOperation]:
-    """Return, per cluster, the first operation on these rows that stops its applier."""
-    return _stopping(run, _decide(run, rows, applies, conflicts, ToldTransactions()), applies)
+    """Return, per cluster, the first operation on these rows that stops its applier, if the conflicts are known."""
+    try:
+        found = _decide(run, rows, applies, conflicts, ToldTransactions())
+    except OtherConflictsError:
+        return {}  # `resolve_careful` says so
+    return _stopping(run, found, applies)
 
 
 @attrs.frozen(eq=False)
