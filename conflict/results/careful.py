@@ -115,7 +115,7 @@ class CareKind(Enum):
     )
     MIDDLE_LINKS = _Care(
         "middle_links",
-        "the logs start in the middle, and tables have foreign keys",
+        "the logs start in the middle, transactions can be rejected, and tables have foreign keys",
         "Which rows were linked is not known.",
         whole=True,
     )

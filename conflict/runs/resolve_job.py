@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.columnar.apply_order import ApplierEpochs
+from conflict.columnar.bucket import CarefulRows
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.setups_over_time import cluster_setups, ends_apart
@@ -122,7 +123,9 @@ def settle_history(
     setups = cluster_setups(run, numbers, changes, row_steps(run, manifest, numbers))
     common = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
     if log_part.starts_in_the_middle and common.linked.tables.any():
-        raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
+        if common.needs_rounds:
+            raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
+        common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)

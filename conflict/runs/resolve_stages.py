@@ -195,8 +195,8 @@ class ResolveJob:
 
     def _rows_of_broken_links(self, found: FixedPoint) -> CarefulRows | None:
         """Return the rows that a foreign key acts on and that the kernels resolved; None if there are none."""
-        if not self.run.linked.tables.any():
-            return None
+        if not self.run.linked.tables.any() or self.run.part.starts_in_the_middle:
+            return None  # from the middle, all linked rows are left to the reference engine
         keyless = np.array([not table.primary_key for table in self.run.numbers.tables])
         if self.run.careful is None and (self.run.linked.tables & keyless).any():
             return CarefulRows(self.run.linked.tables)  # its rows are in no bucket, where they could be looked at

@@ -5,17 +5,22 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow.dataset as pads
 
+from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
+from conflict.history.definitions.following import make_run
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
 from conflict.history.run import Run
 from conflict.inference.replay import resolve
+from conflict.pipeline import run_local
 from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows, summarize_resolution, write_open_places, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder
@@ -23,7 +28,7 @@ from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary, with_open_schedule
 from conflict.runs.ingest_job import ingest
 from conflict.runs.log_part import LogPart
-from conflict.runs.reference_run import place_in_memory
+from conflict.runs.reference_run import place_in_memory, run_reference
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import Runner, in_process
 
@@ -149,3 +154,24 @@ def with_care(
         part = LogPart(None, starts, shows), grid.read_table("schedule.parquet", SCHEDULE), manifest
         summary = resolve_history(runner, run, grid, out, options, use_evidence=False, part=part)
         return _contents(out, run, summary), summary.careful
+
+
+def _figures(summary: RunSummary) -> tuple[Any, ...]:
+    """Return all that is told of a result."""
+    return summary.to_json(), summary.counters, summary.counter_ranges
+
+
+def cut_anywhere(path: Path, folder: Path) -> Counter[str]:
+    """Cut a recording at every epoch, and compare both engines; return why whole runs were left to the reference."""
+    configuration, left = ConflictCase.load(path).configuration(), Counter[str]()
+    for cluster in configuration.clusters:
+        for epoch in [each.number for each in read_cluster(cluster, make_run(configuration)).epochs][1:]:
+            span = attrs.evolve(configuration.span, first={cluster.name: epoch}, empty=False)
+            run = make_run(attrs.evolve(configuration, span=span))
+            found, expected = (
+                engine(run, Folder(str(folder / f"{engine.__name__}-{cluster.name}-{epoch}")))
+                for engine in (run_local, run_reference)
+            )
+            assert _figures(found.summary) == _figures(expected.summary)
+            left[found.engine_reason] += 1
+    return left

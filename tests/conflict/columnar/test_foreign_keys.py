@@ -15,6 +15,7 @@ from conflict.history.definitions.following import make_run
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
 from conflict.pipeline import run_local
+from conflict.results.careful import CareKind
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import in_process
@@ -23,7 +24,7 @@ from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
-from tests.conflict.columnar.both_engines import by_reference, with_care
+from tests.conflict.columnar.both_engines import by_reference, cut_anywhere, with_care
 from tests.conflict.keyless_histories import with_loose_rows, with_loose_table
 from tests.conflict.random_histories import SCHEMA as KEYED_SCHEMA
 from tests.conflict.random_histories import SETTINGS, USUAL_ROLES, _Maker, configuration, make_history
@@ -157,3 +158,10 @@ def test_rows_without_a_key_that_refer_to_others(seed: int, steps: int, setting:
     history = with_loose_rows(make_history(seed, steps, complete=True), seed, foreign=0)
     found, _ = _kernels(history, run, 2)
     assert found == by_reference(history, run)
+
+
+def test_a_recording_from_the_middle(tmp_path: Path) -> None:
+    """All rows that are linked are resolved with care, unless transactions can be rejected."""
+    assert set(cut_anywhere(RECORDINGS / "everyday" / "max" / "foreign_key_cascade_type7", tmp_path / "max")) == {""}
+    left = cut_anywhere(RECORDINGS / "everyday" / "epoch2_trans" / "foreign_key_restrict_type8", tmp_path / "trans")
+    assert CareKind.MIDDLE_LINKS.value.what in left

@@ -15,20 +15,17 @@ from hypothesis import strategies as st
 from conflict.columnar.setups_over_time import compares_reflected
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import RecordingKind, find_recordings
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
 from conflict.history.model import History
-from conflict.history.reading import read_cluster
 from conflict.ingestion import segment_task
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.pipeline import run_local
-from conflict.results.summary import RunSummary
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import in_process
-from tests.conflict.columnar.both_engines import by_kernels, by_reference
+from tests.conflict.columnar.both_engines import by_kernels, by_reference, cut_anywhere
 from tests.conflict.conformance.test_options import write_run_file
 from tests.conflict.keyless_histories import (
     FUNCTIONS,
@@ -197,27 +194,6 @@ def test_a_log_that_starts_in_the_middle(first: Change, tmp_path: Path) -> None:
     assert found.starts == expected.starts == {"A": 1, "B": 11}
     assert found.summary.stops == {}
     assert attrs.evolve(found.summary, rounds=(), careful={}) == expected.summary
-
-
-def figures(summary: RunSummary) -> tuple[Any, ...]:
-    """Return all that is told of a result."""
-    return summary.to_json(), summary.counters, summary.counter_ranges
-
-
-def cut_anywhere(path: Path, folder: Path) -> Counter[str]:
-    """Cut a recording at every epoch, and compare both engines; return why whole runs were left to the reference."""
-    configuration, left = ConflictCase.load(path).configuration(), Counter[str]()
-    for cluster in configuration.clusters:
-        for epoch in [each.number for each in read_cluster(cluster, make_run(configuration)).epochs][1:]:
-            span = attrs.evolve(configuration.span, first={cluster.name: epoch}, empty=False)
-            run = make_run(attrs.evolve(configuration, span=span))
-            found, expected = (
-                engine(run, Folder(str(folder / f"{engine.__name__}-{cluster.name}-{epoch}")))
-                for engine in (run_local, run_reference)
-            )
-            assert figures(found.summary) == figures(expected.summary)
-            left[found.engine_reason] += 1
-    return left
 
 
 @pytest.mark.parametrize("case", ["epoch2_trans/no_primary_key_apart_type7", "max_ins/no_primary_key_type8"])
