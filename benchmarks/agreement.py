@@ -14,9 +14,10 @@ from benchmarks.makers.history_reader import read_history
 from conflict.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.inference.replay import resolve
-from conflict.results.files import read_rows, summarize_resolution, write_resolution
+from conflict.results.files import read_rows
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, rows_folder
 from conflict.results.options import ResultOptions
+from conflict.results.resolution_ledger import ReferenceLedger, write_resolution
 from conflict.results.summary import RunSummary
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process
@@ -49,9 +50,8 @@ def by_reference(history: Folder, run: Run) -> dict[str, Any]:
     made, setups = read_history(history, run), run.setups.at_end
     resolution = resolve(made, setups)
     with tempfile.TemporaryDirectory() as folder:
-        write_resolution(Folder(folder), made, setups, resolution, all_outcomes=True)
-        summary = summarize_resolution(resolution, setups, {})
-        return contents(Folder(folder), run, summary)
+        ledger = ReferenceLedger(made, setups, resolution, options=ResultOptions(all_outcomes=True))
+        return contents(Folder(folder), run, write_resolution(Folder(folder), ledger))
 
 
 def by_job(history: Folder, run: Run) -> dict[str, Any]:

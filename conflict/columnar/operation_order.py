@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.kernels.arrays import BucketRows, Decisions, EpochApplies, Int64, Logged
+from conflict.results.layout import OPERATION_ORDER
 
-__all__ = ["NO_CAUSE", "ORDER", "OWN", "operation_orders", "sorted_by_order"]
+__all__ = ["LOGGED", "NO_CAUSE", "ORDER", "OWN", "operation_orders", "sorted_by_order"]
 
-ORDER = pa.list_(pa.int64())
+ORDER = OPERATION_ORDER.type
 _STEP = 4
 OWN, LOGGED, NO_CAUSE = 0, 1, -1
 

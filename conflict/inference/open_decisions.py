@@ -23,7 +23,7 @@ from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, DecidedOperation, EpochPass
 from conflict.reference.row_store import Row, RowKey
 from conflict.results.model import Outcome, Undecided
-from conflict.results.undecided import counts_differ
+from conflict.rules.counters import counts_differ
 from conflict.rules.decision import Cause, Decision, Verdict
 
 __all__ = ["left_open", "open_decisions", "unclear_decisions"]

@@ -6,8 +6,7 @@ Computes docs/result.md, "Contradictions".
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import attrs
 import pyarrow as pa
@@ -24,10 +23,8 @@ __all__ = [
     "Images",
     "contradicted_rows",
     "contradictions_path",
-    "count_kinds",
     "kind_text",
     "marked_text",
-    "texts_of",
 ]
 
 CONTRADICTIONS = pa.schema(
@@ -112,26 +109,9 @@ def kind_text(derived: str | None, shown: str | None) -> str:
     return f"derived {derived or 'nothing'}, shown {shown or 'nothing'}"
 
 
-def count_kinds(rows: Iterable[tuple[str, str | None, str | None]]) -> dict[str, dict[str, int]]:
-    """Return how many contradictions of each kind there are per table, of table, derived and shown effect of each."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for table, derived, shown in rows:
-        counts[table][kind_text(derived, shown)] += 1
-    return {table: dict(each) for table, each in counts.items()}
-
-
 def contradictions_path(applier: str, bucket: int) -> str:
     """Return the path of the contradictions of an applier's work on a bucket."""
     return f"contradictions/applier={applier}/bucket={bucket:05d}.parquet"
-
-
-def texts_of(row: ContradictedRow) -> tuple[str | None, str | None]:
-    """Return what was derived and what the binlog shows, as results name it."""
-    derived = None if row.derived is None else row.derived.name
-    shown = None if row.shown is None else row.shown.name
-    if derived != shown:
-        return derived, shown
-    return derived, OTHER_VALUES if row.mark is None else marked_text(shown, row.mark)
 
 
 def marked_text(shown: str | None, mark: Mark) -> str:

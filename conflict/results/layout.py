@@ -27,9 +27,13 @@ from conflict.grid.path_names import table_of
 __all__ = [
     "APPLIED_EPOCHS",
     "BUCKET_PARTS",
+    "EPOCH_APPLY",
+    "OPERATION_ORDER",
     "OUTCOMES",
     "OUTCOME_PLACE",
+    "OWN_CAUSE",
     "RESULT_FORMAT",
+    "STAGED",
     "STAGED_EXCEPTIONS",
     "UNDECIDED",
     "applied_epochs_path",
@@ -103,6 +107,11 @@ OUTCOME_PLACE = pa.field(
         ]
     ),
 )
+# Columns beside rows of exceptions tables without numbers: the epoch apply; whether the operation was rejected for a
+# cause of its own, not with its transaction; and its order in the epoch (see `conflict.columnar.operation_order`).
+EPOCH_APPLY, OWN_CAUSE = pa.field("apply", pa.int64()), pa.field("own_cause", pa.bool_())
+OPERATION_ORDER = pa.field("operation_order", pa.list_(pa.int64()))
+STAGED = (EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER, OUTCOME_PLACE)
 # Decisions that the binlogs leave open: the decision made here, and the candidates, each as its cause or verdict.
 UNDECIDED = pa.schema(
     [

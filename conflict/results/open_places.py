@@ -25,6 +25,7 @@ __all__ = [
     "OpenSchedule",
     "PossibleRestart",
     "open_operations",
+    "possible_restarts",
     "ranges_with_places",
     "undecided_at",
 ]
@@ -118,6 +119,15 @@ class PossibleRestart:
 
     number: int
     rows: dict[str, int]
+
+
+def possible_restarts(further: Mapping[str, Mapping[int, dict[str, int]]]) -> dict[str, tuple[PossibleRestart, ...]]:
+    """Return them per cluster, given their attributes; clusters without any are left out."""
+    return {
+        name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
+        for name, each in further.items()
+        if each
+    }
 
 
 @attrs.frozen

@@ -26,6 +26,7 @@ __all__ = [
     "TRANSACTION_ROW_CONFLICTS",
     "TRANSACTION_ROW_REJECTS",
     "add_counters",
+    "counts_differ",
     "moved_counters",
     "transaction_counters",
     "zero_counters",
@@ -79,6 +80,11 @@ def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision 
     if spec.refreshes and delete_delete:
         moved[DELETE_DELETE] = 1
     return moved
+
+
+def counts_differ(spec: FunctionSpec, operation: Operation, candidates: Iterable[Decision]) -> bool:
+    """Whether several decisions move the counters differently."""
+    return len({frozenset(moved_counters(spec, operation, candidate)) for candidate in candidates}) > 1
 
 
 def transaction_counters(epochs: int, transactions: int) -> dict[str, int]:

@@ -28,6 +28,7 @@ __all__ = [
     "explain",
     "is_delete_delete",
     "operation_word",
+    "outcome_bit",
     "reason_words",
     "stored_precision",
     "unwritten_value",
@@ -80,7 +81,8 @@ class Cause(IntEnum):
     TRANS_IN_CONFLICT = 4
 
 
-_DELETE, _MISSING = int(Operation.DELETE_ROW), int(Cause.ROW_DOES_NOT_EXIST)
+_DELETE, _MISSING, _REJECTED = int(Operation.DELETE_ROW), int(Cause.ROW_DOES_NOT_EXIST), int(Verdict.REJECTED)
+_FIRST_VERDICT_BIT = 8  # causes have the bits below
 
 
 @attrs.frozen
@@ -141,6 +143,15 @@ class Decision:
 def is_delete_delete(operation: int, cause: int) -> bool:
     """Whether both clusters deleted a row: a delete is rejected because its row is gone. Kernels compile this, too."""
     return operation == _DELETE and cause == _MISSING
+
+
+def outcome_bit(verdict: int, cause: int) -> int:
+    """
+    Return the bit of an outcome in a set of candidates: that of its cause if it is rejected, else of its verdict.
+
+    Kernels compile this, too.
+    """
+    return 1 << int(cause if verdict == _REJECTED else _FIRST_VERDICT_BIT + verdict)
 
 
 def decision_text(decision: Decision) -> str:

@@ -33,17 +33,19 @@ from conflict.inference.replay import resolve as replay
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradicted_marks import contradicted_marks
 from conflict.results.contradictions import ContradictedRow, contradicted_rows
-from conflict.results.files import (
+from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
+from conflict.results.model import Resolution
+from conflict.results.options import ResultOptions
+from conflict.results.readings import is_same_result, reading_path, with_readings
+from conflict.results.resolution_ledger import (
+    Compared,
+    KeyTexts,
     Recorded,
-    summarize_resolution,
-    write_contradictions,
+    ReferenceLedger,
     write_open_places,
     write_open_rows,
     write_resolution,
 )
-from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
-from conflict.results.model import Resolution
-from conflict.results.readings import is_same_result, reading_path, with_readings
 from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.table_setup import TableSetup
@@ -118,11 +120,11 @@ class _ResolvedReading:
         summaries = usable_epochs(self.run, self.readings)
         return {name: reading.epochs[: len(summaries[name])] for name, reading in self.readings.items()}
 
-    def compared(self) -> dict[str, tuple[int, list[ContradictedRow]]]:
+    def compared(self) -> Compared:
         """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
         setups, epochs = self.run.setups.at_start, self.epochs
         fitting = FittingMarks.of(self.run.setups.over_time.values())
-        found = {}
+        found: dict[str, tuple[int, list[ContradictedRow]]] = {}
         for name, result in self.resolution.clusters.items():
             own, cluster = epochs[name], self.history.cluster(name)
             shown = recorded_effects(own), recorded_images(own)
@@ -199,14 +201,14 @@ def _written(
     """Write the result of a reading, and return what it came to."""
     run, readings, history, epochs = found.run, found.readings, found.history, found.epochs
     placed, resolution, moments, setups = found.placed, found.resolution, found.moments, run.setups.at_end
-    write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
-    tables = {table.full_name: table for table in run.schema.tables}
-    write_open_places(out, placed.schedule.places, history.layouts, tables)
-    write_open_rows(out, moments.open_epochs, history.layouts, tables)
-    compared = found.compared()
-    for name, (_, rows) in compared.items():
-        write_contradictions(out, name, rows, history.layouts, tables)
-    summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
+    ledger = ReferenceLedger(
+        history, setups, resolution, found.compared(), ResultOptions(all_outcomes=options.all_outcomes)
+    )
+    summary = write_resolution(out, ledger)
+    keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
+    write_open_places(out, placed.schedule.places, keys)
+    write_open_rows(out, moments.open_epochs, keys)
+    summary = with_open_schedule(summary, placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
     if any(reading.shown_roles for reading in readings.values()):
         facts = {name: attrs.evolve(own, role=None) for name, own in facts.items()}

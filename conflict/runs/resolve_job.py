@@ -38,10 +38,10 @@ from conflict.inference.moments import Moments
 from conflict.inference.placement import Placed
 from conflict.ingestion.definition_steps import changes_that_count, row_steps
 from conflict.results.careful import CareKind, LeftToReferenceError
-from conflict.results.files import write_open_places, write_open_rows
 from conflict.results.layout import applied_epochs_path, applied_epochs_table
-from conflict.results.open_places import PossibleRestart
+from conflict.results.open_places import possible_restarts
 from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
+from conflict.results.resolution_ledger import KeyTexts, write_open_places, write_open_rows
 from conflict.results.summary import (
     BucketSummary,
     RunSummary,
@@ -212,10 +212,7 @@ class Settled:
         }
         transactions = count_transactions(run.clusters, found.applies, found.conflicts)
         summary = with_tables(add_summaries([*self.resolved.summaries, transactions], stops), self.tables)
-        restarts = {
-            name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
-            for name, each in self.job.further_rows.items()
-        }
+        restarts = possible_restarts(self.job.further_rows)
         summary = attrs.evolve(summary, settled=tuple(self.moments.inferences), rounds=found.rounds, restarts=restarts)
         summary = attrs.evolve(with_open_rows(summary, self.moments.open_epochs), not_examined=self.not_examined)
         return summary if self.placed is None else with_open_schedule(summary, self.placed.schedule)
@@ -244,13 +241,11 @@ class Settled:
         run = self.job.run
         run.shared.delete()
         _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies)
-        tables, layouts = (
-            {table.full_name: table for table in run.numbers.tables},
-            layouts_of(run.manifest, run.numbers),
-        )
-        write_open_rows(run.out, self.moments.open_epochs, layouts, tables)
+        tables = {table.full_name: table for table in run.numbers.tables}
+        keys = KeyTexts(layouts_of(run.manifest, run.numbers), tables)
+        write_open_rows(run.out, self.moments.open_epochs, keys)
         if self.placed is not None:
-            write_open_places(run.out, self.placed.schedule.places, layouts, tables)
+            write_open_places(run.out, self.placed.schedule.places, keys)
 
 
 def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:

@@ -20,7 +20,7 @@ from conflict.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
-from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
+from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.told_transactions import ToldTransactions
 from conflict.history.effects import Effect
@@ -30,17 +30,11 @@ from conflict.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.inference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.careful import CareKind
-from conflict.results.contradictions import ContradictedRow, Images, contradicted_rows
-from conflict.results.files import (
-    Recorded,
-    outcome_places,
-    summarize_resolution,
-    write_contradictions,
-    write_decided_rows,
-)
-from conflict.results.layout import OUTCOME_PLACE, staged_exceptions_path
+from conflict.results.contradictions import Images, contradicted_rows
+from conflict.results.ledger import outcome_places, staged_exceptions, write_part
 from conflict.results.model import Outcome, OutcomePlace, Resolution
-from conflict.results.summary import BucketSummary, RunSummary
+from conflict.results.resolution_ledger import Compared, KeyTexts, Recorded, ReferenceLedger, place_columns
+from conflict.results.summary import BucketSummary
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.keyless_rows import keyless_images, read_keyless, transactions_of_equal_rows
@@ -231,29 +225,17 @@ def _decide(
 
 def _write(
     run: ResolveRun, found: _Decided, applies: EpochApplies, number: int, images: Mapping[str, Images]
-) -> tuple[BucketSummary, TrackedRows, dict[str, tuple[int, list[ContradictedRow]]]]:
+) -> tuple[BucketSummary, TrackedRows, Compared]:
     """Write the part of the result; return its figures, rows of pass TRACK, and how it compares with the binlogs."""
-    history, setups, ordinals = found.history, found.setups, found.ordinals
-    outcomes = [_numbered(outcome, outcome.source, ordinals) for outcome in found.resolution.outcomes]
-    resolution, options = attrs.evolve(found.resolution, outcomes=outcomes), run.options
-    write_decided_rows(
-        run.out,
-        history,
-        setups,
-        resolution,
-        number,
-        all_outcomes=options.all_outcomes,
-        final_rows=options.final_rows,
-    )
-    _write_exceptions(run, history, resolution, applies, ordinals, number)
-    compared = {}
-    tables = {table.full_name: table for table in run.numbers.tables}
+    outcomes = [_numbered(outcome, outcome.source, found.ordinals) for outcome in found.resolution.outcomes]
+    resolution, compared = attrs.evolve(found.resolution, outcomes=outcomes), {}
     for name, each in resolution.clusters.items():
         shown = images.get(name, {})
-        derived = each.effects, each.images if shown else {}
-        compared[name] = contradicted_rows(derived, (found.recorded[name], shown))
-        write_contradictions(run.out, name, compared[name][1], history.layouts, tables, number)
-    summary = _bucket_summary(summarize_resolution(resolution, setups, compared))
+        compared[name] = contradicted_rows((each.effects, each.images if shown else {}), (found.recorded[name], shown))
+    exceptions = _exceptions(run, found, applies)
+    ledger = ReferenceLedger(found.history, found.setups, resolution, compared, run.options, exceptions)
+    summary = write_part(ledger.part(number), run.out)
+    summary.counters = {name: {**counters, **_OF_TRANSACTIONS} for name, counters in summary.counters.items()}
     return summary, _tracked(run, resolution, applies), compared
 
 
@@ -403,45 +385,38 @@ def _applies_of(
     ]
 
 
-def _write_exceptions(
-    run: ResolveRun,
-    history: History,
-    resolution: Resolution,
-    applies: EpochApplies,
-    ordinals: Ordinals,
-    number: int,
-) -> None:
-    """Write rows of exceptions tables without their numbers, each with what they are sorted by."""
-    ordinals_of, place_of = _ordinals_by_side(resolution, ordinals), _places(applies)
+def _exceptions(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:
+    """Return, per cluster and exceptions table, the rows without their numbers, with the columns of `STAGED`."""
+    ordinals_of, place_of = _ordinals_by_side(found.resolution, found.ordinals), _places(applies)
+    rows: dict[str, dict[str, pa.Table]] = {cluster.name: {} for cluster in run.clusters}
     for side, cluster in enumerate(run.clusters):
         definitions = {
             setup.exceptions.table.full_name: setup.exceptions.table
             for setup in cluster.setups
             if setup.exceptions is not None
         }
+        keys = KeyTexts(found.history.layouts, {each.table.full_name: each.table for each in cluster.setups})
+        result, source = found.resolution.clusters[cluster.name], run.clusters[1 - side].name
         mine = np.flatnonzero(applies.applier == side)
-        for name, rejected in resolution.clusters[cluster.name].rejected.items():
+        for name, rejected in result.rejected.items():
             numbers = [int(mine[place.apply]) for place, _ in rejected]
             orders = [
                 _order(place.steps, side, apply, applies, place_of, ordinals_of)
                 for (place, _), apply in zip(rejected, numbers, strict=True)
             ]
-            source, setups = run.clusters[1 - side].name, {each.table.full_name: each for each in cluster.setups}
             stood_for = [
-                _numbered(each, source, ordinals)
-                for each in resolution.clusters[cluster.name].excepted[name]
+                _numbered(each, source, found.ordinals)
+                for each in result.excepted[name]
                 if each.applier == cluster.name
             ]
-            table = rows_to_arrow(definitions[name], [row for _, row in rejected])
-            columns = {
-                EPOCH_APPLY: pa.array(numbers, EPOCH_APPLY.type),
-                OWN_CAUSE: pa.array([place.own_cause for place, _ in rejected]),
-                OPERATION_ORDER: pa.array(orders, ORDER),
-                OUTCOME_PLACE: outcome_places(stood_for, history.layouts, setups),
-            }
-            for field, column in columns.items():
-                table = table.append_column(field, column)
-            run.out.write_table(staged_exceptions_path(cluster.name, name, number), table)
+            rows[cluster.name][name] = staged_exceptions(
+                rows_to_arrow(definitions[name], [row for _, row in rejected]),
+                np.array(numbers, np.int64),
+                np.array([place.own_cause for place, _ in rejected], np.bool_),
+                pa.array(orders, ORDER),
+                outcome_places(place_columns(stood_for, keys)),
+            )
+    return rows
 
 
 def _ordinals_by_side(resolution: Resolution, ordinals: Ordinals) -> dict[tuple[int, int], Sequence[int]]:
@@ -478,32 +453,3 @@ def _order(
         apply = place_of[applier, int(applies.foreign_epoch[apply]), group]
         order += [group, LOGGED, apply, 1]
     return order
-
-
-def _bucket_summary(figures: RunSummary) -> BucketSummary:
-    """Return figures as those of a bucket."""
-    ranges = figures.counter_ranges
-    return BucketSummary(
-        counters={name: {**counters, **_OF_TRANSACTIONS} for name, counters in figures.counters.items()},
-        tables=figures.tables,
-        rows=figures.rows,
-        differing_rows=dict(figures.differing_rows),
-        compared=figures.compared,
-        contradicted=figures.contradicted,
-        contradictions=figures.contradictions,
-        unexplained=figures.unexplained,
-        undecided=figures.undecided,
-        less=_slack(figures, {name: {each: low for each, (low, _) in own.items()} for name, own in ranges.items()}, -1),
-        more=_slack(
-            figures, {name: {each: high for each, (_, high) in own.items()} for name, own in ranges.items()}, 1
-        ),
-        not_known=figures.not_known,
-    )
-
-
-def _slack(figures: RunSummary, bounds: Mapping[str, Mapping[str, int]], sign: int) -> dict[str, dict[str, int]]:
-    """Return how far each counter is from a bound, upwards (1) or downwards (-1)."""
-    return {
-        name: {each: sign * (bound - figures.counters[name].get(each, 0)) for each, bound in own.items()}
-        for name, own in bounds.items()
-    }

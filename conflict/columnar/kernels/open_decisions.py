@@ -7,25 +7,16 @@ docs/result.md, "Open decisions".
 
 from __future__ import annotations
 
-import numpy as np
-
 from conflict.columnar.kernels.passes import LAST_OPERATION, Groups, copy_version, decide_pass, restore
 from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.search import open_start
-from conflict.rules.decision import Verdict
-from ndb_formats.columnar.kernel import kernel
+from conflict.rules.decision import outcome_bit as bit_of_outcome
+from ndb_formats.columnar.kernel import inlined, kernel
 
 __all__ = ["choose_rows", "go_back", "outcome_bit", "try_earlier_states"]
 
-REJECTED = int(Verdict.REJECTED)
-FIRST_VERDICT_BIT = 8  # causes have the bits below
 NO_CHANGE = -1
-
-
-@kernel
-def outcome_bit(verdict, cause):
-    """Return the bit of an outcome in a set of candidates: that of its cause if it is rejected, else of its verdict."""
-    return np.int64(1) << np.int64(cause if verdict == REJECTED else FIRST_VERDICT_BIT + verdict)
+outcome_bit = inlined(bit_of_outcome)
 
 
 @kernel

@@ -12,6 +12,7 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, each_read_only
 from conflict.columnar.kernels.column_scans import CountedDecisions, count_outcomes
+from conflict.results.ledger import table_figures
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -23,27 +24,39 @@ from conflict.rules.counters import (
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["count_bucket", "status_counters"]
+__all__ = ["count_bucket", "count_clusters", "count_refreshes", "status_counters"]
 
 DELETE = int(Operation.DELETE_ROW)
 
 
 def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, dict[str, int]]]]:
     """Return, per cluster, what the bucket adds to its status counters, and to the figures of each table."""
+    tables = [table.full_name for table in result.bucket.numbers.tables]
+    counters, figures = {}, {}
+    for number, (counted, own_counters) in enumerate(count_clusters(result)):
+        name = result.clusters[number].name
+        counters[name] = own_counters
+        figures[name] = table_figures(tables, counted, count_refreshes(result, number))
+    return counters, figures
+
+
+def count_clusters(result: BucketResult) -> list[tuple[Int64, dict[str, int]]]:
+    """
+    Count the decisions of each cluster's applier.
+
+    Returns:
+        Per cluster, the number of operations by table, verdict and cause, and what they add to its status counters.
+    """
     counted = _count(result, result.folded.decisions)
     # Both passes over an epoch count, TRACK and APPLY.
     passes = (counted, _count(result, result.folded.tracked))
-    counters, tables = {}, {}
+    found = []
     for number, cluster in enumerate(result.clusters):
         total: Counter[str] = Counter()
         for each in passes:
             total.update(status_counters(cluster, each[number]))
-        counters[cluster.name] = dict(total)
-        tables[cluster.name] = {
-            definition.full_name: {**_table(counted[number, table]), "refreshes": _refreshes(result, number, table)}
-            for table, definition in enumerate(result.bucket.numbers.tables)
-        }
-    return counters, tables
+        found.append((counted[number].sum(axis=(1, 2)), dict(total)))
+    return found
 
 
 def _count(result: BucketResult, decisions: Decisions) -> Int64:
@@ -57,16 +70,11 @@ def _count(result: BucketResult, decisions: Decisions) -> Int64:
     return counts
 
 
-def _table(counts: Int64) -> dict[str, int]:
-    """Return the figures of a table. Shape of `counts` (operations, kinds, verdicts, causes)."""
-    verdicts = {each.name.lower(): int(counts[:, :, each].sum()) for each in Verdict}
-    causes = {each.name: int(counts[:, :, Verdict.REJECTED, each].sum()) for each in Cause if each}
-    return {**verdicts, **causes}
-
-
-def _refreshes(result: BucketResult, number: int, table: int) -> int:
+def count_refreshes(result: BucketResult, number: int) -> Int64:
+    """Return how many rows the applier of a cluster refreshed. Shape (tables,)."""
     logged = result.folded.logged
-    return int((logged.refresh & (logged.cluster == number) & (result.bucket.key_table[logged.key] == table)).sum())
+    refreshed = logged.key[logged.refresh & (logged.cluster == number)]
+    return np.bincount(result.bucket.key_table[refreshed], minlength=len(result.bucket.numbers.tables))
 
 
 def status_counters(cluster: ClusterSetup, counts: Int64) -> Counter[str]:

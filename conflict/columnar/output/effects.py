@@ -56,13 +56,13 @@ class Differing:
     How the effects of both appliers compare with what their binlogs show.
 
     Attributes:
-        compared: Number of rows, per epoch apply, that either has.
+        compared: Number of rows, per epoch apply, that either has, per applier.
         rows: Those that differ, per applier.
         applies: The epoch applies that differ, the first `MAX_CONTRADICTIONS` + 1 of each applier: with more, nothing
             is explained.
     """
 
-    compared: int
+    compared: tuple[int, ...]
     rows: tuple[DifferingRows, ...]
     applies: AbstractSet[Applied]
 
@@ -75,15 +75,11 @@ def compare_effects(result: BucketResult, *, with_applies: bool) -> Differing:
         result: A decided bucket.
         with_applies: Return which epoch applies differ too.
     """
-    compared, differing = 0, []
+    compared, differing = zip(*(_compare(result, number) for number in range(len(result.clusters))), strict=True)
     applies: set[Applied] = set()
-    for number in range(len(result.clusters)):
-        count, rows = _compare(result, number)
-        compared += count
-        differing.append(rows)
-        if with_applies:
-            applies |= _differing_applies(number, rows.of_kinds())
-    return Differing(compared, tuple(differing), applies)
+    for number, rows in enumerate(differing if with_applies else ()):
+        applies |= _differing_applies(number, rows.of_kinds())
+    return Differing(compared, differing, applies)
 
 
 def _compare(result: BucketResult, number: int) -> tuple[int, DifferingRows]:

@@ -1,5 +1,5 @@
 """
-Writes a bucket's rows of exceptions tables, which get their numbers later.
+A bucket's rows of exceptions tables, which get their numbers later.
 
 See `conflict.columnar.output.exceptions_numbering` for the numbers.
 """
@@ -14,74 +14,46 @@ from conflict.columnar.cluster_setup import steps_before
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Decisions, Int8, Int16, Int64
 from conflict.columnar.operation_order import operation_orders
-from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
+from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.exceptions_rows import exceptions_rows
-from conflict.grid.folder import Folder
-from conflict.results.layout import OUTCOME_PLACE, staged_exceptions_path
+from conflict.columnar.output.outcomes import outcome_columns
+from conflict.results.ledger import Column, outcome_places, staged_exceptions
 from conflict.rules.decision import Cause, Verdict
 
-__all__ = ["tracked_rows", "write_exceptions"]
+__all__ = ["exceptions_of", "tracked_rows"]
 
 REJECTED = int(Verdict.REJECTED)
 
 
-def write_exceptions(result: BucketResult, out: Folder) -> None:
-    """Write the rows of exceptions tables without their numbers, each with the columns that they are sorted by."""
-    decisions = result.folded.decisions
+def exceptions_of(result: BucketResult, reader: ImageReader, applier: int) -> dict[str, pa.Table]:
+    """Return, by exceptions table, the rows that an applier made, with the columns of `STAGED`."""
+    decisions, cluster = result.folded.decisions, result.clusters[applier]
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
     appliers, tables = _appliers_and_tables(result, decisions, rejected)
-    reader = ImageReader(result.bucket)
-    found: dict[tuple[str, str], list[pa.Table]] = {}
-    for applier, cluster in enumerate(result.clusters):
-        for table in range(len(cluster.setups)):
-            mine = rejected[(appliers == applier) & (tables == table)]
-            if not len(mine):
-                continue
-            version = steps_before(cluster.steps.get(table, ()), result.applies)[decisions.apply[mine]]
-            for number, setup in enumerate(cluster.over_time(table)):
-                chosen = mine[version == number]
-                if setup.exceptions is not None and len(chosen):
-                    rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
-                    found.setdefault((cluster.name, setup.exceptions.table.full_name), []).append(
-                        _with_order(result, rows, chosen)
-                    )
-    for (cluster_name, name), parts in found.items():
-        path = staged_exceptions_path(cluster_name, name, result.bucket.number)
-        out.write_table(path, pa.concat_tables(parts))
+    found: dict[str, list[pa.Table]] = {}
+    for table in range(len(cluster.setups)):
+        mine = rejected[(appliers == applier) & (tables == table)]
+        if not len(mine):
+            continue
+        version = steps_before(cluster.steps.get(table, ()), result.applies)[decisions.apply[mine]]
+        for number, setup in enumerate(cluster.over_time(table)):
+            chosen = mine[version == number]
+            if setup.exceptions is not None and len(chosen):
+                rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
+                staged = staged_exceptions(rows, *_order(result, applier, chosen))
+                found.setdefault(setup.exceptions.table.full_name, []).append(staged)
+    return {name: pa.concat_tables(parts) for name, parts in found.items()}
 
 
-def _with_order(result: BucketResult, rows: pa.Table, chosen: Int64) -> pa.Table:
-    """Return rows with their outcomes, and with the columns that they are sorted by."""
-    decisions = result.folded.decisions
-    order = {
-        EPOCH_APPLY: pa.array(decisions.apply[chosen].astype(np.int64)),
-        OWN_CAUSE: pa.array(decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT),
-        OPERATION_ORDER: operation_orders(chosen, decisions, result.folded.logged, result.applies, result.bucket.rows),
-        OUTCOME_PLACE: _outcome_places(result, chosen),
-    }
-    for field, column in order.items():
-        rows = rows.append_column(field, column)
-    return rows
-
-
-def _outcome_places(result: BucketResult, chosen: Int64) -> pa.StructArray:
-    """Return what tells the outcomes of some decisions of one applier from others, as `OUTCOME_PLACE`."""
-    bucket, applies, decisions = result.bucket, result.applies, result.folded.decisions
-    apply, source, key = (column[chosen] for column in (decisions.apply, decisions.source, decisions.key))
-    applier, own = int(applies.applier[apply[0]]), source >= 0
-    ordinals = np.full(len(chosen), -1, np.int32)
-    ordinals[own] = bucket.rows[1 - applier].ordinal[source[own]]
-    columns = {
-        "applier": [result.clusters[applier].name] * len(chosen),
-        "source_epoch": applies.foreign_epoch[apply],
-        "epoch": applies.epoch[apply],
-        "group": decisions.group[chosen],
-        "ordinal": ordinals,
-        "table": [bucket.numbers.tables[bucket.key_table[key[0]]].full_name] * len(chosen),
-        "key": bucket.key_texts.take(pa.array(key)),
-    }
-    fields = list(OUTCOME_PLACE.type)
-    return pa.StructArray.from_arrays([pa.array(columns[field.name], field.type) for field in fields], fields=fields)
+def _order(result: BucketResult, applier: int, chosen: Int64) -> tuple[Column, ...]:
+    """Return the columns of `STAGED`, given the numbers of the decisions that rows stand for."""
+    decisions, folded = result.folded.decisions, result.folded
+    return (
+        decisions.apply[chosen].astype(np.int64),
+        decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT,
+        operation_orders(chosen, decisions, folded.logged, result.applies, result.bucket.rows),
+        outcome_places(outcome_columns(result, applier, chosen)),
+    )
 
 
 def tracked_rows(result: BucketResult) -> TrackedRows:

@@ -15,20 +15,24 @@ import pyarrow as pa
 
 from conflict.columnar.cluster_setup import ClusterSetup, steps_before
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
-from conflict.columnar.operation_order import ORDER, sorted_by_order
+from conflict.columnar.operation_order import sorted_by_order
 from conflict.grid.folder import Folder
 from conflict.results.arrow_rows import row_schema
-from conflict.results.layout import OUTCOME_PLACE, STAGED_EXCEPTIONS, exceptions_path, staged_exceptions_path
+from conflict.results.layout import (
+    EPOCH_APPLY,
+    OPERATION_ORDER,
+    OUTCOME_PLACE,
+    OWN_CAUSE,
+    STAGED_EXCEPTIONS,
+    exceptions_path,
+    staged_exceptions_path,
+)
 from conflict.rules.exceptions_table import ExceptionsTable
 from ndb_formats.schema.tables import Table
 
-__all__ = ["EPOCH_APPLY", "OPERATION_ORDER", "OWN_CAUSE", "OlderEpochs", "TrackedRows", "number_exceptions"]
+__all__ = ["OlderEpochs", "TrackedRows", "number_exceptions"]
 
 _COUNT_COLUMN = 3
-# Columns beside rows without numbers: the epoch apply; whether the operation was rejected for a cause of its own, not
-# with its transaction; and its order in the epoch.
-EPOCH_APPLY, OWN_CAUSE = pa.field("apply", pa.int64()), pa.field("own_cause", pa.bool_())
-OPERATION_ORDER = pa.field("operation_order", ORDER)
 # By cluster and exceptions table, the epoch applies in which pass TRACK made rows in one bucket, and how many.
 TrackedRows = Mapping[tuple[str, str], tuple[Int64, Int64]]
 

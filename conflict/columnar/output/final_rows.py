@@ -19,24 +19,11 @@ from conflict.columnar.image_values import ImageColumn, ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.columnar.kernels.provenance import ABSENT_IMAGE
 from conflict.results.arrow_rows import row_schema
+from conflict.results.ledger import FinalTable
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["FinalTable", "count_differing", "count_unequal", "final_table"]
-
-
-@attrs.frozen(eq=False)
-class FinalTable:
-    """
-    The final rows of one table.
-
-    Attributes:
-        rows: Per cluster, its rows in the order of their key numbers.
-        differing: Number of keys that differ between the clusters.
-    """
-
-    rows: tuple[pa.Table, pa.Table]
-    differing: int
+__all__ = ["count_differing", "count_unequal", "final_table"]
 
 
 @attrs.frozen(eq=False)
@@ -106,7 +93,9 @@ def count_unequal(result: BucketResult, reader: ImageReader, table: int) -> int:
         FormatError: A value cannot be decoded.
     """
     if any(cluster.setups[table].declared is not None for cluster in result.clusters):
-        return declared_table(result, reader, table).differing
+        differing = declared_table(result, reader, table).differing
+        assert differing is not None
+        return differing
     definition, numbers = result.bucket.numbers.tables[table], _present_keys(result, table)
     everything = _Keys.of(result, table, numbers)
     unlike = _Keys.of(result, table, numbers[everything.unlike])
@@ -145,8 +134,7 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
         for side, known in enumerate(keys.known):
             arrays = [column.take(column.indices[side, known]) for column in columns]
             parts[side].append(pa.table(arrays, schema=schema))
-    first, second = (pa.concat_tables(part) for part in parts)
-    return FinalTable((first, second), differing)
+    return _joined(result, table, parts, differing)
 
 
 def declared_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
@@ -172,8 +160,17 @@ def declared_table(result: BucketResult, reader: ImageReader, table: int) -> Fin
         for place in common:
             unlike |= ~_same_values(*(side[place] for side in found))
         differing += keys.alone + int((unlike & keys.exists.all(axis=0)).sum())
-    first, second = (pa.concat_tables(part) for part in parts)
-    return FinalTable((first, second), differing)
+    return _joined(result, table, parts, differing)
+
+
+def _joined(result: BucketResult, table: int, parts: Sequence[Sequence[pa.Table]], differing: int) -> FinalTable:
+    """Return a table, given the parts of each cluster's rows; a cluster does not have a table that was refused."""
+    rows = {
+        cluster.name: pa.concat_tables(part)
+        for cluster, part in zip(result.clusters, parts, strict=True)
+        if cluster.setups[table].refusal is None
+    }
+    return FinalTable(result.bucket.numbers.tables[table].full_name, rows, differing)
 
 
 def _same_values(first: pa.Array, second: pa.Array) -> Bool:

@@ -15,75 +15,74 @@ from conflict.columnar.output.origins import NO_ORIGIN, origins
 from conflict.columnar.output.winners import winner_columns
 from conflict.columnar.rounds.bucket_round import row_conflicts
 from conflict.grid.columns import GridColumns
-from conflict.results.layout import OUTCOMES, labelled, times_of
-from conflict.rules.decision import Cause, Verdict
-from ndb_formats.events.rows_event import Operation
+from conflict.grid.schemas import PLACE
+from conflict.results.layout import labelled, times_of
+from conflict.results.ledger import Column, outcome_table
+from conflict.rules.decision import Cause
 
-__all__ = ["chosen_decisions", "outcome_table"]
-
-
-def chosen_decisions(result: BucketResult, *, every: bool) -> list[Int64]:
-    """Return, per applier, the numbers of its decisions: `every` one, or all but changes that were simply applied."""
-    decisions = result.folded.decisions
-    chosen = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0) | every)
-    applier = result.applies.applier[decisions.apply[chosen]]
-    return [chosen[applier == number] for number in range(len(result.clusters))]
+__all__ = ["outcome_columns", "outcomes_of"]
 
 
-def outcome_table(result: BucketResult, applier: int, chosen: Int64, files: Mapping[str, Sequence[str]]) -> pa.Table:
+def outcomes_of(result: BucketResult, applier: int, chosen: Int64, files: Mapping[str, Sequence[str]]) -> pa.Table:
     """
-    Return the outcomes of operations.
+    Return the outcomes of operations, as `OUTCOMES`.
 
     Args:
         result: A decided bucket.
         applier: Number of the applying cluster.
         chosen: Numbers of the decisions on the operations. Shape (operations,).
         files: Per cluster, its binlog files by number.
-
-    Returns:
-        `OUTCOMES`, with dictionaries in place of strings.
     """
     bucket, applies, decisions = result.bucket, result.applies, result.folded.decisions
     apply, row, key = (column[chosen] for column in (decisions.apply, decisions.source, decisions.key))
     cause, own_cause = decisions.cause[chosen], np.zeros(len(chosen), np.int8)
-    values, count = decisions.compared[chosen], len(chosen)
+    values = decisions.compared[chosen]
     with_transaction, tracked = own_conflicts(result, chosen)
     own_cause[with_transaction] = result.folded.tracked.cause[tracked]
     values[with_transaction] = result.folded.tracked.compared[tracked]
-    compared = np.where(own_cause > 0, own_cause, cause) == Cause.ROW_IN_CONFLICT
-    source, origin = result.clusters[1 - applier].name, origins(bucket.changes[1 - applier], row)
-    unknown = origin["file"] == NO_ORIGIN
-    heard = compared
+    heard = dated = np.where(own_cause > 0, own_cause, cause) == Cause.ROW_IN_CONFLICT
     if result.older is not None:  # that no epoch had come back is not known, and no 0
         functions = [setup.function for setup in result.clusters[applier].setups]
         by_epoch = np.array([function is not None and function.spec.refreshes for function in functions], np.bool_)
-        heard = compared & ((values["incoming"] > 0) | ~by_epoch[bucket.key_table[key]])
-    dated = compared if result.older is None else compared & (result.older.first.local_at[key, applier] != apply)
-    arrays = {
-        "source": labelled(np.zeros(count, np.int8), [source]),
-        "source_epoch": pa.array(applies.foreign_epoch[apply]),
-        "group": pa.array(decisions.group[chosen]),
-        "ordinal": pa.array(origin["ordinal"]),
-        "epoch": pa.array(applies.epoch[apply]),
+        heard = heard & ((values["incoming"] > 0) | ~by_epoch[bucket.key_table[key]])
+        dated = dated & (result.older.first.local_at[key, applier] != apply)
+    source, origin = result.clusters[1 - applier].name, origins(bucket.changes[1 - applier], row)
+    unknown = origin["file"] == NO_ORIGIN
+    return outcome_table(
+        {
+            **outcome_columns(result, applier, chosen),
+            "source": labelled(np.zeros(len(chosen), np.int8), [source]),
+            "operation": decisions.operation[chosen],
+            "refresh": decisions.kind[chosen] == OperationKind.REFRESH,
+            "verdict": decisions.verdict[chosen],
+            "cause": cause,
+            "own_cause": own_cause,
+            "incoming": pa.array(values["incoming"].copy(), mask=~heard),
+            "stored": pa.array(values["stored"].copy(), mask=~dated),
+            "file": labelled(origin["file"], files[source]),
+            **{name: pa.array(origin[name], mask=unknown) for name in PLACE if name != "file"},
+            "time": times_of(applies.committed[apply]),
+            "transaction_id": _transaction_ids(bucket.changes[1 - applier], row),
+            **winner_columns(result, applier, chosen, (with_transaction, tracked), files),
+        }
+    )
+
+
+def outcome_columns(result: BucketResult, applier: int, chosen: Int64) -> dict[str, Column]:
+    """Return what tells the outcomes of some decisions of one applier from others, the columns of `OUTCOME_PLACE`."""
+    bucket, applies, decisions = result.bucket, result.applies, result.folded.decisions
+    apply, source, key = (column[chosen] for column in (decisions.apply, decisions.source, decisions.key))
+    ordinals, own = np.full(len(chosen), -1, np.int32), source >= 0
+    ordinals[own] = bucket.rows[1 - applier].ordinal[source[own]]
+    return {
+        "applier": labelled(np.zeros(len(chosen), np.int8), [result.clusters[applier].name]),
+        "source_epoch": applies.foreign_epoch[apply],
+        "epoch": applies.epoch[apply],
+        "group": decisions.group[chosen],
+        "ordinal": ordinals,
         "table": labelled(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
         "key": bucket.key_texts.take(pa.array(key)),
-        "operation": labelled(decisions.operation[chosen] - 1, [each.name for each in Operation]),
-        "refresh": pa.array(decisions.kind[chosen] == OperationKind.REFRESH),
-        "verdict": labelled(decisions.verdict[chosen], [each.name for each in Verdict]),
-        "cause": labelled(cause - 1, [each.name for each in Cause if each]),
-        "incoming": pa.array(values["incoming"].copy(), mask=~heard),
-        "stored": pa.array(values["stored"].copy(), mask=~dated),
-        "file": labelled(origin["file"], files[source]),
-        "position": pa.array(origin["position"], mask=unknown),
-        "payload_position": pa.array(origin["payload_position"], mask=unknown),
-        "row": pa.array(origin["row"], mask=unknown),
-        "time": times_of(applies.committed[apply]),
-        "transaction_id": _transaction_ids(bucket.changes[1 - applier], row),
-        "own_cause": labelled(own_cause - 1, [each.name for each in Cause if each]),
-        **winner_columns(result, applier, chosen, (with_transaction, tracked), files),
     }
-    fields = [pa.field(name, arrays[name].type, nullable=arrays[name].null_count > 0) for name in OUTCOMES.names]
-    return pa.table([arrays[name] for name in OUTCOMES.names], schema=pa.schema(fields))
 
 
 def own_conflicts(result: BucketResult, chosen: Int64) -> tuple[Int64, Int64]:

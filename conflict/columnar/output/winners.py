@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Bool, Decisions, Int64, OperationKind, UInt64
-from conflict.columnar.output.origins import NO_ORIGIN, ORIGIN, origins
-from conflict.grid.schemas import RowStep
+from conflict.columnar.output.origins import NO_ORIGIN, origins
+from conflict.grid.schemas import PLACE, RowStep
 from conflict.results.layout import labelled
+from conflict.results.ledger import Column
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -102,7 +103,7 @@ def winner_columns(
     chosen: Int64,
     with_transaction: tuple[Int64, Int64],
     files: Mapping[str, Sequence[str]],
-) -> dict[str, pa.Array]:
+) -> dict[str, Column]:
     """
     Return the columns `winner_...` of outcomes; NULL where an operation did not lose against another.
 
@@ -202,18 +203,18 @@ def _time_of_moment(result: BucketResult, applier: int, epoch: int, group: int) 
 
 def _columns(
     result: BucketResult, writes: _Writes, winner: Int64, files: Mapping[str, Sequence[str]]
-) -> dict[str, pa.Array]:
-    """Return the columns of `OUTCOMES`; `winner` is which of the writes won, `_NOTHING` for none."""
+) -> dict[str, Column]:
+    """Return the columns of `outcome_table`; `winner` is which of the writes won, `_NOTHING` for none."""
     found = np.flatnonzero(winner >= 0)
     found = found[~np.isin(writes.operation[winner[found]], _REMOVES)]  # the row was missing, and something else wrong
     won, names = winner[found], [each.name for each in result.clusters]
-    places: dict[str, np.ndarray] = {name: np.full(len(winner), NO_ORIGIN, np.int64) for name in ORIGIN}
+    places: dict[str, np.ndarray] = {name: np.full(len(winner), NO_ORIGIN, np.int64) for name in PLACE}
     files_before = 0
     for side, name in enumerate(names):
         mine = found[writes.side[won] == side]
         where = origins(result.bucket.changes[side], writes.row[winner[mine]])
         logged = where["file"] == NO_ORIGIN
-        for part in ORIGIN:
+        for part in PLACE:
             places[part][mine] = np.where(logged, NO_ORIGIN, where[part].astype(np.int64))
         places["file"][mine] += np.where(logged, 0, files_before)
         files_before += len(files[name])
@@ -229,7 +230,7 @@ def _columns(
     return {
         "winner_cluster": labelled(column(writes.side), names),
         "winner_epoch": pa.array(column(writes.epoch), mask=nothing),
-        "winner_operation": labelled(column(writes.operation - 1), [each.name for each in Operation]),
+        "winner_operation": column(writes.operation - 1) + 1,
         "winner_refresh": pa.array(column(writes.refresh), mask=nothing),
         "winner_file": labelled(places["file"], all_files),
         "winner_position": pa.array(places["position"].astype(np.uint64), mask=nowhere),

@@ -1,28 +1,28 @@
 """
-Writes one bucket's part of the result.
+One bucket's part of the result: what the kernels decided, as a ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
+import numpy as np
+import pyarrow as pa
 
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Int64
-from conflict.columnar.output.contradictions import contradictions_table
 from conflict.columnar.output.copied_rows import count_copied
-from conflict.columnar.output.counts import count_bucket
-from conflict.columnar.output.effects import compare_effects
-from conflict.columnar.output.exceptions import tracked_rows, write_exceptions
+from conflict.columnar.output.counts import count_clusters, count_refreshes
+from conflict.columnar.output.effects import Differing, DifferingRows, compare_effects
+from conflict.columnar.output.exceptions import exceptions_of, tracked_rows
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.final_rows import count_differing, final_table
-from conflict.columnar.output.outcomes import chosen_decisions, outcome_table
-from conflict.columnar.output.undecided import write_undecided
+from conflict.columnar.output.outcomes import outcomes_of
+from conflict.columnar.output.undecided import open_decisions
 from conflict.grid.folder import Folder
-from conflict.results.contradictions import contradictions_path
-from conflict.results.layout import outcomes_path, rows_path
+from conflict.results.ledger import CONTRADICTED, ClusterLedger, FinalTable, LedgerPart, has_a_line, write_part
 from conflict.results.model import NotKnown
 from conflict.results.options import ResultOptions
 from conflict.results.summary import BucketSummary
@@ -48,61 +48,84 @@ def write_bucket(
     Returns:
         What the bucket adds to the figures, and the exceptions rows that pass TRACK made in it.
     """
-    bucket, clusters, folded = result.bucket, result.clusters, result.folded
-    for number, (cluster, chosen) in enumerate(
-        zip(clusters, chosen_decisions(result, every=options.all_outcomes), strict=True)
-    ):
-        if len(chosen):
-            outcomes = outcome_table(result, number, chosen, files)
-            out.write_table(outcomes_path(cluster.name, bucket.number), outcomes)
-    write_exceptions(result, out)
-    counters, tables = count_bucket(result)
-    unexplained = {cluster.name: int(folded.unexplained[number].sum()) for number, cluster in enumerate(clusters)}
-    copied = {cluster.name: count_copied(result, number) for number, cluster in enumerate(clusters) if cluster.copied}
-    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained, copied=copied)
-    for name, slack in write_undecided(result, out).items():
-        summary.undecided[name] = slack.undecided
-        summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)
-    _count_rows(result, summary)
-    if options.final_rows:
-        _write_rows(result, out, summary)
-    differing = compare_effects(result, with_applies=False)
-    summary.compared, summary.contradicted = differing.compared, sum(len(rows) for rows in differing.rows)
-    for cluster, rows in zip(clusters, differing.rows, strict=True):
-        if len(rows):
-            table, summary.contradictions[cluster.name] = contradictions_table(result, rows)
-            out.write_table(contradictions_path(cluster.name, bucket.number), table)
-    return summary, tracked_rows(result)
+    fill = _Filling(result, files, options, ImageReader(result.bucket))
+    tables = [table.full_name for table in result.bucket.numbers.tables]
+    part = LedgerPart(result.bucket.number, tables, fill.clusters(), fill.final())
+    return write_part(part, out), tracked_rows(result)
 
 
-def _write_rows(result: BucketResult, out: Folder, summary: BucketSummary) -> None:
-    """Write the final rows of both clusters, and count where they differ."""
-    reader = ImageReader(result.bucket)
+@attrs.frozen
+class _Filling:
+    """Makes columns of a decided bucket; attributes are arguments of `write_bucket`, and the reader of its images."""
+
+    result: BucketResult
+    files: Mapping[str, Sequence[str]]
+    options: ResultOptions
+    reader: ImageReader
+
+    def clusters(self) -> Iterator[ClusterLedger]:
+        """Yield what each applier did."""
+        counted, differing = count_clusters(self.result), compare_effects(self.result, with_applies=False)
+        for number, (counts, counters) in enumerate(counted):
+            yield self._cluster(number, counts, counters, differing)
+
+    def _cluster(self, number: int, counts: Int64, counters: Mapping[str, int], differing: Differing) -> ClusterLedger:
+        result, cluster = self.result, self.result.clusters[number]
+        functions = [None if setup.function is None else setup.function.spec for setup in cluster.setups]
+        rows, not_known = _count_rows(result, number)
+        chosen = self._with_a_line(number)
+        return ClusterLedger(
+            name=cluster.name,
+            functions=functions,
+            counts=counts,
+            refreshes=count_refreshes(result, number),
+            counters=counters,
+            outcomes=outcomes_of(result, number, chosen, self.files) if len(chosen) else None,
+            undecided=open_decisions(result, number, functions),
+            compared=differing.compared[number],
+            contradicted=_contradicted(result, differing.rows[number]),
+            rows=rows,
+            not_known=not_known,
+            unexplained=int(result.folded.unexplained[number].sum()),
+            copied=count_copied(result, number) if cluster.copied else None,
+            exceptions=exceptions_of(result, self.reader, number),
+        )
+
+    def _with_a_line(self, number: int) -> Int64:
+        """Return the numbers of an applier's decisions that have a line."""
+        decisions = self.result.folded.decisions
+        chosen = has_a_line(decisions.verdict, decisions.source < 0, every=self.options.all_outcomes)
+        return np.asarray(chosen[self.result.applies.applier[decisions.apply[chosen]] == number])
+
+    def final(self) -> Iterator[FinalTable]:
+        """Yield the final rows of each table; without rows, those that differ are counted where no value is needed."""
+        for table, definition in enumerate(self.result.bucket.numbers.tables):
+            if self.options.final_rows:
+                yield final_table(self.result, self.reader, table)
+            else:
+                yield FinalTable(definition.full_name, {}, count_differing(self.result, table))
+
+
+def _contradicted(result: BucketResult, rows: DifferingRows) -> pa.Table:
+    """Return differing rows as `CONTRADICTED`."""
+    keys = result.bucket.key_texts.take(pa.array(rows.key))
+    mark = np.zeros(len(rows), np.int8)
+    columns = (rows.epoch, rows.group, keys, result.bucket.key_table[rows.key], rows.derived, rows.shown, mark)
+    return pa.table(columns, schema=CONTRADICTED)
+
+
+def _count_rows(result: BucketResult, number: int) -> tuple[dict[str, int], dict[str, NotKnown]]:
+    """Return how many final rows of each table a cluster has, and what is not known of its rows."""
+    rows, not_known = {}, {}
     for table, definition in enumerate(result.bucket.numbers.tables):
-        final = final_table(result, reader, table)
-        summary.differing_rows[definition.full_name] = final.differing
-        for cluster, rows in zip(result.clusters, final.rows, strict=True):
-            if len(rows) and cluster.setups[table].refusal is None:
-                out.write_table(rows_path(cluster.name, definition.full_name, result.bucket.number), rows)
-
-
-def _count_rows(result: BucketResult, summary: BucketSummary) -> None:
-    """Count the final rows of both clusters, and those that differ where this follows without their values."""
-    for table, definition in enumerate(result.bucket.numbers.tables):
-        here = result.bucket.key_table == table
-        summary.differing_rows[definition.full_name] = count_differing(result, table)
-        for side, (cluster, exists) in enumerate(zip(result.clusters, result.folded.exists, strict=True)):
-            if result.older is not None:
-                columns = result.columns_not_known[side][here]
-                _count_not_known(summary, cluster.name, definition.full_name, columns)
-                exists = exists & (result.columns_not_known[side] == 0)  # noqa: PLW2901
-            # The cluster does not have a table that was refused.
-            count = 0 if cluster.setups[table].refusal is not None else int((exists & here).sum())
-            summary.rows.setdefault(cluster.name, {})[definition.full_name] = count
-
-
-def _count_not_known(summary: BucketSummary, cluster: str, table: str, columns: Int64) -> None:
-    """Count the rows of a table that are known in part; `columns` is how many columns each lacks."""
-    if columns.any():
-        found = NotKnown(0, int((columns > 0).sum()), int(columns.sum()))
-        summary.not_known.setdefault(cluster, {})[table] = attrs.asdict(found)
+        here, exists = result.bucket.key_table == table, result.folded.exists[number]
+        if result.older is not None:
+            columns = result.columns_not_known[number]
+            if columns[here].any():
+                in_part = int((columns[here] > 0).sum())
+                not_known[definition.full_name] = NotKnown(0, in_part, int(columns[here].sum()))
+            exists = exists & (columns == 0)
+        # The cluster does not have a table that was refused.
+        refused = result.clusters[number].setups[table].refusal is not None
+        rows[definition.full_name] = 0 if refused else int((exists & here).sum())
+    return rows, not_known

@@ -22,9 +22,10 @@ from conflict.history.run import Run
 from conflict.inference.replay import resolve
 from conflict.pipeline import run_local
 from conflict.results.contradictions import Effects, contradicted_rows
-from conflict.results.files import read_rows, summarize_resolution, write_open_places, write_resolution
+from conflict.results.files import read_rows
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder
 from conflict.results.options import ResultOptions
+from conflict.results.resolution_ledger import KeyTexts, ReferenceLedger, write_open_places, write_resolution
 from conflict.results.summary import RunSummary, with_open_schedule
 from conflict.runs.ingest_job import ingest
 from conflict.runs.log_part import LogPart
@@ -41,9 +42,10 @@ def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
-        path = f"undecided/applier={cluster}"
-        undecided = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
-        found[f"undecided {cluster}"] = sorted(str(each) for each in undecided)
+        for part in ("undecided", "contradictions"):
+            path = f"{part}/applier={cluster}"
+            rows = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
+            found[f"{part} {cluster}"] = sorted(str(each) for each in rows)
         for table in run.schema.tables:
             if table.full_name in setups:
                 found[f"rows {cluster} {table.name}"] = sorted(
@@ -70,13 +72,13 @@ def by_reference(history: History, run: Run, shown: Mapping[str, Effects] | None
     setups = run.setups.at_end
     resolution = resolve(history, setups, skip_missing=run.configuration.skip_missing, shown=shown)
     with tempfile.TemporaryDirectory() as folder:
-        write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
         # A made-up History has no consequences, so all effects are contradicted.
         compared = {
             name: contradicted_rows((result.effects, result.images), ((shown or {}).get(name, {}), {}))
             for name, result in resolution.clusters.items()
         }
-        return _contents(Folder(folder), run, summarize_resolution(resolution, setups, compared))
+        ledger = ReferenceLedger(history, setups, resolution, compared, ResultOptions(all_outcomes=True))
+        return _contents(Folder(folder), run, write_resolution(Folder(folder), ledger))
 
 
 def binlogs_by_reference(run: Run) -> dict[str, Any]:
@@ -87,15 +89,15 @@ def binlogs_by_reference(run: Run) -> dict[str, Any]:
     history, setups = placed.history(history), run.setups.at_end
     resolution = resolve(history, run.setups.at_start, skip_missing=run.configuration.skip_missing)
     with tempfile.TemporaryDirectory() as folder:
-        write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
         compared = {
             name: contradicted_rows((result.effects, result.images), ({}, {}))
             for name, result in resolution.clusters.items()
         }
-        tables = {table.full_name: table for table in run.schema.tables}
-        write_open_places(Folder(folder), placed.schedule.places, history.layouts, tables)
-        summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
-        return _contents(Folder(folder), run, summary)
+        ledger = ReferenceLedger(history, setups, resolution, compared, ResultOptions(all_outcomes=True))
+        summary = write_resolution(Folder(folder), ledger)
+        keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
+        write_open_places(Folder(folder), placed.schedule.places, keys)
+        return _contents(Folder(folder), run, with_open_schedule(summary, placed.schedule))
 
 
 def binlogs_by_kernels(run: Run, *, buckets: int, segment_bytes: int) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from conflict.history.scheduling.reconcile import Inference
 from conflict.inference.moments import Moments, find_moments
 from conflict.inference.placement import place_untraced, restricted, touched_rows
 from conflict.results.contradictions import contradicted_rows
-from conflict.results.files import summarize_resolution
 from conflict.results.open_rows import OpenEpoch, OpenRow
+from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.roles import Role
 from conflict.runs.reference_run import resolve_settled
+from tests.conflict.figures import figures
 from tests.conflict.histories import Setups, history, key, setups
 from tests.conflict.inference.test_placement import FUNCTIONS, truth_of
 from tests.conflict.worlds import Step, World, steps, world
@@ -166,7 +167,9 @@ def check(made: World, tables: Setups, roles: dict[str, Role]) -> None:
         name: contradicted_rows((result.effects, {}), (recorded[name], {}))
         for name, result in resolution.clusters.items()
     }
-    summary = with_open_schedule(summarize_resolution(resolution, tables, compared), placed.schedule)
+    summary = with_open_schedule(
+        figures(ReferenceLedger(placed_history, tables, resolution, compared)), placed.schedule
+    )
     summary = with_open_rows(summary, moments.open_epochs)
     assert summary.contradicted == 0
     traced = {

@@ -20,12 +20,13 @@ from conflict.inference.placement import NOT_APPLIED, Placed, place_untraced, re
 from conflict.inference.replay import resolve
 from conflict.reference.epoch_log import LoggedChange
 from conflict.results.contradictions import contradicted_rows
-from conflict.results.files import summarize_resolution
 from conflict.results.model import Resolution
 from conflict.results.open_places import Alternative, OpenPlace
+from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.results.summary import with_open_schedule
 from conflict.rules.roles import Role
 from ndb_formats.schema.tables import Schema
+from tests.conflict.figures import figures
 from tests.conflict.histories import Setups, counters, history, layouts, replayed, setups
 from tests.conflict.worlds import Step, World, steps, world
 
@@ -217,7 +218,9 @@ def check(made: World, found: Setups, roles: dict[str, Role]) -> Resolution:
         name: contradicted_rows((result.effects, {}), (recorded[name], {}))
         for name, result in resolution.clusters.items()
     }
-    summary = with_open_schedule(summarize_resolution(resolution, found, compared), placed.schedule)
+    summary = with_open_schedule(
+        figures(ReferenceLedger(placed.history(known), found, resolution, compared)), placed.schedule
+    )
     assert summary.contradicted == 0
     for cluster in made.replayed:
         result, truth = resolution.clusters[cluster.name], cluster.result

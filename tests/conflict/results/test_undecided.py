@@ -6,11 +6,12 @@ import pytest
 from conflict.history.model import EpochApply, History
 from conflict.inference.replay import resolve
 from conflict.results.model import ClusterResult
-from conflict.results.undecided import counter_ranges
+from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import moved_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.rows_event import Operation
+from tests.conflict.figures import figures
 from tests.conflict.histories import history, key, setups
 
 TRANS = "NDB$EPOCH_TRANS()"
@@ -26,9 +27,9 @@ def primary(made: History) -> ClusterResult:
     return resolve(made, SETUPS).clusters["A"]
 
 
-def ranges(result: ClusterResult) -> dict[str, tuple[int, int]]:
-    """Return the counters that depend on open decisions."""
-    return counter_ranges(result.undecided, result.counters, SETUPS["A"])
+def ranges(made: History) -> dict[str, tuple[int, int]]:
+    """Return the counters of A that depend on open decisions."""
+    return figures(ReferenceLedger(made, SETUPS, resolve(made, SETUPS))).counter_ranges["A"]
 
 
 def arrived(made: History, place: tuple[int, int]) -> History:
@@ -56,22 +57,21 @@ def test_rows_that_changed_meanwhile():
 
 def test_ranges():
     """Either operation may have been in conflict or not; nothing else is open."""
-    found = primary(history(TEXT))
-    assert found.counters[FUNCTION] == 2
-    assert ranges(found) == {FUNCTION: (0, 2), ROW_CONFLICTS: (0, 2)}
+    assert primary(history(TEXT)).counters[FUNCTION] == 2
+    assert ranges(history(TEXT)) == {FUNCTION: (0, 2), ROW_CONFLICTS: (0, 2)}
 
 
 def test_what_is_known_of_the_arrival():
     """An epoch that arrived after the change of row 1 leaves only row 2 open."""
-    found = primary(arrived(history(TEXT), (3, 0)))
-    assert [each.key for each in found.undecided] == [key(2)]
-    assert ranges(found) == {FUNCTION: (1, 2), ROW_CONFLICTS: (1, 2)}
+    made = arrived(history(TEXT), (3, 0))
+    assert [each.key for each in primary(made).undecided] == [key(2)]
+    assert ranges(made) == {FUNCTION: (1, 2), ROW_CONFLICTS: (1, 2)}
 
 
 def test_an_epoch_that_arrived_after_all_changes():
     """Nothing is open."""
-    found = primary(arrived(history(TEXT), (4, 0)))
-    assert (found.undecided, ranges(found)) == ([], {})
+    made = arrived(history(TEXT), (4, 0))
+    assert (primary(made).undecided, ranges(made)) == ([], {})
 
 
 def test_an_epoch_that_was_not_rejected():
@@ -102,7 +102,7 @@ def test_delete_delete_or_not():
         (Verdict.REJECTED, Cause.ROW_IN_CONFLICT),
         (Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST),
     }
-    found_ranges = ranges(found)
+    found_ranges = ranges(history(text))
     assert found_ranges[DELETE_DELETE] == (0, 1)
     assert found_ranges[FUNCTION] == (0, 2)
 

@@ -1,0 +1,305 @@
+"""
+The result of the reference engine as a ledger, and on disk. `conflict.results.layout` has the files and folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from conflict.grid.folder import Folder
+from conflict.grid.schemas import PLACE
+from conflict.history.effects import Effect
+from conflict.history.marks import Mark
+from conflict.history.model import Cluster, History
+from conflict.results.arrow_rows import rows_to_arrow
+from conflict.results.contradictions import ContradictedRow
+from conflict.results.layout import (
+    APPLIED_EPOCHS,
+    OUTCOME_PLACE,
+    OUTCOMES,
+    applied_epochs_path,
+    exceptions_path,
+    open_places_path,
+    open_rows_path,
+)
+from conflict.results.ledger import (
+    CONTRADICTED,
+    OPEN_DECISIONS,
+    ClusterLedger,
+    Column,
+    FinalTable,
+    LedgerPart,
+    has_a_line,
+    outcome_places,
+    outcome_table,
+    undecided_table,
+    write_part,
+)
+from conflict.results.model import Outcome, OutcomePlace, Resolution, Undecided
+from conflict.results.open_places import OpenPlace, possible_restarts, undecided_at
+from conflict.results.open_rows import OpenEpoch, undecided_rows
+from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
+from conflict.results.summary import RunSummary, add_summaries
+from conflict.rules.decision import Cause, Verdict, outcome_bit
+from conflict.rules.functions import FunctionSpec
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.row_image import RowLayout
+from ndb_formats.schema.row_keys import key_text
+from ndb_formats.schema.tables import Table
+
+__all__ = [
+    "Compared",
+    "KeyTexts",
+    "Recorded",
+    "ReferenceLedger",
+    "place_columns",
+    "write_open_places",
+    "write_open_rows",
+    "write_resolution",
+]
+
+_OF_ORIGINS = [OUTCOMES.field(name) for name in PLACE]
+_OF_OUTCOMES = [OUTCOMES.field(name) for name in ("source", "refresh", "incoming", "stored", "transaction_id")]
+_OF_WINNERS = [pa.field(name, OUTCOMES.field(f"winner_{name}").type) for name in ("cluster", "epoch", "refresh")]
+Setups = Mapping[str, Mapping[str, TableSetup]]
+# Per cluster, the effects of its applier as its binlog shows them: (epoch, group) -> row -> effect.
+Recorded = Mapping[str, Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]]
+# Per cluster, how many rows of its applier were compared with its binlog, and those that differ.
+Compared = Mapping[str, tuple[int, Sequence[ContradictedRow]]]
+
+
+@attrs.frozen
+class KeyTexts:
+    """
+    Makes texts of the identities of rows.
+
+    Attributes:
+        layouts: How the rows of each table are read.
+        tables: The tables by name.
+    """
+
+    layouts: Mapping[str, RowLayout]
+    tables: Mapping[str, Table]
+
+    def of(self, rows: Iterable[Outcome | OutcomePlace | Undecided | ContradictedRow]) -> pa.Array:
+        """Return the text of each row's key; that of a row without one is empty."""
+        return pa.array([self._text(row.table, row.key) for row in rows], pa.string())
+
+    def _text(self, name: str, key: bytes) -> str:
+        table = self.tables[name]
+        if not table.primary_key:
+            return ""
+        return key_text(table.key_columns, [self.layouts[name].codecs[ordinal] for ordinal in table.key_ordinals], key)
+
+
+@attrs.frozen
+class ReferenceLedger:
+    """
+    A result of the reference engine, of which a ledger is made.
+
+    Attributes:
+        history: The History.
+        setups: Per cluster, the setup of each table.
+        resolution: The result.
+        compared: How it compares with the binlogs; without a cluster whose rows were not compared.
+        options: What the result holds.
+        exceptions: Per cluster and exceptions table, the rows that still get their numbers.
+    """
+
+    history: History
+    setups: Setups
+    resolution: Resolution
+    compared: Compared = attrs.field(factory=dict)
+    options: ResultOptions = DEFAULT_OPTIONS
+    exceptions: Mapping[str, Mapping[str, pa.Table]] = attrs.field(factory=dict)
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables."""
+        return list(dict.fromkeys(table for own in self.setups.values() for table in own))
+
+    def keys(self, name: str) -> KeyTexts:
+        """Return what makes texts of the keys of a cluster's rows."""
+        return KeyTexts(self.history.layouts, {table: setup.table for table, setup in self.setups[name].items()})
+
+    def part(self, number: int = 0) -> LedgerPart:
+        """Return it as a part of a run; `number` is the bucket as which it is written."""
+        return LedgerPart(number, self.tables, map(self._cluster, self.history.clusters), map(self._final, self.tables))
+
+    def _cluster(self, cluster: Cluster) -> ClusterLedger:
+        """Return what the applier of a cluster did."""
+        name, setups = cluster.name, self.setups[cluster.name]
+        result, keys, tables = self.resolution.clusters[name], self.keys(name), self.tables
+        compared, contradicted = self.compared.get(name, (0, ()))
+        decided = [outcome for outcome in self.resolution.outcomes if outcome.applier == name]
+        table, verdict, cause = (
+            _table_numbers(decided, tables),
+            *(_numbers(decided, name) for name in ("verdict", "cause")),
+        )
+        every = self.options.all_outcomes
+        chosen = [decided[place] for place in has_a_line(verdict, _numbers(decided, "ordinal") < 0, every=every)]
+        if cluster.start is not None:
+            chosen = [_without_unheard(each, setups[each.table]) for each in chosen]
+        counts = np.zeros((len(tables), len(Verdict), len(Cause)), np.int64)
+        np.add.at(counts, (table, verdict, cause), 1)
+        return ClusterLedger(
+            name=name,
+            functions=[_function(setups.get(table)) for table in tables],
+            counts=counts,
+            refreshes=np.array([result.refreshes.get(table, 0) for table in tables], np.int64),
+            counters=result.counters,
+            outcomes=_outcomes(chosen, keys) if chosen else None,
+            undecided=_open_decisions(result.undecided, keys, tables),
+            compared=compared,
+            contradicted=_contradicted(contradicted, keys, tables),
+            rows={table: len(result.rows.get(table, ())) for table in tables},
+            not_known=dict(sorted(result.not_known.items())),
+            unexplained=result.unexplained,
+            copied=result.copied or None,
+            exceptions=self.exceptions.get(name, {}),
+        )
+
+    def _final(self, table: str) -> FinalTable:
+        """Return the final rows of a table."""
+        wanted = self.resolution.clusters.items() if self.options.final_rows else ()
+        rows = {
+            name: rows_to_arrow(self.setups[name][table].shown[0], result.rows[table])
+            for name, result in wanted
+            if result.rows.get(table)
+        }
+        return FinalTable(table, rows, self.resolution.differing_rows.get(table, 0))
+
+
+def write_resolution(out: Folder, ledger: ReferenceLedger) -> RunSummary:
+    """Write a result of the reference engine with the files of the resolve job, as one bucket; return its figures."""
+    exceptions = {
+        setup.exceptions.table.full_name: setup.exceptions.table
+        for tables in ledger.setups.values()
+        for setup in tables.values()
+        if setup.exceptions is not None
+    }
+    results = ledger.resolution.clusters.items()
+    for cluster, result in results:
+        applies = [(each.source, each.foreign_epoch, each.epoch, each.group) for each in result.applies]
+        out.write_table(applied_epochs_path(cluster), _of_tuples(applies, APPLIED_EPOCHS))
+        for name, values in result.exceptions.items():
+            places = outcome_places(place_columns(result.excepted.get(name, ()), ledger.keys(cluster)))
+            rows = rows_to_arrow(exceptions[name], values).append_column(OUTCOME_PLACE, places)
+            out.write_table(exceptions_path(cluster, name), rows)
+    stops = {name: result.stop for name, result in results if result.stop is not None}
+    restarts = possible_restarts({name: result.further_rows for name, result in results})
+    return attrs.evolve(add_summaries([write_part(ledger.part(), out)], stops), restarts=restarts)
+
+
+def _without_unheard(outcome: Outcome, setup: TableSetup) -> Outcome:
+    """Return an outcome in a log that starts in the middle: that no epoch had come back is not known, and no 0."""
+    by_epoch = setup.function is not None and setup.function.spec.refreshes
+    return attrs.evolve(outcome, incoming=None) if by_epoch and outcome.incoming == 0 else outcome
+
+
+def _function(setup: TableSetup | None) -> FunctionSpec | None:
+    return None if setup is None or setup.function is None else setup.function.spec
+
+
+def _of_tuples(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _numbers(rows: Sequence[object], name: str) -> npt.NDArray[np.int64]:
+    """Return an attribute of some rows, a small number that is always known."""
+    return np.array([getattr(row, name) for row in rows], np.int64)
+
+
+def _table_numbers(
+    rows: Sequence[Outcome | Undecided | ContradictedRow], tables: Sequence[str]
+) -> npt.NDArray[np.int16]:
+    number = {name: place for place, name in enumerate(tables)}
+    return np.array([number[row.table] for row in rows], np.int16)
+
+
+def _columns(rows: Sequence[object], fields: Iterable[pa.Field], prefix: str = "") -> dict[str, Column]:
+    """Return attributes of some rows, by prefix and name; NULL where there is no row, or one is not known."""
+    return {
+        prefix + field.name: pa.array([getattr(row, field.name, None) for row in rows], field.type) for field in fields
+    }
+
+
+def place_columns(rows: Sequence[Outcome | OutcomePlace], keys: KeyTexts) -> dict[str, Column]:
+    """Return what tells outcomes from others, the columns of `OUTCOME_PLACE`."""
+    return {**_columns(rows, (field for field in OUTCOME_PLACE.type if field.name != "key")), "key": keys.of(rows)}
+
+
+def _outcomes(outcomes: Sequence[Outcome], keys: KeyTexts) -> pa.Table:
+    """Return outcomes as `OUTCOMES`."""
+    origins, winners = [each.origin for each in outcomes], [each.winner for each in outcomes]
+    return outcome_table(
+        {
+            **place_columns(outcomes, keys),
+            **_columns(outcomes, _OF_OUTCOMES),
+            **_columns(origins, _OF_ORIGINS),
+            **_columns(winners, _OF_WINNERS, "winner_"),
+            **_columns([each and each.origin for each in winners], _OF_ORIGINS, "winner_"),
+            **{name: _numbers(outcomes, name) for name in ("operation", "verdict", "cause", "own_cause")},
+            "winner_operation": np.array([each.operation if each else 0 for each in winners], np.int64),
+            "time": pa.array([each.committed for each in outcomes], OUTCOMES.field("time").type),
+        }
+    )
+
+
+def _open_decisions(undecided: Sequence[Undecided], keys: KeyTexts, tables: Sequence[str]) -> pa.Table:
+    """Return open decisions as `OPEN_DECISIONS`."""
+    rows = [
+        (
+            each.source_epoch,
+            key,
+            table,
+            each.operation,
+            *((-1, 0) if each.decided is None else (each.decided.verdict, each.decided.cause)),
+            sum({outcome_bit(candidate.verdict, candidate.cause) for candidate in each.candidates}),
+        )
+        for each, key, table in zip(
+            undecided, keys.of(undecided).to_pylist(), _table_numbers(undecided, tables), strict=True
+        )
+    ]
+    return _of_tuples(rows, OPEN_DECISIONS)
+
+
+def _contradicted(found: Sequence[ContradictedRow], keys: KeyTexts, tables: Sequence[str]) -> pa.Table:
+    """Return contradicted rows as `CONTRADICTED`."""
+    rows = [
+        (
+            each.epoch,
+            each.group,
+            key,
+            table,
+            *(0 if effect is None else 1 << effect for effect in (each.derived, each.shown)),
+            0 if each.mark is None else 1 + list(Mark).index(each.mark),
+        )
+        for each, key, table in zip(found, keys.of(found).to_pylist(), _table_numbers(found, tables), strict=True)
+    ]
+    return _of_tuples(rows, CONTRADICTED)
+
+
+def write_open_places(out: Folder, places: Sequence[OpenPlace], keys: KeyTexts) -> None:
+    """Write the decisions that hang on open places, beside those that buckets write."""
+    for applier in dict.fromkeys(place.applier for place in places):
+        mine = [each for place in places if place.applier == applier for each in undecided_at(place)]
+        _write_undecided(out, open_places_path(applier), mine, keys)
+
+
+def write_open_rows(out: Folder, epochs: Sequence[OpenEpoch], keys: KeyTexts) -> None:
+    """Write the decisions that hang on when rows were judged."""
+    for applier, undecided in undecided_rows(epochs).items():
+        _write_undecided(out, open_rows_path(applier), undecided, keys)
+
+
+def _write_undecided(out: Folder, path: str, undecided: Sequence[Undecided], keys: KeyTexts) -> None:
+    if undecided:
+        tables = list(keys.tables)
+        out.write_table(path, undecided_table(_open_decisions(undecided, keys, tables), tables))

@@ -1,0 +1,15 @@
+"""The figures of a result of the reference engine, without its files."""
+
+import tempfile
+
+from conflict.grid.folder import Folder
+from conflict.results.resolution_ledger import ReferenceLedger, write_resolution
+from conflict.results.summary import RunSummary
+
+__all__ = ["figures"]
+
+
+def figures(ledger: ReferenceLedger) -> RunSummary:
+    """Write a result, and return its figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        return write_resolution(Folder(folder), ledger)
