@@ -20,6 +20,7 @@ from conflict.columnar.kernels.lost_changes import LAST_OPERATION, Made, Written
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
 from conflict.comparing.transactions import Rejected, rejected_in
+from conflict.results.ledger import table_figures
 
 __all__ = ["BucketFigures", "bucket_figures", "written_in"]
 
@@ -77,7 +78,7 @@ def bucket_figures(
     bucket, folded, logged = result.bucket, result.folded, result.folded.logged
     names = [cluster.name for cluster in result.clusters]
     tables, keys = [table.full_name for table in bucket.numbers.tables], len(bucket.key_table)
-    counters, figures = count_bucket(result)
+    counted = dict(zip(names, count_bucket(result), strict=True))
     made = Made(result.applies.applier, folded.own_end, folded.decisions)
     lost = lost_changes(made, [rows.key for rows in bucket.rows], written, keys)
     lost_keys = np.concatenate([rows.key[each.lost] for rows, each in zip(bucket.rows, lost, strict=True)])
@@ -86,8 +87,8 @@ def bucket_figures(
     reflected = logged.cluster[~logged.refresh]
     own = [int(np.count_nonzero(rows.operation <= LAST_OPERATION)) for rows in bucket.rows]
     return BucketFigures(
-        counters=counters,
-        tables=figures,
+        counters={name: counters for name, (_, _, counters) in counted.items()},
+        tables={name: table_figures(tables, *counts) for name, (*counts, _) in counted.items()},
         rejected=rejected_in(result),
         lost={
             name: (int(each.rejected.sum()), int(each.overwritten.sum()), int(each.lost.sum()))

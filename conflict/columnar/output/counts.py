@@ -12,7 +12,6 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, each_read_only
 from conflict.columnar.kernels.column_scans import CountedDecisions, count_outcomes
-from conflict.results.ledger import table_figures
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -24,28 +23,18 @@ from conflict.rules.counters import (
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["count_bucket", "count_clusters", "count_refreshes", "status_counters"]
+__all__ = ["count_bucket", "status_counters"]
 
 DELETE = int(Operation.DELETE_ROW)
 
 
-def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, dict[str, int]]]]:
-    """Return, per cluster, what the bucket adds to its status counters, and to the figures of each table."""
-    tables = [table.full_name for table in result.bucket.numbers.tables]
-    counters, figures = {}, {}
-    for number, (counted, own_counters) in enumerate(count_clusters(result)):
-        name = result.clusters[number].name
-        counters[name] = own_counters
-        figures[name] = table_figures(tables, counted, count_refreshes(result, number))
-    return counters, figures
-
-
-def count_clusters(result: BucketResult) -> list[tuple[Int64, dict[str, int]]]:
+def count_bucket(result: BucketResult) -> list[tuple[Int64, Int64, dict[str, int]]]:
     """
-    Count the decisions of each cluster's applier.
+    Count what each cluster's applier did.
 
     Returns:
-        Per cluster, the number of operations by table, verdict and cause, and what they add to its status counters.
+        Per cluster, the number of operations by table, verdict and cause, that of refreshed rows by table, and what the
+        bucket adds to its status counters.
     """
     counted = _count(result, result.folded.decisions)
     # Both passes over an epoch count, TRACK and APPLY.
@@ -55,7 +44,7 @@ def count_clusters(result: BucketResult) -> list[tuple[Int64, dict[str, int]]]:
         total: Counter[str] = Counter()
         for each in passes:
             total.update(status_counters(cluster, each[number]))
-        found.append((counted[number].sum(axis=(1, 2)), dict(total)))
+        found.append((counted[number].sum(axis=(1, 2)), _refreshes(result, number), dict(total)))
     return found
 
 
@@ -70,7 +59,7 @@ def _count(result: BucketResult, decisions: Decisions) -> Int64:
     return counts
 
 
-def count_refreshes(result: BucketResult, number: int) -> Int64:
+def _refreshes(result: BucketResult, number: int) -> Int64:
     """Return how many rows the applier of a cluster refreshed. Shape (tables,)."""
     logged = result.folded.logged
     refreshed = logged.key[logged.refresh & (logged.cluster == number)]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import steps_before
 from conflict.columnar.image_values import ImageReader
-from conflict.columnar.kernels.arrays import Decisions, Int8, Int16, Int64
+from conflict.columnar.kernels.arrays import Int64
 from conflict.columnar.operation_order import operation_orders
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.exceptions_rows import exceptions_rows
@@ -25,22 +25,33 @@ __all__ = ["exceptions_of", "tracked_rows"]
 REJECTED = int(Verdict.REJECTED)
 
 
-def exceptions_of(result: BucketResult, reader: ImageReader, applier: int) -> dict[str, pa.Table]:
-    """Return, by exceptions table, the rows that an applier made, with the columns of `STAGED`."""
+def exceptions_of(result: BucketResult, reader: ImageReader, applier: int, chosen: Int64) -> dict[str, pa.Table]:
+    """
+    Return, by exceptions table, the rows that an applier made, with the columns of `STAGED`.
+
+    Args:
+        result: A decided bucket.
+        reader: Of its images.
+        applier: Number of the applying cluster.
+        chosen: Numbers of its decisions that may have rejected an operation. Shape (operations,).
+
+    Raises:
+        FormatError: A value cannot be decoded.
+    """
     decisions, cluster = result.folded.decisions, result.clusters[applier]
-    rejected = np.flatnonzero(decisions.verdict == REJECTED)
-    appliers, tables = _appliers_and_tables(result, decisions, rejected)
+    rejected = chosen[decisions.verdict[chosen] == REJECTED]
+    tables = result.bucket.key_table[decisions.key[rejected]]
     found: dict[str, list[pa.Table]] = {}
     for table in range(len(cluster.setups)):
-        mine = rejected[(appliers == applier) & (tables == table)]
+        mine = rejected[tables == table]
         if not len(mine):
             continue
         version = steps_before(cluster.steps.get(table, ()), result.applies)[decisions.apply[mine]]
         for number, setup in enumerate(cluster.over_time(table)):
-            chosen = mine[version == number]
-            if setup.exceptions is not None and len(chosen):
-                rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
-                staged = staged_exceptions(rows, *_order(result, applier, chosen))
+            these = mine[version == number]
+            if setup.exceptions is not None and len(these):
+                rows = exceptions_rows(result, reader, setup.exceptions, applier, table, these)
+                staged = staged_exceptions(rows, *_order(result, applier, these))
                 found.setdefault(setup.exceptions.table.full_name, []).append(staged)
     return {name: pa.concat_tables(parts) for name, parts in found.items()}
 
@@ -60,7 +71,10 @@ def tracked_rows(result: BucketResult) -> TrackedRows:
     """Return how many exceptions rows pass TRACK made, by cluster and table, and by epoch apply."""
     decisions = result.folded.tracked
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
-    appliers, tables = _appliers_and_tables(result, decisions, rejected)
+    appliers, tables = (
+        result.applies.applier[decisions.apply[rejected]],
+        result.bucket.key_table[decisions.key[rejected]],
+    )
     found = {}
     for number, cluster in enumerate(result.clusters):
         for table, setup in enumerate(cluster.setups):
@@ -74,8 +88,3 @@ def tracked_rows(result: BucketResult) -> TrackedRows:
                     decisions.apply[here], return_counts=True
                 )
     return found
-
-
-def _appliers_and_tables(result: BucketResult, decisions: Decisions, chosen: Int64) -> tuple[Int8, Int16]:
-    """Return the applier and the table of some decisions. Shape (chosen,)."""
-    return result.applies.applier[decisions.apply[chosen]], result.bucket.key_table[decisions.key[chosen]]

@@ -5,6 +5,7 @@ One bucket's part of the result: what the kernels decided, as a ledger.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -14,7 +15,7 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Int64
 from conflict.columnar.output.copied_rows import count_copied
-from conflict.columnar.output.counts import count_clusters, count_refreshes
+from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.effects import Differing, DifferingRows, compare_effects
 from conflict.columnar.output.exceptions import exceptions_of, tracked_rows
 from conflict.columnar.output.exceptions_numbering import TrackedRows
@@ -50,11 +51,11 @@ def write_bucket(
     """
     fill = _Filling(result, files, options, ImageReader(result.bucket))
     tables = [table.full_name for table in result.bucket.numbers.tables]
-    part = LedgerPart(result.bucket.number, tables, fill.clusters(), fill.final())
+    part = LedgerPart(result.bucket.number, tables, map(fill.cluster, range(len(result.clusters))), fill.final())
     return write_part(part, out), tracked_rows(result)
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class _Filling:
     """Makes columns of a decided bucket; attributes are arguments of `write_bucket`, and the reader of its images."""
 
@@ -63,39 +64,45 @@ class _Filling:
     options: ResultOptions
     reader: ImageReader
 
-    def clusters(self) -> Iterator[ClusterLedger]:
-        """Yield what each applier did."""
-        counted, differing = count_clusters(self.result), compare_effects(self.result, with_applies=False)
-        for number, (counts, counters) in enumerate(counted):
-            yield self._cluster(number, counts, counters, differing)
+    @cached_property
+    def differing(self) -> Differing:
+        """How the effects of both appliers compare with their binlogs."""
+        return compare_effects(self.result, with_applies=False)
 
-    def _cluster(self, number: int, counts: Int64, counters: Mapping[str, int], differing: Differing) -> ClusterLedger:
+    @cached_property
+    def counted(self) -> Sequence[tuple[Int64, Int64, dict[str, int]]]:
+        """What `count_bucket` returns."""
+        return count_bucket(self.result)
+
+    @cached_property
+    def lines(self) -> Int64:
+        """The numbers of the decisions that have a line."""
+        decisions = self.result.folded.decisions
+        return has_a_line(decisions.verdict, decisions.source < 0, every=self.options.all_outcomes)
+
+    def cluster(self, number: int) -> ClusterLedger:
+        """Return what the applier of a cluster did."""
         result, cluster = self.result, self.result.clusters[number]
         functions = [None if setup.function is None else setup.function.spec for setup in cluster.setups]
+        counts, refreshes, counters = self.counted[number]
         rows, not_known = _count_rows(result, number)
-        chosen = self._with_a_line(number)
+        chosen = self.lines[result.applies.applier[result.folded.decisions.apply[self.lines]] == number]
         return ClusterLedger(
             name=cluster.name,
             functions=functions,
             counts=counts,
-            refreshes=count_refreshes(result, number),
+            refreshes=refreshes,
             counters=counters,
             outcomes=outcomes_of(result, number, chosen, self.files) if len(chosen) else None,
             undecided=open_decisions(result, number, functions),
-            compared=differing.compared[number],
-            contradicted=_contradicted(result, differing.rows[number]),
+            compared=self.differing.compared[number],
+            contradicted=_contradicted(result, self.differing.rows[number]),
             rows=rows,
             not_known=not_known,
             unexplained=int(result.folded.unexplained[number].sum()),
             copied=count_copied(result, number) if cluster.copied else None,
-            exceptions=exceptions_of(result, self.reader, number),
+            exceptions=exceptions_of(result, self.reader, number, chosen),
         )
-
-    def _with_a_line(self, number: int) -> Int64:
-        """Return the numbers of an applier's decisions that have a line."""
-        decisions = self.result.folded.decisions
-        chosen = has_a_line(decisions.verdict, decisions.source < 0, every=self.options.all_outcomes)
-        return np.asarray(chosen[self.result.applies.applier[decisions.apply[chosen]] == number])
 
     def final(self) -> Iterator[FinalTable]:
         """Yield the final rows of each table; without rows, those that differ are counted where no value is needed."""
