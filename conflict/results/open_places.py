@@ -24,10 +24,10 @@ __all__ = [
     "OpenPlace",
     "OpenSchedule",
     "PossibleRestart",
-    "open_operations",
     "possible_restarts",
     "ranges_with_places",
     "undecided_at",
+    "undecided_places",
 ]
 
 
@@ -167,6 +167,14 @@ class OpenSchedule:
         )
 
 
+def undecided_places(places: Iterable[OpenPlace]) -> dict[str, list[Undecided]]:
+    """Return, per applier, the operations on which the places decide otherwise."""
+    found: dict[str, list[Undecided]] = {}
+    for place in places:
+        found.setdefault(place.applier, []).extend(undecided_at(place))
+    return found
+
+
 def undecided_at(place: OpenPlace) -> list[Undecided]:
     """Return the operations of an epoch on which its places decide otherwise; None stands for no decision."""
     lists = [alternative.decided for alternative in place.alternatives]
@@ -216,11 +224,3 @@ def ranges_with_places(
                 least, most = mine.get(name, (count, count))
                 mine[name] = (least + min(values), most + max(values))
     return {name: dict(sorted(each.items())) for name, each in widened.items()}
-
-
-def open_operations(places: Sequence[OpenPlace]) -> dict[str, int]:
-    """Return, per applier, how many operations open places decide otherwise."""
-    counts: Counter[str] = Counter()
-    for place in places:
-        counts[place.applier] += len(undecided_at(place))
-    return dict(counts)

@@ -41,7 +41,7 @@ from conflict.results.ledger import (
     write_part,
 )
 from conflict.results.model import Outcome, OutcomePlace, Resolution, Undecided
-from conflict.results.open_places import OpenPlace, possible_restarts, undecided_at
+from conflict.results.open_places import OpenPlace, possible_restarts, undecided_places
 from conflict.results.open_rows import OpenEpoch, undecided_rows
 from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
 from conflict.results.summary import RunSummary, add_summaries
@@ -57,9 +57,9 @@ __all__ = [
     "KeyTexts",
     "Recorded",
     "ReferenceLedger",
+    "exceptions_tables",
     "place_columns",
-    "write_open_places",
-    "write_open_rows",
+    "write_open",
     "write_resolution",
 ]
 
@@ -177,12 +177,7 @@ class ReferenceLedger:
 
 def write_resolution(out: Folder, ledger: ReferenceLedger) -> RunSummary:
     """Write a result of the reference engine with the files of the resolve job, as one bucket; return its figures."""
-    exceptions = {
-        setup.exceptions.table.full_name: setup.exceptions.table
-        for tables in ledger.setups.values()
-        for setup in tables.values()
-        if setup.exceptions is not None
-    }
+    exceptions = exceptions_tables(setup for own in ledger.setups.values() for setup in own.values())
     results = ledger.resolution.clusters.items()
     for cluster, result in results:
         applies = [(each.source, each.foreign_epoch, each.epoch, each.group) for each in result.applies]
@@ -194,6 +189,11 @@ def write_resolution(out: Folder, ledger: ReferenceLedger) -> RunSummary:
     stops = {name: result.stop for name, result in results if result.stop is not None}
     restarts = possible_restarts({name: result.further_rows for name, result in results})
     return attrs.evolve(add_summaries([write_part(ledger.part(), out)], stops), restarts=restarts)
+
+
+def exceptions_tables(setups: Iterable[TableSetup]) -> dict[str, Table]:
+    """Return the exceptions tables of some tables by their names."""
+    return {each.exceptions.table.full_name: each.exceptions.table for each in setups if each.exceptions is not None}
 
 
 def _without_unheard(outcome: Outcome, setup: TableSetup) -> Outcome:
@@ -286,20 +286,10 @@ def _contradicted(found: Sequence[ContradictedRow], keys: KeyTexts, tables: Sequ
     return _of_tuples(rows, CONTRADICTED)
 
 
-def write_open_places(out: Folder, places: Sequence[OpenPlace], keys: KeyTexts) -> None:
-    """Write the decisions that hang on open places, beside those that buckets write."""
-    for applier in dict.fromkeys(place.applier for place in places):
-        mine = [each for place in places if place.applier == applier for each in undecided_at(place)]
-        _write_undecided(out, open_places_path(applier), mine, keys)
-
-
-def write_open_rows(out: Folder, epochs: Sequence[OpenEpoch], keys: KeyTexts) -> None:
-    """Write the decisions that hang on when rows were judged."""
-    for applier, undecided in undecided_rows(epochs).items():
-        _write_undecided(out, open_rows_path(applier), undecided, keys)
-
-
-def _write_undecided(out: Folder, path: str, undecided: Sequence[Undecided], keys: KeyTexts) -> None:
-    if undecided:
-        tables = list(keys.tables)
-        out.write_table(path, undecided_table(_open_decisions(undecided, keys, tables), tables))
+def write_open(out: Folder, places: Sequence[OpenPlace], epochs: Sequence[OpenEpoch], keys: KeyTexts) -> None:
+    """Write the decisions that hang on open places and on when rows were judged, beside those that parts write."""
+    tables = list(keys.tables)
+    for path, found in ((open_places_path, undecided_places(places)), (open_rows_path, undecided_rows(epochs))):
+        for applier, undecided in found.items():
+            if undecided:
+                out.write_table(path(applier), undecided_table(_open_decisions(undecided, keys, tables), tables))

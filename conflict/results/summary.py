@@ -12,7 +12,7 @@ import attrs
 
 from conflict.history.scheduling.reconcile import Inference
 from conflict.results.model import Stop
-from conflict.results.open_places import OpenSchedule, PossibleRestart, open_operations, ranges_with_places
+from conflict.results.open_places import OpenSchedule, PossibleRestart, ranges_with_places, undecided_places
 from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows
 from conflict.rules.counters import COUNTED_AGAIN, add_counters
 from conflict.rules.decision import Verdict
@@ -260,7 +260,7 @@ def with_copied_rows(summary: RunSummary) -> RunSummary:
 def with_open_schedule(summary: RunSummary, schedule: OpenSchedule) -> RunSummary:
     """Return the figures of a run with what its schedule leaves open: more open decisions, wider ranges."""
     undecided = Counter(summary.undecided)
-    undecided.update(open_operations(schedule.places))
+    undecided.update({name: len(each) for name, each in undecided_places(schedule.places).items()})
     ranges = ranges_with_places(summary.counter_ranges, summary.counters, schedule.places)
     return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, schedule=schedule)
 

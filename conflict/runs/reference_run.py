@@ -42,8 +42,7 @@ from conflict.results.resolution_ledger import (
     KeyTexts,
     Recorded,
     ReferenceLedger,
-    write_open_places,
-    write_open_rows,
+    write_open,
     write_resolution,
 )
 from conflict.results.run_document import ResolvedRun, changes_under_way
@@ -206,8 +205,7 @@ def _written(
     )
     summary = write_resolution(out, ledger)
     keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
-    write_open_places(out, placed.schedule.places, keys)
-    write_open_rows(out, moments.open_epochs, keys)
+    write_open(out, placed.schedule.places, moments.open_epochs, keys)
     summary = with_open_schedule(summary, placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
     if any(reading.shown_roles for reading in readings.values()):

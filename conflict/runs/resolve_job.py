@@ -41,7 +41,7 @@ from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import possible_restarts
 from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
-from conflict.results.resolution_ledger import KeyTexts, write_open_places, write_open_rows
+from conflict.results.resolution_ledger import KeyTexts, write_open
 from conflict.results.summary import (
     BucketSummary,
     RunSummary,
@@ -243,9 +243,8 @@ class Settled:
         _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies)
         tables = {table.full_name: table for table in run.numbers.tables}
         keys = KeyTexts(layouts_of(run.manifest, run.numbers), tables)
-        write_open_rows(run.out, self.moments.open_epochs, keys)
-        if self.placed is not None:
-            write_open_places(run.out, self.placed.schedule.places, keys)
+        places = () if self.placed is None else self.placed.schedule.places
+        write_open(run.out, places, self.moments.open_epochs, keys)
 
 
 def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:

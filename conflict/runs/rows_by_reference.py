@@ -33,7 +33,14 @@ from conflict.results.careful import CareKind
 from conflict.results.contradictions import Images, contradicted_rows
 from conflict.results.ledger import outcome_places, staged_exceptions, write_part
 from conflict.results.model import Outcome, OutcomePlace, Resolution
-from conflict.results.resolution_ledger import Compared, KeyTexts, Recorded, ReferenceLedger, place_columns
+from conflict.results.resolution_ledger import (
+    Compared,
+    KeyTexts,
+    Recorded,
+    ReferenceLedger,
+    exceptions_tables,
+    place_columns,
+)
 from conflict.results.summary import BucketSummary
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
@@ -390,11 +397,7 @@ def _exceptions(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict
     ordinals_of, place_of = _ordinals_by_side(found.resolution, found.ordinals), _places(applies)
     rows: dict[str, dict[str, pa.Table]] = {cluster.name: {} for cluster in run.clusters}
     for side, cluster in enumerate(run.clusters):
-        definitions = {
-            setup.exceptions.table.full_name: setup.exceptions.table
-            for setup in cluster.setups
-            if setup.exceptions is not None
-        }
+        definitions = exceptions_tables(cluster.setups)
         keys = KeyTexts(found.history.layouts, {each.table.full_name: each.table for each in cluster.setups})
         result, source = found.resolution.clusters[cluster.name], run.clusters[1 - side].name
         mine = np.flatnonzero(applies.applier == side)

@@ -25,7 +25,7 @@ from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder
 from conflict.results.options import ResultOptions
-from conflict.results.resolution_ledger import KeyTexts, ReferenceLedger, write_open_places, write_resolution
+from conflict.results.resolution_ledger import KeyTexts, ReferenceLedger, write_open, write_resolution
 from conflict.results.summary import RunSummary, with_open_schedule
 from conflict.runs.ingest_job import ingest
 from conflict.runs.log_part import LogPart
@@ -96,7 +96,7 @@ def binlogs_by_reference(run: Run) -> dict[str, Any]:
         ledger = ReferenceLedger(history, setups, resolution, compared, ResultOptions(all_outcomes=True))
         summary = write_resolution(Folder(folder), ledger)
         keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
-        write_open_places(Folder(folder), placed.schedule.places, keys)
+        write_open(Folder(folder), placed.schedule.places, (), keys)
         return _contents(Folder(folder), run, with_open_schedule(summary, placed.schedule))
 
 
