@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["counted", "listed", "one_line", "printable", "short_names"]
+__all__ = ["capitalized", "counted", "listed", "one_line", "printable", "short_names"]
 
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
@@ -29,6 +29,11 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number and what it counts: ``1 row``, ``2,000 rows``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def capitalized(text: str) -> str:
+    """Return a clause as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def listed(parts: Sequence[str], word: str = "and") -> str:

@@ -43,7 +43,7 @@ from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState
 from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, judge
 from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.stop_messages import StopError
+from conflict.rules.stops import StopError
 from conflict.rules.table_setup import RefusalKind, set_up
 from conflict.rules.user_policies import policies_of_tables
 from ndb_formats.binlog_reader import Event

@@ -7,17 +7,15 @@ and so can a rejected transaction that touches blobs; finding these takes a fold
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.cluster_setup import ClusterSetup, judging_function, steps_before
+from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import (
     Bool,
     EpochApplies,
@@ -25,19 +23,19 @@ from conflict.columnar.kernels.arrays import (
     Int16,
     Int64,
     Logged,
-    Presence,
     each_read_only,
     read_only,
 )
-from conflict.columnar.kernels.column_scans import NEEDS_TRANSACTION_ID, NEVER_STOPS, STOPS, CheckedRows, stopping_rows
+from conflict.columnar.kernels.column_scans import STOPS, CheckedRows, stopping_rows
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.operation_order import NO_CAUSE, OWN, operation_orders
-from conflict.grid.schemas import RowStep
-from conflict.results.model import Stop
+from conflict.columnar.stop_rules import Numbers, StopRules, stop_rules
+from conflict.history.model import Origin
+from conflict.results.model import Stop, StoppedAt
 from conflict.rules.decision import Cause
-from conflict.rules.functions import Image
 from conflict.rules.roles import Role
+from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
@@ -46,13 +44,11 @@ __all__ = [
     "StoppingOperation",
     "can_log_stopping",
     "first_stopping",
+    "stop_of",
     "stopping_decisions",
     "transactions_stop",
 ]
 
-Numbers = npt.NDArray[np.integer[Any]]
-BEFORE, AFTER = 0, 1
-OPERATIONS = max(RowStep) + 1
 NO_FILE = -1
 
 
@@ -80,6 +76,7 @@ class StoppingOperation:
         position: Position of its event.
         payload_position: Position of that inside a compressed transaction; 0 outside of one.
         row: Number of the row in the event.
+        kind: Why it stops.
         version: Number of the setup of its table that was in force (see `ClusterSetup.over_time`).
         stop: The stop itself, where the reference engine found it.
     """
@@ -94,97 +91,18 @@ class StoppingOperation:
     position: int
     payload_position: int
     row: int
+    kind: ServerStop = attrs.field(order=False)
     version: int = 0
     stop: Stop | None = attrs.field(default=None, order=False)
-
-
-@attrs.frozen
-class _Rules:
-    """
-    What stops one applier, by rule: one for each setup that a table had. Shape (rules,), but for `needs` and `first`.
-
-    Attributes:
-        first: The first rule of each table. Shape (tables,).
-        refused: The cluster does not have the table.
-        no_role: The function needs a role, and the cluster has none.
-        identified: The function needs transaction ids.
-        needs: The image must carry the resolve column. Shape (rules, operations, images).
-        column_in_key: The resolve column is part of the primary key, which every image carries.
-        blobs: The table has blobs.
-        steps: By table number, how many changes of its definition come before each epoch apply. Shape (applies,).
-    """
-
-    first: Int64
-    refused: Bool
-    no_role: Bool
-    identified: Bool
-    needs: Bool
-    column_in_key: Bool
-    blobs: Bool
-    steps: Mapping[int, Int64] = attrs.field(factory=dict)
-
-    def at(self, table: Numbers, apply: Numbers) -> Int64:
-        """Return the rules of some tables at some epoch applies. Shape of each (rows,)."""
-        found: Int64 = self.first[table]
-        for number, steps in self.steps.items():
-            found += np.where(table == number, steps[apply], 0)
-        return found
-
-    @property
-    def any_row(self) -> bool:
-        """Whether a row change of the other cluster can stop the applier."""
-        return bool((self.refused | self.no_role | self.identified).any() or self.needs.any())
-
-    def stopping_kinds(self) -> Int8:
-        """
-        Return which kinds of rows stop the applier: `NEVER_STOPS`, `NEEDS_TRANSACTION_ID` or `STOPS`.
-
-        Shape (rules, operations, presences, presences); the presences are those of the resolve column in the before
-        and the after image.
-        """
-        absent = np.array([each is not Presence.PRESENT for each in Presence])
-        needs_before, needs_after = (self.needs[:, :, image, None, None] for image in (BEFORE, AFTER))
-        lacking = (needs_before & absent[:, None]) | (needs_after & absent)
-        identified = np.where(self.identified, NEEDS_TRANSACTION_ID, NEVER_STOPS)[:, None, None, None]
-        kinds = np.where(lacking | self.no_role[:, None, None, None], STOPS, identified).astype(np.int8)
-        kinds[:, Operation.UPDATE_ROW, :, Presence.NO_COLUMNS] = NEVER_STOPS  # an empty update has no effect
-        kinds[self.refused] = STOPS
-        kinds[:, list(RowStep)] = NEVER_STOPS
-        return kinds
-
-
-def _rules(cluster: ClusterSetup, applies: EpochApplies | None = None) -> _Rules:
-    """Return what stops an applier; without epoch applies, it is not known which setup of a table is in force."""
-    over_time = [cluster.over_time(table) for table in range(len(cluster.setups))]
-    setups = [(table, setup) for table, each in enumerate(over_time) for setup in each]
-    first = np.cumsum([0, *map(len, over_time)])[:-1]
-    flags = np.zeros((5, len(setups)), np.bool_)
-    needs = np.zeros((len(setups), OPERATIONS, 2), np.bool_)
-    steps = {} if applies is None else {table: steps_before(each, applies) for table, each in cluster.steps.items()}
-    rules = _Rules(first, flags[0], flags[1], flags[2], needs, flags[3], flags[4], steps)
-    for number, (table, setup) in enumerate(setups):
-        rules.refused[number] = setup.refusal is not None or table in cluster.misfits
-        rules.blobs[number] = any(column.is_blob for column in setup.table.columns)
-        function = judging_function(setup, cluster.role)
-        if function is None:
-            continue
-        spec, column = function.spec, function.column
-        rules.no_role[number] = spec.uses_role and cluster.role is Role.NONE
-        rules.identified[number] = spec.transactional
-        rules.column_in_key[number] = column is not None and column in setup.table.primary_key
-        for operation, image in () if cluster.skip_missing else spec.needs.items():
-            rules.needs[number, operation, BEFORE if image is Image.BEFORE else AFTER] = True
-    return rules
 
 
 def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
     """Whether an operation that one applier logs can stop the other applier."""
     for logging, applying in ((clusters[0], clusters[1]), (clusters[1], clusters[0])):
-        rules = _rules(applying)
+        rules = stop_rules(applying)
         all_tables = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
         logs = np.array([all_tables or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
-        stopping = rules.refused | rules.no_role | rules.needs.any(axis=(1, 2))
-        if np.any(logs & np.logical_or.reduceat(stopping, rules.first)):
+        if np.any(logs & np.logical_or.reduceat(rules.stopping, rules.first)):
             return True
     return False
 
@@ -193,18 +111,18 @@ def _logs(setup: TableSetup, role: Role) -> bool:
     return setup.function is not None and (setup.function.spec.refreshes or reflects(setup, role))
 
 
-def _stopping_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
+def _stopping_rows(bucket: Bucket, applier: int, rules: StopRules) -> Int64:
     """Return the numbers of the source's rows that stop an applier under a setup of their table. Shape (stopping,)."""
-    if not rules.any_row:
+    if not rules.kinds.any():
         return np.zeros(0, np.int64)
     rows = bucket.rows[1 - applier]
     unidentified = _unidentified(bucket, applier, rules)
     columns = (bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence, unidentified)
-    kinds = np.maximum.reduceat(rules.stopping_kinds(), rules.first)
+    kinds = np.maximum.reduceat(rules.kinds, rules.first)
     return np.asarray(stopping_rows(CheckedRows(*each_read_only(*columns)), read_only(kinds)))
 
 
-def _unidentified(bucket: Bucket, applier: int, rules: _Rules) -> Bool:
+def _unidentified(bucket: Bucket, applier: int, rules: StopRules) -> Bool:
     """Return which of the source's rows lack a transaction id, if that matters. Shape (rows,)."""
     changes = bucket.changes[1 - applier]
     if rules.identified.any() and changes.may_be_null("transaction_id"):
@@ -212,23 +130,26 @@ def _unidentified(bucket: Bucket, applier: int, rules: _Rules) -> Bool:
     return np.zeros(len(bucket.rows[1 - applier]), np.bool_)
 
 
-def _stop_then(bucket: Bucket, applier: int, rules: _Rules, rows: Numbers, apply: Numbers) -> Bool:
+def _stop_then(bucket: Bucket, applier: int, rules: StopRules, rows: Numbers, apply: Numbers) -> Bool:
     """Return which of some rows of the source stop the applier at their epoch applies. Shape (rows,)."""
     if not rules.steps or not len(rows):
         return np.ones(len(rows), np.bool_)
     source = bucket.rows[1 - applier]
     rule = rules.at(bucket.key_table[source.key[rows]], apply)
     presences = source.before_presence[rows], source.after_presence[rows]
-    kind = rules.stopping_kinds()[rule, source.operation[rows], *presences]
+    kind = rules.kinds[rule, source.operation[rows], *presences]
     return np.asarray(kind + _unidentified(bucket, applier, rules)[rows] >= STOPS)
 
 
-def _stopping_entries(logged: Logged, entries: Numbers, rule: Int64, rules: _Rules) -> Bool:
+def _stopping_entries(logged: Logged, entries: Numbers, rule: Int64, rules: StopRules) -> Bool:
     """Return which of some operations that appliers logged would stop an applier. Shape (entries,)."""
-    needs = rules.needs[rule, logged.operation[entries]]
-    lacks_before = needs[:, BEFORE] & ~rules.column_in_key[rule]
-    lacking = lacks_before | (needs[:, AFTER] & ~logged.given[entries])
-    return np.asarray(rules.refused[rule] | rules.no_role[rule] | lacking)
+    presences = _presences(logged, entries, rule, rules)
+    return np.asarray(rules.kinds[rule, logged.operation[entries], *presences] == STOPS)
+
+
+def _presences(logged: Logged, entries: Numbers, rule: Int64, rules: StopRules) -> tuple[Int8, Int8]:
+    """Return whether operations that appliers logged carry the resolve column: `Presence` of both images."""
+    return rules.column_in_key[rule].astype(np.int8), logged.given[entries].astype(np.int8)
 
 
 def first_stopping(
@@ -244,7 +165,7 @@ def first_stopping(
     """
     found = {}
     for number, cluster in enumerate(clusters):
-        rows, rules = bucket.rows[1 - number], _rules(cluster, applies)
+        rows, rules = bucket.rows[1 - number], stop_rules(cluster, applies)
         stopping = _stopping_rows(bucket, number, rules)
         mine = np.flatnonzero(applies.applier == number)
         if len(stopping):
@@ -258,13 +179,15 @@ def first_stopping(
             earliest = apply == apply.min()
             at = int(mine[apply.min()])
             found[cluster.name] = min(
-                _stopping_row(bucket, number, rules, int(row), int(apply.min()), at)
+                _stopping_row(bucket, number, rules, int(row), (int(apply.min()), at))
                 for row in stopping[earliest].tolist()
             )
     return found
 
 
-def _stopping_row(bucket: Bucket, applier: int, rules: _Rules, row: int, number: int, apply: int) -> StoppingOperation:
+def _stopping_row(
+    bucket: Bucket, applier: int, rules: StopRules, row: int, place: tuple[int, int], phase: Phase = Phase.JUDGE
+) -> StoppingOperation:
     """
     Return an own change of the source as an operation that stops the applier.
 
@@ -273,13 +196,20 @@ def _stopping_row(bucket: Bucket, applier: int, rules: _Rules, row: int, number:
         applier: Number of the applying cluster.
         rules: What stops it.
         row: Number of the change.
-        number: Number of the epoch apply among those of the applier.
-        apply: Its number among all epoch applies.
+        place: Number of the epoch apply among those of the applier, and among all.
+        phase: When it stops the applier.
     """
-    change = bucket.changes[1 - applier].row(row)
+    number, apply = place
+    change, rows = bucket.changes[1 - applier].row(row), bucket.rows[1 - applier]
+    version = _version(rules, change["table"], apply)
+    presences = int(rows.before_presence[row]), int(rows.after_presence[row])
+    identified, rejected = change["transaction_id"] is not None, phase is Phase.REJECT
+    rule = rules.rule(change["table"], version)
+    stop = rule.stop(change["operation"], *presences, identified=identified, rejected=rejected)
+    assert stop is not None
     return StoppingOperation(
         number,
-        phase=Phase.JUDGE,
+        phase=phase,
         order=(change["group"], OWN, change["ordinal"], NO_CAUSE),
         table=change["table"],
         operation=change["operation"],
@@ -288,11 +218,12 @@ def _stopping_row(bucket: Bucket, applier: int, rules: _Rules, row: int, number:
         position=change["position"],
         payload_position=change["payload_position"],
         row=change["row"],
-        version=_version(rules, change["table"], apply),
+        kind=stop,
+        version=version,
     )
 
 
-def _version(rules: _Rules, table: int, apply: int) -> int:
+def _version(rules: StopRules, table: int, apply: int) -> int:
     """Return which setup of a table is in force at an epoch apply."""
     steps = rules.steps.get(table)
     return 0 if steps is None else int(steps[apply])
@@ -304,7 +235,7 @@ def stopping_decisions(
     """Return, per cluster, the first operation that stops its applier, given the transactions in conflict."""
     found = {}
     for number, cluster in enumerate(clusters):
-        rules = _rules(cluster, applies)
+        rules = stop_rules(cluster, applies)
         judged = np.concatenate(
             [
                 _on_rows(bucket, number, rules, applies, folded),
@@ -332,7 +263,7 @@ def transactions_stop(
     Own changes that stop an applier do so whatever the transactions in conflict are; these are not considered.
     """
     for number, cluster in enumerate(clusters):
-        rules = _rules(cluster, applies)
+        rules = stop_rules(cluster, applies)
         if len(_on_entries(number, rules, applies, folded, key_table)):
             return True
         if len(_on_blobs(number, rules, applies, folded, key_table)):
@@ -340,7 +271,7 @@ def transactions_stop(
     return False
 
 
-def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, folded: Folded) -> Int64:
+def _on_rows(bucket: Bucket, number: int, rules: StopRules, applies: EpochApplies, folded: Folded) -> Int64:
     """Return the decisions on own changes of the source that stop an applier."""
     rows = _stopping_rows(bucket, number, rules)
     if not len(rows):
@@ -351,9 +282,9 @@ def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, 
     return applied[_stop_then(bucket, number, rules, decisions.source[applied], decisions.apply[applied])]
 
 
-def _on_entries(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
+def _on_entries(number: int, rules: StopRules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions on operations that the other applier logged and that stop an applier."""
-    if not (rules.refused.any() or rules.no_role.any() or rules.needs.any()):
+    if not rules.stopping.any():
         return np.zeros(0, np.int64)
     decisions, logged = folded.decisions, folded.logged
     applied = np.flatnonzero((applies.applier[decisions.apply] == number) & (decisions.source < 0))
@@ -362,7 +293,7 @@ def _on_entries(number: int, rules: _Rules, applies: EpochApplies, folded: Folde
     return applied[_stopping_entries(logged, entries, rule, rules)]
 
 
-def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
+def _on_blobs(number: int, rules: StopRules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions that reject a row of a table with blobs together with its transaction."""
     if not rules.blobs.any():
         return np.zeros(0, np.int64)
@@ -373,26 +304,57 @@ def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded,
 
 
 def _stopping_decision(
-    bucket: Bucket, rules: _Rules, applies: EpochApplies, folded: Folded, decision: int, phase: Phase
+    bucket: Bucket, rules: StopRules, applies: EpochApplies, folded: Folded, decision: int, phase: Phase
 ) -> StoppingOperation:
     """Return the operation of a decision as the one that stops its applier."""
     decisions = folded.decisions
     apply, source = int(decisions.apply[decision]), int(decisions.source[decision])
     number = int(applies.number[apply])
     if source >= 0:
-        found = _stopping_row(bucket, int(applies.applier[apply]), rules, source, number, apply)
-        return attrs.evolve(found, phase=phase)
-    table = int(bucket.key_table[decisions.key[decision]])
+        return _stopping_row(bucket, int(applies.applier[apply]), rules, source, (number, apply), phase)
+    entry = np.array([-1 - source])
+    table, operation = int(bucket.key_table[decisions.key[decision]]), int(decisions.operation[decision])
+    version = _version(rules, table, apply)
+    presences = _presences(folded.logged, entry, rules.first[[table]] + version, rules)
+    rule = rules.rule(table, version)
+    stop = rule.stop(operation, *(int(each[0]) for each in presences), rejected=phase is Phase.REJECT)
+    assert stop is not None
     return StoppingOperation(
         number,
         phase=phase,
         order=tuple(operation_orders(np.array([decision]), decisions, folded.logged, applies, bucket.rows)[0].as_py()),
         table=table,
-        operation=int(decisions.operation[decision]),
+        operation=operation,
         foreign_epoch=int(applies.foreign_epoch[apply]),
         file=NO_FILE,
         position=0,
         payload_position=0,
         row=0,
-        version=_version(rules, table, apply),
+        kind=stop,
+        version=version,
     )
+
+
+def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[str]) -> Stop:
+    """
+    Return the stop that an operation causes.
+
+    Args:
+        stopping: The operation.
+        cluster: The cluster whose applier stops.
+        files: Binlog files of the other cluster by number.
+    """
+    if stopping.stop is not None:
+        return stopping.stop
+    place = (stopping.position, stopping.payload_position, stopping.row)
+    tables = cluster.wholes or tuple(setup.table for setup in cluster.setups)  # results name the History tables
+    at = StoppedAt(
+        cluster.name,
+        tables[stopping.table].full_name,
+        Operation(stopping.operation),
+        stopping.foreign_epoch,
+        Origin(files[stopping.file], *place) if stopping.file >= 0 else None,
+        function=cluster.over_time(stopping.table)[stopping.version].function,
+        misfit=cluster.misfits.get(stopping.table),
+    )
+    return at.stop(stopping.kind)

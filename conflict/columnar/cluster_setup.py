@@ -14,8 +14,8 @@ from conflict.columnar.kernels.event_masks import EventMasks, event_masks, refle
 from conflict.columnar.kernels.records import RULE, Rules
 from conflict.history.model import Position
 from conflict.rules.decision import unwritten_value
-from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
+from conflict.rules.stops import Misfit, active_function
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
@@ -23,7 +23,6 @@ from ndb_formats.schema.tables import Table
 __all__ = [
     "ClusterSetup",
     "held_columns",
-    "judging_function",
     "masks_of",
     "rules_of",
     "steps_before",
@@ -49,7 +48,7 @@ class ClusterSetup:
         renewed: By exceptions table, the own positions from which on its rows are counted from 1 again.
         copied: By table number, which of its changes its applier made by copying, for the other cluster.
         wholes: The History tables, in the order of the table numbers; empty if they are the tables of the setups.
-        misfits: By table number, a column that the applier may not convert, and the server's message.
+        misfits: By table number, a column that the applier may not convert.
     """
 
     name: str
@@ -63,7 +62,7 @@ class ClusterSetup:
     renewed: Mapping[str, tuple[Position, ...]] = attrs.field(factory=dict)
     copied: Mapping[int, tuple[int, ...]] = attrs.field(factory=dict)
     wholes: tuple[Table, ...] = ()
-    misfits: Mapping[int, tuple[str, str]] = attrs.field(factory=dict)
+    misfits: Mapping[int, Misfit] = attrs.field(factory=dict)
 
     def over_time(self, table: int) -> tuple[TableSetup, ...]:
         """Return the setups of a table, one after the other."""
@@ -77,12 +76,6 @@ def steps_before(steps: Sequence[Position], applies: EpochApplies) -> Int64:
     for epoch, group in steps:
         found += (applies.epoch > np.uint64(epoch)) | ((applies.epoch == np.uint64(epoch)) & (follows > group))
     return found
-
-
-def judging_function(setup: TableSetup, role: Role) -> ConflictFunction | None:
-    """Return the function by which an applier judges a table, None under role PASS (without a role it stops)."""
-    function = setup.function
-    return None if function is not None and function.spec.uses_role and role is Role.PASS else function
 
 
 def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
@@ -101,7 +94,7 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
                 records[number, last]["next"] = last = len(numbered)
                 numbered.append((last, table, setup))
         for place, table, setup in numbered:
-            rule, function = records[number, place], judging_function(setup, cluster.role)
+            rule, function = records[number, place], active_function(setup.function, cluster.role)
             column = resolve_columns[table]
             rule["unwritten"] = 0 if column is None else unwritten_value(setup.table.columns[column])
             rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.cluster_setup import ClusterSetup, judging_function, rules_of, transactional_tables
+from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int64, RowMoments, each_read_only
 from conflict.columnar.kernels.arrivals import start_arrivals
 from conflict.columnar.kernels.event_masks import reflects
@@ -26,6 +26,7 @@ from conflict.columnar.kernels.records import ROW_STATE, Work, packed_changes, p
 from conflict.grid.columns import GridColumns
 from conflict.rules.decision import stored_precision
 from conflict.rules.roles import Role
+from conflict.rules.stops import active_function
 
 __all__ = ["OlderRows", "find_older_rows", "older_applies"]
 
@@ -116,7 +117,7 @@ def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
         for table, setup in enumerate(cluster.setups):
             limits.reflects[side, table] = reflects(setup, cluster.role)
             limits.unique[side, table] = bool(setup.table.unique_keys)
-            function = judging_function(setup, cluster.role)
+            function = active_function(setup.function, cluster.role)
             if function is None:
                 continue
             limits.newest[side, table] = stored_precision(starts[side] - 1, function.gci_bits) if starts[side] else 0

@@ -18,6 +18,7 @@ from conflict.history.run import Run
 from conflict.history.scheduling.fitting import misfit
 from conflict.history.tables import TableNumbers
 from conflict.rules.functions import Image
+from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 
 __all__ = ["changes_functions", "cluster_setups", "compares_reflected", "ends_apart"]
@@ -133,7 +134,7 @@ def _none(numbers: TableNumbers, number: int) -> TableSetup:
     return TableSetup(numbers.tables[number])
 
 
-def _misfits(run: Run, cluster: str, numbers: TableNumbers) -> dict[int, tuple[str, str]]:
+def _misfits(run: Run, cluster: str, numbers: TableNumbers) -> dict[int, Misfit]:
     """Return the tables whose changes an applier cannot take from the start on, with the reason."""
     mine = run.definitions[cluster].start.setups
     theirs = run.definitions[run.links.peer(cluster).name].start.setups

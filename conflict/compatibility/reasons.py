@@ -7,7 +7,7 @@ Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import Enum
 
 import attrs
@@ -16,14 +16,24 @@ from conflict.compatibility.arriving_changes import ArrivingChange, Handling, ar
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.roles import Role
-from conflict.rules.stop_messages import ServerStop
+from conflict.rules.stops import ROLE_VARIABLE, ServerStop, active_function
 from conflict.rules.table_setup import RefusalKind, refusal_of
+from conflict.shown_text import capitalized, listed
+from ndb_formats.schema.tables import ForeignKey
 
-__all__ = ["Reason", "ReasonKind", "changes_of", "reasons_of"]
+__all__ = [
+    "Reason",
+    "ReasonKind",
+    "changes_of",
+    "foreign_key_stops",
+    "lacking",
+    "reasons_of",
+    "unique_key_stops",
+]
 
 # The manual: with types 8 and 9, algorithms that need old values, "such as" these two, do not work correctly.
 _NAMED_IN_MANUAL = ("NDB$OLD", "NDB$MAX")
-_ROLE, _TRANSACTION_IDS = "ndb_applier_conflict_role", "ndb_log_transaction_id"
+_TRANSACTION_IDS = "ndb_log_transaction_id"
 
 
 class ReasonKind(Enum):
@@ -32,6 +42,7 @@ class ReasonKind(Enum):
 
     Attributes:
         refuses: Whether it rules the function out.
+        stop: How the applier stops; None if nothing stops.
         error: Server error number of the applier's stop; None if nothing stops.
         server: The server's words; None if it says nothing.
     """
@@ -56,6 +67,7 @@ class ReasonKind(Enum):
 
     def __init__(self, _about: str, refuses: bool, stop: ServerStop | None = None) -> None:
         self.refuses = refuses
+        self.stop = stop
         self.error = None if stop is None else stop.error
         self.server = None if stop is None else stop.words
 
@@ -69,6 +81,7 @@ class Reason:
         kind: Its kind.
         message: A sentence without its full stop.
         at: Column or option at fault, if one is.
+        advice: What to do, a sentence without its full stop; None if the column or option at fault says it.
         error: Server error number of the failing statement or of the applier's stop; None if nothing stops.
         server: The server's words; None if it says nothing.
     """
@@ -76,6 +89,7 @@ class Reason:
     kind: ReasonKind
     message: str
     at: str | None = None
+    advice: str | None = None
     error: int | None = attrs.field(default=attrs.Factory(lambda self: self.kind.error, takes_self=True))
     server: str | None = attrs.field(default=attrs.Factory(lambda self: self.kind.server, takes_self=True))
 
@@ -89,13 +103,14 @@ def changes_of(deployment: Deployment) -> tuple[ArrivingChange, ...]:
 
 
 def reasons_of(deployment: Deployment, policy: Policy) -> tuple[Reason, ...]:
-    """Return all reasons against a deployment, those that rule it out first."""
+    """Return all reasons against a deployment: those that rule it out first, and stops as the server finds them."""
     found = [
         *_creation(deployment),
         *_policy(deployment, policy),
-        *_logging(deployment),
-        *_changes(deployment),
+        *_not_logged(deployment),
         *_roles(deployment),
+        *_transaction_ids(deployment),
+        *_changes(deployment),
         *_refreshes(deployment),
         *_blobs(deployment),
         *_unique_keys(deployment),
@@ -114,7 +129,7 @@ def _creation(deployment: Deployment) -> Iterator[Reason]:
         elif refusal.kind is RefusalKind.UPDATES_AS_WRITES:
             at = _type_or_option(deployment.own_logging, "ndb_log_update_as_write")
         message = f"The server does not create the table, because {refusal.kind.value}"
-        yield Reason(ReasonKind.CREATE_REFUSED, message, at, refusal.error, refusal.message)
+        yield Reason(ReasonKind.CREATE_REFUSED, message, at, error=refusal.error, server=refusal.message)
     if not table.primary_key:
         message = (
             "The table has no primary key. Its hidden key is in no image and differs between the clusters, so the "
@@ -148,17 +163,18 @@ def _policy(deployment: Deployment, policy: Policy) -> Iterator[Reason]:
         yield Reason(ReasonKind.POLICY, message, at)
 
 
-def _logging(deployment: Deployment) -> Iterator[Reason]:
-    spec, source = deployment.function.spec, deployment.source
-    if not source.format.logged:
+def _not_logged(deployment: Deployment) -> Iterator[Reason]:
+    if not deployment.source.format.logged:
         message = "The other cluster logs no change of the table, so nothing arrives that could be judged"
         yield Reason(ReasonKind.NOT_LOGGED, message, "binlog_type")
-    elif spec.transactional and source.transaction_ids is False:
-        message = (
-            f"{spec.name} judges transactions, and the other cluster logs no transaction ids; the applier stops at the "
-            "first event"
-        )
-        yield Reason(ReasonKind.NO_TRANSACTION_IDS, message, _TRANSACTION_IDS)
+
+
+def _transaction_ids(deployment: Deployment) -> Iterator[Reason]:
+    spec, source = deployment.function.spec, deployment.source
+    active = active_function(deployment.function, deployment.role) is not None
+    if active and source.format.logged and source.transaction_ids is False and spec.transactional:
+        why = ServerStop.NO_TRANSACTION_IDS.because(function=spec.name)
+        yield Reason(ReasonKind.NO_TRANSACTION_IDS, f"{why}; the applier stops at the first event", _TRANSACTION_IDS)
 
 
 def _changes(deployment: Deployment) -> Iterator[Reason]:
@@ -167,12 +183,12 @@ def _changes(deployment: Deployment) -> Iterator[Reason]:
     stopping = [change for change in changes if change.handling is Handling.STOPS]
     updates = [change for change in changes if change.is_update]
     if updates and all(update in stopping for update in updates):
-        message = f"No update has {_lacked(function, updates[0])}; the first one stops the applier"
+        message = f"{lacking(function, updates[0], 'Every update')}; the first one stops the applier"
         yield Reason(ReasonKind.NO_UPDATE, message, function.column)
         stopping = [change for change in stopping if not change.is_update]
     for change in stopping:
         article = "An" if change.name[0] in "aeiou" else "A"
-        message = f"{article} {change.name} lacks {_lacked(function, change)}; it stops the applier"
+        message = f"{lacking(function, change, f'{article} {change.name}')}; it stops the applier"
         yield Reason(ReasonKind.LACKING, message, function.column)
     if any(change.handling is Handling.AS_INSERT for change in changes):
         message = (
@@ -182,8 +198,11 @@ def _changes(deployment: Deployment) -> Iterator[Reason]:
         yield Reason(ReasonKind.AS_WRITES, message, _type_or_option(deployment.source, "ndb_log_update_as_write"))
 
 
-def _lacked(function: ConflictFunction, change: ArrivingChange) -> str:
-    return f"{function.column} in its {change.needed} image, where {function.spec.name} looks for it"
+def lacking(function: ConflictFunction, change: ArrivingChange, name: str) -> str:
+    """Return what a kind of change lacks that stops the applier; it goes by a name."""
+    return ServerStop.MISSING_INFORMATION.because(
+        change=name, column=function.column, image=change.needed, function=function.spec.name
+    )
 
 
 def _roles(deployment: Deployment) -> Iterator[Reason]:
@@ -191,18 +210,16 @@ def _roles(deployment: Deployment) -> Iterator[Reason]:
     if not spec.uses_role:
         return
     if role is Role.NONE:
-        message = (
-            f"{spec.name} needs {_ROLE} to be PRIMARY, SECONDARY or PASS, and it is NONE; the applier stops at the "
-            "first change of the table"
-        )
-        yield Reason(ReasonKind.NO_ROLE, message, _ROLE)
+        why = ServerStop.NO_ROLE.because(function=spec.name)
+        message = f"{why}; the applier stops at the first change of the table"
+        yield Reason(ReasonKind.NO_ROLE, message, ROLE_VARIABLE)
     elif role is Role.PASS:
         message = "With role PASS the function is ignored: every change is applied, and no conflict is found"
-        yield Reason(ReasonKind.ROLE_PASS, message, _ROLE)
+        yield Reason(ReasonKind.ROLE_PASS, message, ROLE_VARIABLE)
     elif role is not None and role is deployment.peer_role:
         effect = "each rejects changes of the other" if role is Role.PRIMARY else "neither finds a conflict"
         message = f"Both clusters have role {role}, and one PRIMARY and one SECONDARY are needed: {effect}"
-        yield Reason(ReasonKind.SAME_ROLES, message, _ROLE)
+        yield Reason(ReasonKind.SAME_ROLES, message, ROLE_VARIABLE)
 
 
 def _refreshes(deployment: Deployment) -> Iterator[Reason]:
@@ -227,31 +244,29 @@ def _blobs(deployment: Deployment) -> Iterator[Reason]:
         if other != deployment.table and any(column.is_blob for column in other.columns)
     ]
     if deployment.function.spec.transactional and names:
-        message = (
-            f"A rejected transaction that also changed {_listed(names)} stops the applier: blobs cannot be refreshed "
-            "(1627). Keep such tables out of transactions that can be in conflict"
-        )
-        yield Reason(ReasonKind.BLOBS_IN_REACH, message, names[0])
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+        stop = ServerStop.BLOB_REFRESH
+        message = f"The applier stops where {stop.because(table=listed(names, 'or'))}"
+        yield Reason(ReasonKind.BLOBS_IN_REACH, message, names[0], capitalized(stop.advice))
 
 
 def _unique_keys(deployment: Deployment) -> Iterator[Reason]:
     for key in deployment.table.unique_keys:
         columns = ", ".join(key)
-        message = (
-            f"The unique key on {columns} is not compared: a change that would duplicate a value stops the applier"
-        )
-        yield Reason(ReasonKind.UNIQUE_KEYS, message, columns)
+        yield Reason(ReasonKind.UNIQUE_KEYS, unique_key_stops(columns), columns)
 
 
 def _foreign_keys(deployment: Deployment) -> Iterator[Reason]:
     for key in deployment.table.foreign_keys:
-        columns = ", ".join(key.columns)
-        message = (
-            f"The foreign key {key.name} on {columns} is not compared: a row that refers to a row of {key.parent} that "
-            "does not exist stops the applier"
-        )
-        yield Reason(ReasonKind.FOREIGN_KEYS, message, columns)
+        yield Reason(ReasonKind.FOREIGN_KEYS, foreign_key_stops(key), ", ".join(key.columns))
+
+
+def unique_key_stops(columns: str) -> str:
+    """Return when a unique key on some columns stops the applier."""
+    why = ServerStop.DUPLICATE_VALUE.because(table="the table")
+    return f"The unique key on {columns} is not compared: the applier stops where {why}"
+
+
+def foreign_key_stops(key: ForeignKey) -> str:
+    """Return when a foreign key stops the applier."""
+    why = ServerStop.PARENT_MISSING.because(child="the table", parent=key.parent, key=", ".join(key.columns))
+    return f"The foreign key {key.name} is not compared: the applier stops where {why}"

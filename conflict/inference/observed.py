@@ -181,6 +181,12 @@ class ObservedPass(EpochPass):
             self.locked.add(key)
         return super().decide(entry, setup, function)
 
+    def lacks_value(self, change: RowChange, setup: TableSetup) -> bool:
+        """Whether an operation lacks the value that the function of its table compares; not that it is not known."""
+        function = setup.function
+        unknown = function is not None and compares_unknown(change, function, setup.table)
+        return not unknown and super().lacks_value(change, setup)
+
     def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
         """Return the decision of a conflict function; APPLIED where it compares a value that is not known."""
         if missing_image(change, function, table) is not None and compares_unknown(change, function, table):

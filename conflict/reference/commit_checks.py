@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from conflict.reference.epoch_pass import EpochPass
 from conflict.reference.referential_actions import keep_references
-from conflict.rules.stop_messages import StopError, duplicate_value
+from conflict.rules.stops import ServerStop
 
 __all__ = ["check_commit"]
 
@@ -21,6 +21,5 @@ def check_commit(final: EpochPass) -> None:
     cluster = final.cluster
     duplicate = cluster.unique_keys.update(final.changed, cluster.store)
     if duplicate is not None:
-        change = final.changed[duplicate].change
-        raise final.stopped(StopError.DUPLICATE_VALUE, change, duplicate_value(change.table))
+        raise final.stopped(ServerStop.DUPLICATE_VALUE, final.changed[duplicate].change)
     keep_references(final)

@@ -25,7 +25,7 @@ from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
 from conflict.reference.rows_without_key import CopyChanges, as_own_row, change_copies, copies_of
-from conflict.results.model import LastWrite, Stop, StopPlace
+from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -37,17 +37,10 @@ from conflict.rules.counters import (
 )
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict
 from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
+from conflict.rules.foreign_keys import Link
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
-from conflict.rules.stop_messages import (
-    StopError,
-    blob_refresh,
-    missing_information,
-    no_such_table,
-    no_transaction_ids,
-    role_not_set,
-    row_not_found,
-)
+from conflict.rules.stops import Misfit, ServerStop, StopFacts, active_function, first_stop, stop_facts
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
@@ -158,26 +151,25 @@ class EpochPass:
         Raises:
             ApplierStopped: The applier cannot go on.
         """
-        change = entry.change
-        setup = self.cluster.setups.get(change.table)
-        if setup is None or setup.refusal is not None:
-            message = no_such_table(change.table, self.cluster.name)
-            raise self.stopped(StopError.NO_SUCH_TABLE, change, message)
-        if entry.setup is not None and entry.setup.declared is not setup.declared:
-            entry = self._fitted(entry, entry.setup, setup)
-            change = entry.change
-        if change.operation is Operation.UPDATE_ROW and not (change.after and change.after.present):
-            # The server skips an update with an empty after image before it does anything else.
+        setup = self.cluster.setups.get(entry.change.table)
+        if setup is None:
+            raise self.stopped(ServerStop.NO_SUCH_TABLE, entry.change)
+        entry, wrong = self._fitted(entry, setup)
+        change, facts = entry.change, self._facts(entry, setup, wrong)
+        stop = first_stop(facts)
+        if stop is not None:
+            raise self.stopped(stop, change, wrong)
+        if facts.empty:
             self.decided.append(DecidedOperation(entry, IGNORED))
             return
-        if not setup.table.primary_key and change.operation is not Operation.WRITE_ROW:
-            self._change_copies(entry)  # a row that is found by a scan comes before no function
+        if facts.scanned:
+            self._change_copies(entry)
             return
         self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
-        function = self.active_function(setup, change)
+        function = active_function(setup.function, self.cluster.role)
         self.tracker.touch(entry.row, entry.group)
-        if entry.group in self.rejected:
+        if facts.rejected:
             self._reject_with_transaction(entry, setup)
             return
         if not setup.table.primary_key:
@@ -192,47 +184,54 @@ class EpochPass:
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
 
+    def _facts(self, entry: LoggedChange, setup: TableSetup, wrong: Misfit | None) -> StopFacts:
+        """Return what can stop the applier at an operation."""
+        change = entry.change
+        compares = setup.function is not None and setup.refusal is None and wrong is None
+        found = StopFacts(
+            no_conversion=wrong is not None,
+            empty=change.operation is Operation.UPDATE_ROW and not (change.after and change.after.present),
+            rejected=entry.group in self.rejected,
+            no_transaction_id=change.transaction_id is None,
+            no_value=compares and not self.cluster.skip_missing and self.lacks_value(change, setup),
+        )
+        return stop_facts(setup, self.cluster.role, change.operation, found)
+
+    def lacks_value(self, change: RowChange, setup: TableSetup) -> bool:
+        """Whether an operation lacks the value that the function of its table compares."""
+        return setup.function is not None and missing_image(change, setup.function, setup.table) is not None
+
     def _change_copies(self, entry: LoggedChange) -> None:
         """Apply an operation on a table without a primary key."""
         store, table = self.cluster.store, self.cluster.setups[entry.change.table].table
         change = change_copies(store, table, entry.change, local=False, epoch=self.apply.epoch)
         if change is None:
-            raise self.stopped(StopError.ROW_NOT_FOUND, entry.change, row_not_found(entry.change.table))
+            raise self.stopped(ServerStop.ROW_NOT_FOUND, entry.change)
         entry = attrs.evolve(entry, change=change)
         self.decided.append(DecidedOperation(entry, APPLIED))
         self.copies.note(change, entry.server_id, copies_of(store, entry.row))
 
     def _insert_copy(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
         """Apply an insert into a table without a primary key, which the primary reflects."""
-        if function is not None and function.spec.transactional and entry.change.transaction_id is None:
-            raise self.stopped(StopError.FROM_NDB, entry.change, no_transaction_ids(function))
         self._change_copies(entry)
         if function is not None and function.spec.uses_role and self.cluster.role is Role.PRIMARY:
             self.copies.reflected.append(entry.change)
 
-    def _fitted(self, entry: LoggedChange, source: TableSetup, setup: TableSetup) -> LoggedChange:
-        """Return an operation as the applier's own table takes it."""
-        column = misfit(source, setup)
-        if column is not None:
-            raise self.stopped(StopError.NO_CONVERSION, entry.change, column[1], column[0])
+    def _fitted(self, entry: LoggedChange, setup: TableSetup) -> tuple[LoggedChange, Misfit | None]:
+        """Return an operation as the applier's own table takes it, and a column that does not."""
+        source = entry.setup
+        if source is None or source.declared is setup.declared or setup.refusal is not None:
+            return entry, None
+        wrong = misfit(source, setup)
+        if wrong is not None:
+            return entry, wrong
         change = fitted(entry.change, source, setup)
-        return attrs.evolve(entry, change=change if setup.table.primary_key else as_own_row(change, setup.table))
-
-    def active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
-        """Return the conflict function of a table; None if it has none or the role is PASS."""
-        function, cluster = setup.function, self.cluster
-        if function is not None and function.spec.uses_role:
-            if cluster.role is Role.NONE:
-                raise self.stopped(StopError.FROM_NDB, change, role_not_set(function, cluster.name))
-            if cluster.role is Role.PASS:
-                return None
-        return function
+        change = change if setup.table.primary_key else as_own_row(change, setup.table)
+        return attrs.evolve(entry, change=change), None
 
     def _reject_with_transaction(self, entry: LoggedChange, setup: TableSetup) -> None:
         """Reject an operation because its transaction is in conflict; its row, if it has a key, is refreshed."""
         self.counters[TRANSACTION_ROW_REJECTS] += 1
-        if any(column.is_blob for column in setup.table.columns):
-            raise self.stopped(StopError.FROM_NDB, entry.change, blob_refresh(entry.change.table))
         self.decided.append(DecidedOperation(entry, REJECTED_WITH_TRANSACTION))
         if setup.table.primary_key:
             self.refreshes.setdefault(entry.row, entry.change)
@@ -250,21 +249,15 @@ class EpochPass:
         """Return the decision on an operation that meets a row."""
         if function is None:
             return decide_without_function(row, change, setup.table)
-        if function.spec.transactional and change.transaction_id is None:
-            raise self.stopped(StopError.FROM_NDB, change, no_transaction_ids(function))
         if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
             return decide_as_secondary(row, change, setup.table)
         return self.judge(row, change, setup.table, function)
 
     def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
         """Return the decision of a conflict function."""
-        missing = missing_image(change, function, table)
-        if missing is None:
-            return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
-        if self.cluster.skip_missing:
+        if self.cluster.skip_missing and missing_image(change, function, table) is not None:
             return SKIPPED
-        message = missing_information(function, change.operation, missing)
-        raise self.stopped(StopError.FROM_NDB, change, message, function.column)
+        return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
 
     def _change_row(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
         """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
@@ -321,7 +314,19 @@ class EpochPass:
             read=with_transaction and bool(change.flags & ConflictFlag.READ),
         )
 
-    def stopped(self, error: StopError, change: RowChange, message: str, column: str | None = None) -> ApplierStopped:
+    def stopped(
+        self, kind: ServerStop, change: RowChange, wrong: Misfit | None = None, link: Link | None = None
+    ) -> ApplierStopped:
         """Return the signal that the applier stops at an operation."""
-        stop = Stop(error, self.apply.foreign_epoch, change.table, column, change.operation, change.origin, message)
-        return ApplierStopped(stop)
+        setup = self.cluster.setups.get(change.table)
+        at = StoppedAt(
+            self.cluster.name,
+            change.table,
+            change.operation,
+            self.apply.foreign_epoch,
+            change.origin,
+            function=None if setup is None else setup.function,
+            misfit=wrong,
+            link=link,
+        )
+        return ApplierStopped(at.stop(kind))

@@ -20,7 +20,7 @@ from conflict.reference.row_store import Row, RowKey
 from conflict.reference.rows_without_key import copies_of, touched_keys
 from conflict.rules.decision import Verdict
 from conflict.rules.foreign_keys import Link
-from conflict.rules.stop_messages import StopError, parent_missing, parent_needed
+from conflict.rules.stops import ServerStop
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.row_keys import key_of
@@ -64,7 +64,7 @@ def _check_parents(final: EpochPass, row: RowKey, had: frozenset[Value]) -> None
         link = keys.links[value.link]
         written = value not in had or (changed is not None and not changed.written.isdisjoint(link.columns))
         if written and keys.lacks_parent(value, store):
-            raise _stopped(final, row, StopError.PARENT_MISSING, parent_missing(link))
+            raise _stopped(final, row, ServerStop.PARENT_MISSING, link)
 
 
 def _ordered(values: Iterable[Value], side: Side) -> list[Value]:
@@ -77,7 +77,7 @@ def _act(final: EpochPass, link: Link, parent: RowKey, child: RowKey) -> list[Ro
     assert row is not None
     action = link.key.on_delete if now is None else link.key.on_update
     if action.refuses:
-        raise _stopped(final, parent, StopError.PARENT_NEEDED, parent_needed(link))
+        raise _stopped(final, parent, ServerStop.PARENT_NEEDED, link)
     if not final.cluster.setups[child[0]].table.primary_key:
         return _remove_copies(final, child) if now is None and action is ReferenceAction.CASCADE else []
     if action is ReferenceAction.CASCADE and now is None:
@@ -123,10 +123,10 @@ def _image(layout: RowLayout, row: Row | None) -> RowImage | None:
     return RowImage(layout, present, tuple(row.payloads[ordinal] for ordinal in present))
 
 
-def _stopped(final: EpochPass, row: RowKey, error: StopError, message: str) -> ApplierStopped:
+def _stopped(final: EpochPass, row: RowKey, kind: ServerStop, link: Link) -> ApplierStopped:
     """Return the signal to stop at the last operation that changed a row."""
     if row in final.changed:
-        return final.stopped(error, final.changed[row].change, message)
+        return final.stopped(kind, final.changed[row].change, link=link)
     applied = (each.entry.change for each in reversed(final.decided) if each.decision.verdict is Verdict.APPLIED)
     change = next(change for change in applied if row in touched_keys(change))
-    return final.stopped(error, change, message)
+    return final.stopped(kind, change, link=link)

@@ -12,6 +12,9 @@ from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Origin
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
+from conflict.rules.foreign_keys import Link
+from conflict.rules.functions import ConflictFunction
+from conflict.rules.stops import Misfit, ServerStop, StopError
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
@@ -26,6 +29,7 @@ __all__ = [
     "Resolution",
     "Stop",
     "StopPlace",
+    "StoppedAt",
     "Undecided",
 ]
 
@@ -36,22 +40,80 @@ class Stop:
     An applier stopped with an error. The epoch was rolled back; earlier ones stay. See docs/functions.md, "Stops".
 
     Attributes:
-        error: Server error number.
+        kind: Why.
         foreign_epoch: Epoch of the other cluster that it could not apply.
         table: ``database.table``.
-        column: Column whose value is missing, if one is.
+        column: Column at fault, if one is.
         operation: The operation that stopped it.
         origin: Where that operation is in the other cluster's binlog.
         message: What is wrong, and what to do.
     """
 
-    error: int
+    kind: ServerStop
     foreign_epoch: int
     table: str
     column: str | None
     operation: Operation
     origin: Origin | None
     message: str
+
+    @property
+    def error(self) -> StopError:
+        """Server error number."""
+        return self.kind.error
+
+    @property
+    def server(self) -> str | None:
+        """The server's words; None if they hold more than we know."""
+        words = self.kind.words
+        return None if words is None else words.format(table=self.table, name=self.table.rpartition(".")[2])
+
+
+@attrs.frozen
+class StoppedAt:
+    """
+    The operation at which an applier stops, and what belongs to it.
+
+    Attributes:
+        cluster: The applier's cluster.
+        table: ``database.table``.
+        operation: The operation.
+        foreign_epoch: Its epoch.
+        origin: Where it is in the other cluster's binlog.
+        function: The conflict function of the table.
+        misfit: The column that may not be converted, if one may not.
+        link: The foreign key that does not hold, if one does not.
+    """
+
+    cluster: str
+    table: str
+    operation: Operation
+    foreign_epoch: int
+    origin: Origin | None
+    function: ConflictFunction | None = None
+    misfit: Misfit | None = None
+    link: Link | None = None
+
+    def stop(self, kind: ServerStop) -> Stop:
+        """Return the stop, in the words of its kind."""
+        names: dict[str, object] = {"cluster": self.cluster, "table": self.table}
+        if self.misfit is not None:
+            names["misfit"] = self.misfit
+        if self.link is not None:
+            names |= {"child": self.link.child, "parent": self.link.parent, "key": self.link.key}
+        column, function = None, self.function
+        if kind is ServerStop.NO_CONVERSION and self.misfit is not None:
+            column = self.misfit.column
+        if function is not None:
+            names["function"] = function.spec.name
+        if kind is ServerStop.MISSING_INFORMATION and function is not None:
+            column, names["change"] = function.column, _CHANGES[self.operation]
+            names |= {"column": column, "image": function.spec.needs[self.operation].value}
+        message = f"{kind.because(**names)}; {kind.advice.format(**names)}"
+        return Stop(kind, self.foreign_epoch, self.table, column, self.operation, self.origin, message)
+
+
+_CHANGES = {Operation.WRITE_ROW: "a write", Operation.UPDATE_ROW: "an update", Operation.DELETE_ROW: "a delete"}
 
 
 @attrs.frozen

@@ -194,8 +194,9 @@ class RunSummary:
 
 def stop_to_json(stop: Stop) -> dict[str, Any]:
     """Return a stop as a document."""
-    document = attrs.asdict(stop)
-    return {**document, "operation": stop.operation.name}
+    document = {**attrs.asdict(stop), "operation": stop.operation.name, "server": stop.server}
+    del document["kind"]
+    return {"error": stop.error, **document}
 
 
 def _add(total: dict[str, Any], part: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from typing import Self
 import attrs
 import numpy as np
 
-from conflict.columnar.applier_stops import first_stopping
+from conflict.columnar.applier_stops import first_stopping, stop_of
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
@@ -28,7 +28,6 @@ from conflict.columnar.kernels.fold import fold_packed
 from conflict.columnar.kernels.lost_changes import Written
 from conflict.columnar.kernels.records import Changes, packed_changes
 from conflict.columnar.rounds.fixed_point import FixedPoint, without_rounds
-from conflict.columnar.stop_reports import stop_of
 from conflict.comparing.bucket_figures import BucketFigures, bucket_figures, written_in
 from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.figures import Figures, add_figures

@@ -21,12 +21,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.columnar.applier_stops import stop_of
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.bucket import CarefulRows
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.setups_over_time import cluster_setups, ends_apart
-from conflict.columnar.stop_reports import stop_of
 from conflict.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest

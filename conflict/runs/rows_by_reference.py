@@ -269,6 +269,7 @@ def _stopping(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict[s
             0,
             0,
             0,
+            kind=stop.kind,
             stop=stop,
         )
     return stopping

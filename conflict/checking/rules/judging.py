@@ -12,7 +12,7 @@ from conflict.checking.statements import quoted, set_in_row
 from conflict.checking.subject import Arrival, Subject
 from conflict.compatibility.arriving_changes import ArrivingChange, Change, Handling
 from conflict.compatibility.deployment import Policy
-from conflict.compatibility.reasons import Reason, ReasonKind
+from conflict.compatibility.reasons import Reason, ReasonKind, lacking
 from conflict.compatibility.suggestions import nearest_type
 from conflict.rules.functions import FUNCTIONS, Argument
 from ndb_formats.events.rows_event import Operation
@@ -35,19 +35,19 @@ def lacking_changes(subject: Subject) -> Iterator[Finding]:
         stopping = [change for change in arrival.changes if change.handling is Handling.STOPS]
         updates = [change for change in arrival.changes if change.is_update]
         if updates and all(update in stopping for update in updates):
-            yield _lacking(11, arrival, updates[0], "no update has")
+            yield _lacking(11, arrival, updates[0], "every update")
             stopping = [change for change in stopping if not change.is_update]
         for change in stopping:
             article = "an" if change.name[0] in "aeiou" else "a"
             number = 13 if change.change is Change.DELETE else 12
-            yield _lacking(number, arrival, change, f"{article} {change.name} lacks")
+            yield _lacking(number, arrival, change, f"{article} {change.name}")
 
 
 def _lacking(number: int, arrival: Arrival, change: ArrivingChange, what: str) -> Finding:
     function = arrival.function
     sentence = (
-        f"Under {arrival.source.logging}, {what} {function.column} in its {change.needed} image, where {function} "
-        "looks for it; the first one stops the applier with error 1296."
+        f"Under {arrival.source.logging}, {lacking(function, change, what)}; the first one stops the applier with "
+        f"error {ReasonKind.LACKING.error:d}."
     )
     server = ReasonKind.LACKING.server
     return Finding(code(number), (arrival.here.place,), sentence, _type_fix(arrival), server)

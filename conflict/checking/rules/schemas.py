@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from conflict.checking.findings import Code, Finding, Fix, Place, Severity
 from conflict.checking.subject import PlacedTable, Subject, place_of
-from conflict.rules.stop_messages import StopError
+from conflict.rules.stops import ServerStop, StopError
+from conflict.shown_text import capitalized
 from ndb_formats.findings import Effect
 from ndb_formats.findings import Finding as ReplicaFinding
 from ndb_formats.findings import Severity as ReplicaSeverity
@@ -31,8 +32,9 @@ def missing_tables(subject: Subject) -> Iterator[Finding]:
         if not there.logging.format.logged or there.setup.refusal is not None:
             continue
         if here is None or here.setup.refusal is not None:
-            why = "is not there" if here is None else "was refused there"
-            sentence = f"The table {why}: the first change of the other cluster stops the applier with error 1146."
+            stop = ServerStop.NO_SUCH_TABLE
+            why = capitalized(stop.because(table=place.table, cluster=place.cluster))
+            sentence = f"{why}: the first change of the other cluster stops the applier with error {stop.error:d}."
             fix = Fix("create it as on the other cluster." if here is None else "see why its CREATE TABLE fails.")
             kind = _code_of(rule(1).code, ReplicaSeverity.ERROR, Effect.STOPS, rule(1).title, StopError.NO_SUCH_TABLE)
             yield Finding(kind, (place,), sentence, fix)
@@ -54,7 +56,7 @@ def _finding(found: ReplicaFinding, place: Place) -> Finding:
     error = StopError.NO_CONVERSION if found.code in ("NDB-R020", "NDB-R021") else None
     kind = _code_of(found.code, found.severity, found.rule.effect, found.rule.title, error)
     column = "" if found.column is None else f"Column {found.column}: "
-    reason = found.reason if column else found.reason[0].upper() + found.reason[1:]
+    reason = found.reason if column else capitalized(found.reason)
     return Finding(kind, (place,), f"{column}{reason}.", Fix(f"{found.fix}."))
 
 

@@ -14,10 +14,10 @@ from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix, Place
 from conflict.checking.statements import quoted, set_in_my_cnf, set_in_row
 from conflict.checking.subject import Arrival, Subject
-from conflict.compatibility.reasons import ReasonKind
 from conflict.config.cluster_ini import EpochTimes
 from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.roles import Role
+from conflict.rules.stops import ServerStop, active_function
 from ndb_formats.rules.update_format import switch
 
 __all__ = [
@@ -42,17 +42,15 @@ def no_transaction_ids(subject: Subject) -> Iterator[Finding]:
     The applier of a secondary stops as well, as recorded.
     """
     for arrival in subject.arrivals:
-        passed = arrival.function.spec.uses_role and arrival.here.cluster.role is Role.PASS
-        if arrival.here.setup.refusal is not None or passed:
+        function = active_function(arrival.function, arrival.here.cluster.role)
+        if arrival.here.setup.refusal is not None or function is None:
             continue
-        if arrival.function.spec.transactional and arrival.source.logging.transaction_ids is False:
-            sentence = (
-                f"{arrival.function.spec.name} judges transactions, and the other cluster logs no transaction ids "
-                f"({_IDS} = OFF): the first change stops the applier with error 1296."
-            )
+        if function.spec.transactional and arrival.source.logging.transaction_ids is False:
+            stop = ServerStop.NO_TRANSACTION_IDS
+            why = stop.because(function=function.spec.name)
+            sentence = f"{why} ({_IDS} = OFF): the first change stops the applier with error {stop.error:d}."
             fix = set_in_my_cnf(arrival.source.cluster.name, _IDS, "ON")
-            server = ReasonKind.NO_TRANSACTION_IDS.server
-            yield Finding(code(20), (arrival.here.place,), sentence, fix, server)
+            yield Finding(code(20), (arrival.here.place,), sentence, fix, stop.words)
 
 
 def no_applied_epochs(subject: Subject) -> Iterator[Finding]:

@@ -12,7 +12,8 @@ from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix, Place
 from conflict.checking.statements import identifier, set_in_row, statement
 from conflict.checking.subject import PlacedTable, Subject
-from conflict.compatibility.reasons import ReasonKind
+from conflict.compatibility.reasons import ReasonKind, foreign_key_stops, unique_key_stops
+from conflict.rules.stops import ServerStop
 
 __all__ = ["blobs_in_reach", "foreign_keys", "no_primary_key", "row_slices", "unique_keys"]
 
@@ -24,7 +25,7 @@ def no_primary_key(subject: Subject) -> Iterator[Finding]:
             function = "" if placed.function is None else f", and {placed.function} judges nothing"
             sentence = (
                 "The table has no primary key: the applier looks for a row with the values of the before image, and "
-                f"stops with error 1032 if there is none{function}."
+                f"stops with error {ServerStop.ROW_NOT_FOUND.error:d} if there is none{function}."
             )
             fix = statement(
                 f"ALTER TABLE {identifier(placed.table)} ADD PRIMARY KEY (...);",
@@ -38,10 +39,7 @@ def unique_keys(subject: Subject) -> Iterator[Finding]:
     for placed in _receiving(subject):
         for key in placed.table.unique_keys:
             columns = ", ".join(key)
-            sentence = (
-                f"The unique key on {columns} is not compared: if both clusters give one value to different rows, the "
-                "applier stops with error 1022."
-            )
+            sentence = f"{unique_key_stops(columns)} (error {ServerStop.DUPLICATE_VALUE.error:d})."
             fix = Fix(f"give each cluster its own range of values of {columns}.")
             yield Finding(code(41), (placed.place,), sentence, fix, ReasonKind.UNIQUE_KEYS.server)
 
@@ -50,11 +48,8 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
     """Yield foreign keys."""
     for placed in _receiving(subject):
         for key in placed.table.foreign_keys:
-            columns = ", ".join(key.columns)
-            sentence = (
-                f"The foreign key {key.name} on {columns} is not compared: a row whose row of {key.parent} the other "
-                "cluster deleted, or the reverse, stops the applier with error 1452 or 1451."
-            )
+            errors = f"{ServerStop.PARENT_MISSING.error:d}, or {ServerStop.PARENT_NEEDED.error:d} the other way round"
+            sentence = f"{foreign_key_stops(key)} (error {errors})."
             drop = f"ALTER TABLE {identifier(placed.table)} DROP FOREIGN KEY `{key.name}`;"
             fix = statement(drop, "change the rows of both tables on one cluster alone, or: ")
             yield Finding(code(42), (placed.place,), sentence, fix, ReasonKind.FOREIGN_KEYS.server)
@@ -65,10 +60,8 @@ def blobs_in_reach(subject: Subject) -> Iterator[Finding]:
     for arrival in subject.arrivals:
         for reason in arrival.reasons:
             if reason.kind is ReasonKind.BLOBS_IN_REACH and arrival.here.setup.refusal is None:
-                first, _, advice = reason.message.partition("(1627). ")
-                sentence = f"{first}(1296 with 1627)."
-                fix = Fix(f"{advice[0].lower()}{advice[1:]}.")
-                yield Finding(code(43), (arrival.here.place,), sentence, fix, reason.server)
+                fix = Fix(f"{ServerStop.BLOB_REFRESH.advice}.")
+                yield Finding(code(43), (arrival.here.place,), f"{reason.message}.", fix, reason.server)
 
 
 def row_slices(subject: Subject) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from conflict.compatibility.deployment import Policy, TableLogging
 from conflict.compatibility.reasons import Reason
 from conflict.compatibility.requirements import Answer, Status
 from conflict.compatibility.requirements_table import MARKS, mark
+from conflict.shown_text import capitalized
 from ndb_formats.schema.tables import Table as Definition
 
 __all__ = [
@@ -107,15 +108,16 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 
 
 def reason_text(reason: Reason) -> str:
-    """Return a reason in one line: message, error, column or option at fault, the server's words."""
+    """Return a reason in one line: message, error, advice, column or option at fault, the server's words."""
     error = "" if reason.error is None else f" (error {reason.error})"
     at = "" if reason.at is None else f" At fault: {reason.at}."
     server = "" if reason.server is None else f' The server says: "{reason.server}"'
-    return f"{reason.message}{error}.{at}{server}"
+    advice = "" if reason.advice is None else f" {reason.advice}."
+    return f"{reason.message}{error}.{advice}{at}{server}"
 
 
 def _change_text(change: ArrivingChange, table: Definition) -> str:
-    name = change.name[0].upper() + change.name[1:]
+    name = capitalized(change.name)
     images = {
         image: ", ".join(columns) or "empty" for image, columns in _images(change, table).items() if columns is not None
     }
@@ -153,6 +155,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
                 "kind": reason.kind.name,
                 "refuses": reason.kind.refuses,
                 "message": reason.message,
+                "advice": reason.advice,
                 "error": reason.error,
                 "at": reason.at,
                 "server": reason.server,

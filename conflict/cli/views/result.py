@@ -237,10 +237,11 @@ def _print_appliers(console: Console, resolved: ResolvedRun) -> None:
 
 
 def _stop_text(stop: Stop) -> str:
-    """Return where and why an applier stopped."""
+    """Return where and why an applier stopped, and what the server says."""
     place = "" if stop.origin is None else f"{stop.origin.file}, position {stop.origin.position}, "
     column = "" if stop.column is None else f", column {stop.column}"
-    return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone."
+    server = "" if stop.server is None else f' The server says: "{stop.server}"'
+    return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone.{server}"
 
 
 def _print_engine(console: Console, resolved: ResolvedRun) -> None:

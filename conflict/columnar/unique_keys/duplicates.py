@@ -20,6 +20,7 @@ from conflict.columnar.operation_order import sorted_by_order
 from conflict.columnar.row_states import MOMENT
 from conflict.columnar.unique_keys.states import STATES
 from conflict.grid.schemas import PLACE
+from conflict.rules.stops import ServerStop
 
 __all__ = ["find_duplicates"]
 
@@ -94,4 +95,6 @@ def _first(rows: Int64, values: Int64, row_of: Int64) -> int:
 def _stopping_operation(state: dict[str, Any]) -> StoppingOperation:
     """Return the last operation on the row of a state."""
     facts = {name: state[name] for name in ("table", "operation", "foreign_epoch", *PLACE)}
-    return StoppingOperation(state["number"], Phase.COMMIT, tuple(state["order"]), **facts)
+    return StoppingOperation(
+        state["number"], Phase.COMMIT, tuple(state["order"]), kind=ServerStop.DUPLICATE_VALUE, **facts
+    )

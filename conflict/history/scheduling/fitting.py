@@ -10,6 +10,7 @@ from __future__ import annotations
 import attrs
 
 from conflict.history.model import RowChange
+from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.image_conversion import converted_image
 from ndb_formats.events.row_image import RowImage
@@ -18,18 +19,14 @@ from ndb_formats.rules.replica.conversions import conversion, is_allowed
 __all__ = ["fitted", "misfit"]
 
 
-def misfit(source: TableSetup, replica: TableSetup) -> tuple[str, str] | None:
-    """Return the first column that an applier may not convert and the server's message; None if there is none."""
+def misfit(source: TableSetup, replica: TableSetup) -> Misfit | None:
+    """Return the first column that an applier may not convert; None if there is none."""
     theirs, mine = (setup.shown[0] for setup in (source, replica))
     if theirs == mine:
         return None
     for place, (column, other) in enumerate(zip(theirs.columns, mine.columns, strict=False), start=1):
         if not is_allowed(conversion(column, other), replica.conversions):
-            message = (
-                f"column {place} of table {mine.full_name} cannot be converted from type {column.sql_type} to "
-                f"{other.sql_type}; use the same type on both clusters, or set replica_type_conversions"
-            )
-            return other.name, message
+            return Misfit(place, other.name, column.sql_type, other.sql_type)
     return None
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from conflict.reporting.answers.simulated import point_label, rounded, share_words, value_words
 from conflict.reporting.parts import Column, Topic
-from conflict.shown_text import listed
+from conflict.shown_text import capitalized, listed
 from conflict.sweeping.summary import Grid, axis_value
 
 __all__ = [
@@ -142,7 +142,7 @@ def limit_sentences(limits: Mapping[str, Limit], best: str, condition: str, seed
         condition: Such as ``lost_share < 0.15``.
         seeds: How many runs there are at each value.
     """
-    yield _begun(f"{f'With {best}, ' if best else ''}{limits[best].told(_failing(condition), seeds)}.")
+    yield capitalized(f"{f'With {best}, ' if best else ''}{limits[best].told(_failing(condition), seeds)}.")
     others = [f"for {name} {each.words}" for name, each in limits.items() if name != best]
     if others:
         yield f"The limit is {', '.join(others)}."
@@ -166,10 +166,6 @@ def _share(condition: str) -> str:
     """Return the share that a condition says is lost where it fails; empty if it is about something else."""
     figure, _, limit = condition.partition(" < ")
     return share_words(float(limit)) if figure == "lost_share" and limit else ""
-
-
-def _begun(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def waits_sentence(results: pa.Table) -> str:

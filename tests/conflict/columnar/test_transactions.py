@@ -8,6 +8,7 @@ from conflict.columnar.applier_stops import Phase, StoppingOperation
 from conflict.columnar.rounds.fixed_point import in_conflict
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.columnar.unique_keys.states import states_schema
+from conflict.rules.stops import ServerStop
 from ndb_formats.schema.create_table import parse_schema
 
 
@@ -73,4 +74,6 @@ def test_which_of_the_rows_is_the_one():
     """The first row in the order of the source whose value another row has too."""
     states = [state(1, R, b"x"), state(2, S, b"x", 5), state(2, 2, b"y", 4), state(2, 3, b"y", 7), state(2, 4, b"y", 6)]
     (found,) = find_duplicates([pa.Table.from_pylist(states, SCHEMA)]).values()
-    assert found == StoppingOperation(2, Phase.COMMIT, (5, 0, 0, -1), 0, 1, 102, -1, 0, 0, 0)
+    assert found == StoppingOperation(
+        2, Phase.COMMIT, (5, 0, 0, -1), 0, 1, 102, -1, 0, 0, 0, ServerStop.DUPLICATE_VALUE
+    )

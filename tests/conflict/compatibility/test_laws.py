@@ -11,6 +11,7 @@ from conflict.compatibility.reasons import ReasonKind
 from conflict.compatibility.requirements import Status, requirements
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.rules.roles import Role
+from conflict.rules.stops import ServerStop
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat, ndb_columns
@@ -47,6 +48,16 @@ DEPLOYMENTS = st.builds(
     on_both=st.sampled_from([None, True, False]),
     others=st.lists(ndb_tables(), max_size=1).map(tuple),
 )
+
+
+@given(DEPLOYMENTS)
+def test_stops_come_in_the_order_of_the_server(deployment: Deployment) -> None:
+    """The first reason that stops the applier at its first change is the one that the server names."""
+    stops = [reason.kind.stop for reason in requirements(deployment, Policy.NEEDS).reasons if reason.kind.refuses]
+    found = [stop for stop in stops if stop is not None]
+    assert found == sorted(found, key=list(ServerStop).index)
+    if deployment.role is Role.PASS and deployment.function.spec.uses_role:
+        assert found == []
 
 
 def writable(table: Table) -> list[int]:

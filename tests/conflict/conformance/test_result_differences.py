@@ -8,6 +8,7 @@ import pytest
 
 from conflict.conformance.result_differences import result_differences
 from conflict.results.model import ClusterResult, Stop
+from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.geometry import Geometry
@@ -48,7 +49,7 @@ def found(expected: dict[str, Any], actual: ClusterResult, function: str | None 
     return list(result_differences(expected, "d", {"A": actual}, tables))
 
 
-STOP = Stop(1296, 77, "d.t", "x", Operation.UPDATE_ROW, None, "what to do")
+STOP = Stop(ServerStop.MISSING_INFORMATION, 77, "d.t", "x", Operation.UPDATE_ROW, None, "what to do")
 
 
 def test_a_result_that_agrees_has_no_differences():

@@ -5,10 +5,12 @@ import attrs
 from conflict.history.model import Origin
 from conflict.results.model import Stop
 from conflict.results.summary import BucketSummary, add_summaries, stop_to_json
+from conflict.rules.stops import ServerStop
 from ndb_formats.events.rows_event import Operation
 
 MAX, REFRESH = "Ndb_conflict_fn_max", "Ndb_conflict_refresh_op_count"
-STOP = Stop(1296, 2**64 - 1, "d.t", "x", Operation.UPDATE_ROW, Origin("binlog.000001", 400, 35, 2), "what to do")
+ORIGIN = Origin("binlog.000001", 400, 35, 2)
+STOP = Stop(ServerStop.MISSING_INFORMATION, 2**64 - 1, "d.t", "x", Operation.UPDATE_ROW, ORIGIN, "what to do")
 
 
 def bucket(count: int, differing: int = 0) -> BucketSummary:
@@ -93,4 +95,6 @@ def test_stop():
         "operation": "UPDATE_ROW",
         "origin": {"file": "binlog.000001", "position": 400, "payload_position": 35, "row": 2},
         "message": "what to do",
+        "server": "Binlog event missing info necessary for conflict detection.  "
+        "Check binlog format options on upstream cluster.",
     }
