@@ -71,6 +71,14 @@ class Facts:
                 found.setdefault((applier, each.source, each.source_epoch), []).append(each)
         return found
 
+    def came_back(self, name: str) -> Iterator[tuple[Applied, int]]:
+        """Yield what an applier applied, each with the cluster's max replicated epoch from there on."""
+        highest, server_id = 0, self.server_ids[name]
+        for apply in self.applied[name]:
+            reported = self.logs[apply.source].reported.get(apply.source_epoch, ())
+            highest = max([highest, *(epoch for server, epoch in reported if server == server_id)])
+            yield apply, highest
+
 
 @attrs.define(eq=False)
 class Draft:
@@ -267,10 +275,7 @@ def _heard(name: str, facts: Facts, drafts: Sequence[Draft]) -> Iterator[Draft]:
     """Yield when a cluster learned that the other one had applied its changes and refreshes."""
     mine = [each for each in drafts if each.cluster == name and each.kind in (Kind.COMMITTED, Kind.REFRESHED)]
     waiting = sorted({each.epoch for each in mine})
-    logs, server_id = facts.logs, facts.server_ids[name]
-    for apply in facts.applied[name]:
-        told = logs[apply.source].reported.get(apply.source_epoch, ())
-        back = max((epoch for server, epoch in told if server == server_id), default=0)
+    for apply, back in facts.came_back(name):
         news = [epoch for epoch in waiting if epoch <= back]
         if news:
             waiting = waiting[len(news) :]

@@ -4,7 +4,7 @@ Tells the events of a story one after the other, and follows the row on each clu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -107,7 +107,10 @@ def tell(
         names: Of binlogs, by path: what tells each from the others.
     """
     told = Told()
-    heard = {name: list(_heard_steps(name, facts)) for name in facts.logs}
+    heard = {
+        name: [((apply.epoch, apply.group), back) for apply, back in facts.came_back(name) if back]
+        for name in facts.logs
+    }
     for number, draft in enumerate(drafts, start=1):
         told.numbers[id(draft)] = number
         seat = draft.cluster, draft.row
@@ -122,17 +125,6 @@ def tell(
         event = _event(draft, number, told, facts, sentence)
         told.events.append(attrs.evolve(event, row=None if met.row is None else dict(met.row), cites=cites))
     return told
-
-
-def _heard_steps(name: str, facts: Facts) -> Iterator[tuple[tuple[int, int], int]]:
-    """Yield the places at which the max replicated epoch of a cluster rose, and its value from there on."""
-    highest, server_id = 0, facts.server_ids[name]
-    for apply in facts.applied[name]:
-        told = facts.logs[apply.source].reported.get(apply.source_epoch, ())
-        back = max((epoch for server, epoch in told if server == server_id), default=0)
-        if back > highest:
-            highest = back
-            yield (apply.epoch, apply.group), back
 
 
 def _last_before(steps: Sequence[tuple[tuple[int, int], int]], place: tuple[int, int]) -> int | None:

@@ -14,6 +14,7 @@ import pyarrow.dataset as pads
 
 from conflict.explaining.decisions import Decided, decided, outcomes_where
 from conflict.explaining.story import Tree
+from conflict.reference.dependencies import DependencyTracker
 from conflict.result import Result
 from conflict.rules.decision import Cause
 
@@ -55,17 +56,16 @@ class ConflictEpoch:
     def of(cls, outcomes: Iterable[Decided]) -> ConflictEpoch:
         """Return the epoch of some outcomes: transactions that touch a row one right after the other depend."""
         operations: dict[int, list[Decided]] = {}
-        touched: dict[Row, int] = {}
+        tracker = DependencyTracker()
         before: dict[int, dict[int, Row]] = {}
         after: dict[int, dict[int, Row]] = {}
         for each in sorted(outcomes, key=lambda each: (each["group"], each["ordinal"])):
             group, row = each["group"], (each["table"], each["key"])
             operations.setdefault(group, []).append(each)
-            previous = touched.get(row, group)
-            if previous != group:
+            previous = tracker.touch(row, group)
+            if previous is not None:
                 before.setdefault(group, {}).setdefault(previous, row)
                 after.setdefault(previous, {}).setdefault(group, row)
-            touched[row] = group
         return cls(operations, before, after)
 
     def own(self, group: int) -> list[Decided]:

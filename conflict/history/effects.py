@@ -14,7 +14,16 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Effect", "copy_effects", "effect_of", "net_copies", "recorded_effects", "recorded_images"]
+__all__ = [
+    "NO_EFFECT",
+    "Effect",
+    "copy_effects",
+    "effect_of",
+    "effect_on_row",
+    "net_copies",
+    "recorded_effects",
+    "recorded_images",
+]
 
 
 class Effect(IntEnum):
@@ -24,6 +33,26 @@ class Effect(IntEnum):
     DELETED = 2
     REFRESHED = 3
     REFRESHED_ABSENT = 4
+
+
+NO_EFFECT = 0  # where a number stands for an effect or for none
+
+
+def effect_on_row(*, refreshed: bool, wrote: bool, existed: bool, exists: bool) -> Effect | None:
+    """
+    Return what an epoch apply did to a row, None if nothing: a row can come and go, and a refresh replaces the rest.
+
+    Args:
+        refreshed: Whether the applier refreshed it.
+        wrote: Whether it applied an operation on it.
+        existed: Whether the row was there before.
+        exists: Whether it is there now.
+    """
+    if refreshed:
+        return Effect.REFRESHED if exists else Effect.REFRESHED_ABSENT
+    if not wrote or not (exists or existed):
+        return None
+    return Effect.CHANGED if exists else Effect.DELETED
 
 
 def effect_of(change: RowChange) -> Effect:

@@ -7,9 +7,9 @@ that one, and is in conflict if that one is.
 
 from __future__ import annotations
 
-import attrs
+from collections.abc import Hashable
 
-from conflict.reference.row_store import RowKey
+import attrs
 
 __all__ = ["DependencyTracker"]
 
@@ -24,15 +24,22 @@ class DependencyTracker:
     """
 
     conflicting: set[int] = attrs.field(factory=set)
-    _last: dict[RowKey, int] = attrs.field(factory=dict)
+    _last: dict[Hashable, int] = attrs.field(factory=dict)
     _dependents: dict[int, set[int]] = attrs.field(factory=dict)
 
-    def touch(self, row: RowKey, transaction: int) -> None:
-        """Note that a transaction touches a row, whatever the decision is; call in the order of the log."""
+    def touch(self, row: Hashable, transaction: int) -> int | None:
+        """
+        Note that a transaction touches a row, whatever the decision is; call in the order of the log.
+
+        Returns:
+            The transaction on which it depends for that; None if it is the first one of the row, or was the last one.
+        """
         previous = self._last.get(row, transaction)
-        if previous != transaction:
-            self._dependents.setdefault(previous, set()).add(transaction)
         self._last[row] = transaction
+        if previous == transaction:
+            return None
+        self._dependents.setdefault(previous, set()).add(transaction)
+        return previous
 
     @property
     def pairs(self) -> frozenset[tuple[int, int]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from conflict.history.effects import Effect
+from conflict.history.effects import Effect, effect_on_row
 from conflict.history.model import RowChange
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import FROM_AN_APPLIER, ExceptionRow, LoggedChange, merged_change, refresh_change
@@ -115,13 +115,16 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
 def effects_of(final: EpochPass) -> dict[RowKey, Effect]:
     """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
     store, effects = final.cluster.store, final.copies.effects()
-    for key, changed in final.changed.items():
-        if store.get(key) is not None:
-            effects[key] = Effect.CHANGED
-        elif changed.before is not None:
-            effects[key] = Effect.DELETED
-    for key in final.refreshes:
-        effects[key] = Effect.REFRESHED if store.get(key) is not None else Effect.REFRESHED_ABSENT
+    for key in [*final.changed, *(final.refreshes.keys() - final.changed.keys())]:
+        changed = final.changed.get(key)
+        effect = effect_on_row(
+            refreshed=key in final.refreshes,
+            wrote=changed is not None,
+            existed=changed is not None and changed.before is not None,
+            exists=store.get(key) is not None,
+        )
+        if effect is not None:
+            effects[key] = effect
     return effects
 
 

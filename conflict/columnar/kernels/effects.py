@@ -12,15 +12,15 @@ import numpy as np
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
 from conflict.grid import image_digests
-from conflict.history.effects import Effect
+from conflict.history.effects import NO_EFFECT, Effect
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "in_order", "touched_rows"]
+__all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "effect_number", "in_order", "touched_rows"]
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
-NO_EFFECT, CHANGED, DELETED = 0, int(Effect.CHANGED), int(Effect.DELETED)
+CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
 NOTHING, COLUMNS_SHIFT = np.uint64(0), np.uint64(image_digests.COLUMNS_SHIFT)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 
@@ -61,6 +61,16 @@ class ShownRows(NamedTuple):
     key: Int64
     effect: Int8
     digest: UInt64
+
+
+@inlined
+def effect_number(refreshed, wrote, existed, exists):
+    """Return the number of `conflict.history.effects.effect_on_row`, `NO_EFFECT` if there is none."""
+    if refreshed:
+        return REFRESHED if exists else REFRESHED_ABSENT
+    if not wrote or not (exists or existed):
+        return NO_EFFECT
+    return CHANGED if exists else DELETED
 
 
 @kernel
@@ -107,13 +117,13 @@ def touched_rows(side, applier, decided, sent, digests, keys):
                 applies[found], rows[found] = now, row
                 found += 1
             given[slot[row]] = NOTHING
-            effects[slot[row]] = REFRESHED_ABSENT if sent.operation[entry] == DELETE else REFRESHED
+            effects[slot[row]] = effect_number(True, False, False, sent.operation[entry] != DELETE)
             entry += 1
         kept = start
         for place in range(start, found):
             effect = effects[place]
-            if effect == NO_EFFECT and (there[place] or not gone[place]):
-                effect = DELETED if gone[place] else CHANGED
+            if effect == NO_EFFECT:  # it is not refreshed
+                effect = effect_number(False, True, there[place], not gone[place])
             if effect != NO_EFFECT:  # else the row did not exist before, and does not now
                 applies[kept], rows[kept], effects[kept] = applies[place], rows[place], effect
                 given[kept] = given[place]

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
+from conflict.columnar.kernels.effects import effect_number
 from conflict.columnar.kernels.records import ROW_STATE, Records
 from conflict.columnar.kernels.rules import decide_operation, needs_refresh, reads_before
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS, reaches
-from conflict.history.effects import Effect
+from conflict.history.effects import NO_EFFECT, Effect
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
@@ -27,8 +28,7 @@ __all__ = ["NEVER_MET", "OPEN", "TOLD", "FirstEvents", "Limits", "ShownEffects",
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 LAST_OPERATION = max(int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
-CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
-REFRESHED, REFRESHED_ABSENT, NO_EFFECT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT), 0
+REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 # How a row of a cluster came to be known: by nothing yet, or not by its first event alone.
 NEVER_MET, TOLD, OPEN = 0, 1, 2
 NOTHING, HIGHEST, ONE = np.uint64(0), np.uint64(2**64 - 1), np.uint64(1)
@@ -308,13 +308,7 @@ def _try(tried, rule, cell, row, values, apply):
 @inlined
 def _effect(tried):
     """Return the effect of the operations on a row in a state that is tried."""
-    if tried["refreshed"]:
-        return REFRESHED if tried["exists"] else REFRESHED_ABSENT
-    if not tried["applied"]:
-        return NO_EFFECT
-    if tried["exists"]:
-        return CHANGED
-    return DELETED if tried["existed"] else NO_EFFECT
+    return effect_number(tried["refreshed"], tried["applied"], tried["existed"], tried["exists"])
 
 
 @kernel

@@ -24,6 +24,7 @@ from conflict.columnar.kernels.arrays import (
     read_only,
 )
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
+from conflict.columnar.kernels.effects import effect_number
 from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.open_decisions import choose_rows, go_back
 from conflict.columnar.kernels.passes import FULL, Groups, catch_up, copy_version, decide_pass, restore
@@ -38,8 +39,7 @@ __all__ = ["JudgedRows", "moments_differ"]
 
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 TRANSACTION = int(Cause.TRANS_IN_CONFLICT)
-# What a pass does to a row: nothing, a refresh of a row that is there or missing, or a change; none of these.
-NOTHING, REFRESHED, REFRESHED_ABSENT, CHANGED, NEVER = 0, 1, 2, 3, 4
+NEVER = -1  # no effect at all
 # What is known of a row during a pass: bits.
 MET, THERE_BEFORE, WROTE, REFRESHES, WITH_TRANSACTION, DIFFERS = 1, 2, 4, 8, 16, 32
 
@@ -210,10 +210,7 @@ def _note_facts(here, rules, work, decisions, final, count, facts):
 
 @kernel
 def _effect(here, key, work, facts):
-    """Return what a pass does to a row, which is as the pass leaves it; see `conflict.reference.epoch_commit`."""
+    """Return the effect of a pass on a row, which is as the pass leaves it."""
+    known = facts[key]
     exists = work.state.rows[key, here]["exists"]
-    if facts[key] & REFRESHES:
-        return REFRESHED if exists else REFRESHED_ABSENT
-    if facts[key] & WROTE and (exists or facts[key] & THERE_BEFORE):
-        return CHANGED
-    return NOTHING
+    return effect_number(known & REFRESHES != 0, known & WROTE != 0, known & THERE_BEFORE != 0, exists)

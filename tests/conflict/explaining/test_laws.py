@@ -1,0 +1,38 @@
+"""What the explanation takes from binlogs is what the engines went by."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.columnar.apply_order import plan_applies
+from conflict.explaining.decisions import Applied
+from conflict.explaining.drafts import Facts
+from conflict.explaining.row_changes import Log
+from conflict.history.model import Cluster, EpochApply
+from tests.conflict.random_histories import make_history
+
+
+def applies_of(cluster: Cluster) -> list[EpochApply]:
+    """Return the epoch applies of a cluster, in order."""
+    return [item for item in cluster.timeline if isinstance(item, EpochApply)]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 120))
+@settings(max_examples=60)
+def test_max_replicated_epoch(seed: int, steps: int) -> None:
+    """From one epoch apply on, it is what the kernels have before the next one."""
+    history = make_history(seed, steps, complete=True)
+    ids = {each.name: each.server_id for each in history.clusters}
+    logs = {each.name: Log(each.name) for each in history.clusters}
+    applied = {}
+    for cluster in history.clusters:
+        for apply in applies_of(cluster):
+            if apply.traced and apply.reported:
+                logs[cluster.name].reported.setdefault(apply.epoch, []).append((ids[apply.source], apply.foreign_epoch))
+        applied[cluster.name] = [
+            Applied(each.source, each.foreign_epoch, each.epoch, each.group) for each in applies_of(cluster)
+        ]
+    facts = Facts(logs, applied, (), ids, {})
+    planned = plan_applies(history.clusters)
+    for number, cluster in enumerate(history.clusters):
+        before = planned.max_replicated_epoch[planned.applier == number].tolist()
+        assert [back for _, back in facts.came_back(cluster.name)][:-1] == before[1:]
