@@ -10,9 +10,12 @@ import attrs
 
 from conflict.rules.roles import Role
 
-__all__ = ["CANNOT_TELL", "TELLING", "CauseKind", "LikelyCause", "LogFacts"]
+__all__ = ["TELLING", "CauseKind", "LikelyCause", "LogFacts", "with_options"]
 
-CANNOT_TELL = "Cannot tell which of: "  # before the causes that fit, in a sentence
+
+def with_options(shown: str, options: str) -> str:
+    """Return what binlogs show, with the causes that fit if there are several."""
+    return f"{shown} Cannot tell which of: {options}." if options else shown
 
 
 class CauseKind(StrEnum):
@@ -54,15 +57,22 @@ class LikelyCause:
         cluster: The cluster whose binlog contradicts what was derived.
         kind: What may not be as it was.
         tables: The tables concerned; empty if all may be.
-        sentence: What the binlog shows, and what follows.
+        shown: What the binlog shows, and what follows.
         cannot_tell: Of several causes that fit, all kinds, the likeliest first; empty if only `kind` fits.
+        options: These in words, one after the other; empty if only `kind` fits.
     """
 
     cluster: str
     kind: CauseKind
     tables: tuple[str, ...]
-    sentence: str
+    shown: str
     cannot_tell: tuple[CauseKind, ...] = ()
+    options: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        return with_options(self.shown, self.options)
 
     @property
     def kinds(self) -> tuple[CauseKind, ...]:

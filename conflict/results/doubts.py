@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from conflict.results.cause_kinds import CANNOT_TELL, TELLING, CauseKind
+from conflict.results.cause_kinds import TELLING, CauseKind, with_options
 from conflict.shown_text import counted
 
 __all__ = ["Doubt", "convergence_words", "doubts_of", "is_contradicted", "not_what_happened"]
@@ -122,12 +122,11 @@ def _causes(run: Document) -> Iterator[Doubt]:
     label = "Likely cause" if run["contradicted_by_binlogs"] else "Note"
     alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for cause in run["likely_causes"]:
-        what, _, options = cause["sentence"].partition(CANNOT_TELL)
+        what, options = cause["shown"], cause["options"]
         alike.setdefault((cause["kind"], options or _without_cluster(what, cause)), []).append(cause)
-    for (_, options), causes in alike.items():
+    for causes in alike.values():
         names = sorted({table for cause in causes for table in cause["tables"]})
-        text = _seen(causes)
-        text += f" {CANNOT_TELL}{options}" if CANNOT_TELL in causes[0]["sentence"] else ""
+        text = with_options(_seen(causes), causes[0]["options"])
         yield Doubt(f"{label} ({', '.join(names)})" if names else label, text, alarm=is_contradicted(run))
 
 
@@ -135,7 +134,7 @@ def _seen(causes: Sequence[Mapping[str, Any]]) -> str:
     """Return what the binlogs show, of causes that are the same but for the cluster that shows it."""
     said: dict[str, list[tuple[str, str]]] = {}
     for cause in causes:
-        what = cause["sentence"].partition(CANNOT_TELL)[0].strip()
+        what = cause["shown"]
         said.setdefault(_without_cluster(what, cause), []).append((what, cause["cluster"]))
     sentences = []
     for (what, _), *others in said.values():

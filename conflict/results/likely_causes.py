@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import columns_of_text
 from conflict.history.role_changes import ShownChange
-from conflict.results.cause_kinds import CANNOT_TELL, CauseKind, LikelyCause, LogFacts
+from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
@@ -83,14 +83,15 @@ def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str
     for name, changes in shown.items():
         for each in changes:
             if not marked:
-                sentence = (
-                    f"{name} refreshed rows after conflicts at some times, and no binlog marks a row as reflected. "
-                    f"{CANNOT_TELL}another conflict function was in force, which works without roles "
-                    f"(NDB$EPOCH, NDB$EPOCH_TRANS); the role of {name} changed after epoch {each.before} of the other "
-                    "cluster."
+                shown_so = (
+                    f"{name} refreshed rows after conflicts at some times, and no binlog marks a row as reflected."
+                )
+                options = (
+                    "another conflict function was in force, which works without roles (NDB$EPOCH, NDB$EPOCH_TRANS); "
+                    f"the role of {name} changed after epoch {each.before} of the other cluster"
                 )
                 kinds = CauseKind.FUNCTION, CauseKind.ROLE_CHANGE
-                yield LikelyCause(name, CauseKind.ROLE_CHANGE, (), sentence, kinds)
+                yield LikelyCause(name, CauseKind.ROLE_CHANGE, (), shown_so, kinds, options)
                 continue
             sentence = (
                 f"The role of {name} changed: it applied epoch {each.before} of the other cluster as {each.old}, and "
@@ -120,15 +121,16 @@ def declared_types(
                 what = (
                     f"they are those of binlog type {fitting} (binlog_type of its row of mysql.ndb_replication)."
                     if fitting
-                    else f"no binlog type logs all of them. {CANNOT_TELL}its PRIMARY KEY has more columns than "
-                    f"the definition says ({', '.join(setup.table.primary_key) or 'none'}); its binlog type changed."
+                    else "no binlog type logs all of them."
                 )
+                key = ", ".join(setup.table.primary_key) or "none"
+                options = f"its PRIMARY KEY has more columns than the definition says ({key}); its binlog type changed"
                 sentence = (
                     f"The images of {table} in the binlog of {name} are not those of its declared binlog type, for "
                     f"example {_described(misfit, setup.table)}; {what}"
                 )
                 kinds = () if fitting else (CauseKind.DEFINITION, CauseKind.BINLOG_TYPE)
-                yield LikelyCause(name, CauseKind.BINLOG_TYPE, (table,), sentence, kinds)
+                yield LikelyCause(name, CauseKind.BINLOG_TYPE, (table,), sentence, kinds, "" if fitting else options)
 
 
 def _described(event: EventColumns, table: Table) -> str:
@@ -166,10 +168,10 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             name,
             CauseKind.REPLICA_UPDATES,
             (),
-            f"The binlog of {name} shows no change of its applier. {CANNOT_TELL}log_replica_updates was OFF there; the "
-            "applier did not run; it came to nothing with all that it received, by its conflict function and role; its "
-            "last file is missing.",
+            f"The binlog of {name} shows no change of its applier.",
             (CauseKind.REPLICA_UPDATES, CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.FILES),
+            "log_replica_updates was OFF there; the applier did not run; it came to nothing with all that it received, "
+            "by its conflict function and role; its last file is missing",
         )
 
 

@@ -162,7 +162,7 @@ class ResolvedRun:
             "epochs_with_assumed_place": self.assumed,
             "definition_notes": list(self.notes),
             "log_remarks": [attrs.asdict(each) for each in self.remarks],
-            "likely_causes": [attrs.asdict(each) for each in self.likely_causes],
+            "likely_causes": [{**attrs.asdict(each), "sentence": each.sentence} for each in self.likely_causes],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.checks(),
         }

@@ -14,10 +14,11 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.marks import Mark
-from conflict.results.cause_kinds import CANNOT_TELL, CauseKind, LikelyCause, LogFacts
+from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import RefusalKind, TableSetup
+from conflict.shown_text import capitalized
 
 __all__ = ["causes_of_tables", "of_mark"]
 
@@ -314,8 +315,8 @@ def _cannot_tell(each: _Seen, what: str, kinds: tuple[CauseKind, ...]) -> Likely
     words = dict(_WORDS)
     if each.setup.function is None and each.setup.refusal is None:
         words[CauseKind.FUNCTION] = f"a conflict function was in force that is not given ({_GIVE})"
-    sentence = f"{what[0].upper()}{what[1:]}. {CANNOT_TELL}{'; '.join(words[kind] for kind in kinds)}."
-    return LikelyCause(each.cluster, kinds[0], (each.table,), sentence, kinds)
+    options = "; ".join(words[kind] for kind in kinds)
+    return LikelyCause(each.cluster, kinds[0], (each.table,), f"{capitalized(what)}.", kinds, options)
 
 
 def _merged(causes: Iterable[LikelyCause]) -> Iterator[LikelyCause]:

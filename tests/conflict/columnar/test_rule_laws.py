@@ -1,10 +1,11 @@
 """Rules that both engines have, each by itself: what the reference engine says, the kernels say."""
 
+from collections import Counter
 from itertools import product
 
 import attrs
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from conflict.columnar.apply_order import plan_applies
@@ -12,13 +13,17 @@ from conflict.columnar.kernels.arrays import OperationKind
 from conflict.columnar.kernels.dependencies import dependent_groups
 from conflict.columnar.kernels.effects import effect_number
 from conflict.columnar.rounds.fixed_point import in_conflict
+from conflict.columnar.setups_over_time import compares_reflected
 from conflict.history.effects import NO_EFFECT, effect_on_row
 from conflict.history.model import Cluster, EpochApply, History
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.dependencies import DependencyTracker
+from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.replay import replay
-from tests.conflict.random_histories import configuration, make_history
+from ndb_formats.events.extra_row_info import ConflictFlag
+from tests.conflict.columnar.one_bucket import bucket_by_kernels
+from tests.conflict.random_histories import BINLOG_TYPES, SETTINGS, configuration, make_history
 
 KINDS = [OperationKind.CHANGE, OperationKind.CHANGE, OperationKind.EMPTY]
 KEYS = 4
@@ -90,3 +95,46 @@ def test_effect_on_a_row() -> None:
     for refreshed, wrote, existed, exists in product((False, True), repeat=4):
         effect = effect_on_row(refreshed=refreshed, wrote=wrote, existed=existed, exists=exists)
         assert effect_number(refreshed, wrote, existed, exists) == (NO_EFFECT if effect is None else effect)
+
+
+LOGGING = {
+    "seed": st.integers(0, 2**32 - 1),
+    "steps": st.integers(0, 120),
+    "setting": st.integers(0, len(SETTINGS) - 1),
+    "binlog_type": st.sampled_from(BINLOG_TYPES),
+}
+
+
+@given(**LOGGING)
+@settings(max_examples=60)
+def test_what_appliers_log(seed: int, steps: int, setting: int, binlog_type: int) -> None:
+    """One event per row that is refreshed or reflected, in each epoch apply."""
+    history, run = make_history(seed, steps, complete=True), configuration(setting, binlog_type=binlog_type)
+    setups = run.setups.at_end
+    replayed = {each.name: ReplayedCluster(each, setups[each.name], history.layouts) for each in history.clusters}
+    resolution = replay(history, {name: Applier(cluster) for name, cluster in replayed.items()})
+    assume(all(each.stop is None for each in resolution.clusters.values()) and not compares_reflected(run))
+    result = bucket_by_kernels(history, setups, resolution)
+    logged, applies = result.folded.logged, result.applies
+    keys = result.bucket.keys.column("identity").to_pylist()
+    columns = logged.cluster, applies.epoch[logged.apply], applies.group[logged.apply], logged.key, logged.operation
+    found = Counter(
+        (number, epoch, group, keys[key][2:], operation, refresh)
+        for number, epoch, group, key, operation, refresh in zip(
+            *(each.tolist() for each in (*columns, logged.refresh)), strict=True
+        )
+    )
+    assert found == Counter(
+        (
+            number,
+            epoch,
+            entry.group,
+            entry.change.key,
+            entry.change.operation,
+            bool(entry.change.flags & ConflictFlag.REFRESH),
+        )
+        for number, cluster in enumerate(replayed.values())
+        for epoch, entries in cluster.log.items()
+        for entry in entries
+        if isinstance(entry, LoggedChange) and entry.ordinal < 0 and entry.server_id == cluster.server_id
+    )

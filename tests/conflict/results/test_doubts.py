@@ -7,8 +7,9 @@ import pytest
 
 from conflict.results.doubts import doubts_of
 
-REPLAYED = "No conflict function is given, and {} did not apply all that it received. "
-OPTIONS = "Cannot tell which of: a conflict function was in force; a file is missing."
+REPLAYED = "No conflict function is given, and {} did not apply all that it received."
+OPTIONS = "a conflict function was in force; a file is missing"
+SAID = f"Cannot tell which of: {OPTIONS}."
 
 
 def document(causes: Sequence[Mapping[str, Any]] = (), *, differing: int = 0, compared: int = 5) -> dict[str, Any]:
@@ -26,32 +27,32 @@ def document(causes: Sequence[Mapping[str, Any]] = (), *, differing: int = 0, co
     }
 
 
-def cause(cluster: str, kind: str, sentence: str, *tables: str) -> dict[str, Any]:
+def cause(cluster: str, kind: str, shown: str, *tables: str, options: str = "") -> dict[str, Any]:
     """Return a likely cause."""
-    return {"cluster": cluster, "kind": kind, "tables": tables, "sentence": sentence, "cannot_tell": []}
+    return {"cluster": cluster, "kind": kind, "tables": tables, "shown": shown, "options": options}
 
 
 def test_what_holds_for_both_clusters_is_said_once() -> None:
     """With the tables of both."""
     causes = [
-        cause("A", "conflict function", REPLAYED.format("A") + OPTIONS, "d.t"),
-        cause("B", "conflict function", REPLAYED.format("B") + OPTIONS, "d.t", "d.u"),
+        cause("A", "conflict function", REPLAYED.format("A"), "d.t", options=OPTIONS),
+        cause("B", "conflict function", REPLAYED.format("B"), "d.t", "d.u", options=OPTIONS),
     ]
     (said,) = (each for each in doubts_of(document(causes, differing=2)) if each.label.startswith("Likely"))
     assert str(said) == (
         "Likely cause (d.t, d.u): No conflict function is given, and A did not apply all that it received. The same on "
-        f"B. {OPTIONS}"
+        f"B. {SAID}"
     )
 
 
 def test_causes_that_fit_what_each_cluster_did_are_listed_once() -> None:
     """A and B did different things."""
     causes = [
-        cause("A", "conflict function", f"A rejected what NDB$MAX(x) applies. {OPTIONS}", "d.t"),
-        cause("B", "conflict function", f"B applied what NDB$MAX(x) rejects. {OPTIONS}", "d.t"),
+        cause("A", "conflict function", "A rejected what NDB$MAX(x) applies.", "d.t", options=OPTIONS),
+        cause("B", "conflict function", "B applied what NDB$MAX(x) rejects.", "d.t", options=OPTIONS),
     ]
     (said,) = (each for each in doubts_of(document(causes, differing=2)) if each.label.startswith("Likely"))
-    assert said.text == f"A rejected what NDB$MAX(x) applies. B applied what NDB$MAX(x) rejects. {OPTIONS}"
+    assert said.text == f"A rejected what NDB$MAX(x) applies. B applied what NDB$MAX(x) rejects. {SAID}"
 
 
 def test_causes_that_differ_stay_apart() -> None:
@@ -62,7 +63,7 @@ def test_causes_that_differ_stay_apart() -> None:
         cause("B", "role", "B did not mark rows as reflected: another role was in force."),
     ]
     said = [each.text for each in doubts_of(document(causes, differing=2)) if each.label.startswith("Likely")]
-    assert said == [causes[0]["sentence"] + " The same on AB.", causes[2]["sentence"]]
+    assert said == [causes[0]["shown"] + " The same on AB.", causes[2]["shown"]]
 
 
 @pytest.mark.parametrize(
