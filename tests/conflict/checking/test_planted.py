@@ -223,7 +223,7 @@ def test_tables_with_the_same_fault_share_a_sentence_and_a_fix(tmp_path: Path) -
         "(('shop', 't', 0), ('shop', 'u', 0));"
     )
     assert deletes.sentence == (
-        "Under binlog_type 6 UPDATED_ONLY_USE_UPDATE, a delete lacks x in its before image, where NDB$OLD(x) looks "
+        "Under binlog_type 6 UPDATED_ONLY_USE_UPDATE, a delete lacks x in its before image, where NDB$OLD looks "
         "for it; the first one stops the applier with error 1296."
     )
 
