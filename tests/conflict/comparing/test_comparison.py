@@ -150,7 +150,7 @@ def test_the_demo() -> None:
     by_name = {(row["function"], row["binlog_type"]): row for row in table.to_pylist()}
     assert by_name["OVERWRITE", "9"]["conflicts"] == 0
     assert by_name["OVERWRITE", "9"]["lost_updates"] == by_name["OVERWRITE", "9"]["lost_overwritten"]
-    assert "lacks x in its before image, where NDB$OLD looks for it" in by_name["NDB$OLD(x)", "9"]["stops"]
+    assert "an update lacks x in its before image, where NDB$OLD looks for it" in by_name["NDB$OLD(x)", "9"]["stops"]
     assert by_name["NDB$OLD(x)", "9"]["rank"] == 4  # after all that run to the end
     # Type 9 has no before values, so no log of type 7 follows from it.
     assert by_name["OVERWRITE", "7"]["error"] == "table cft.t1: before images of updates lack column x"
