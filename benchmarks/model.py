@@ -20,8 +20,8 @@ import numpy as np
 from conflict.conformance.case import ConflictCase
 from conflict.model.learning import learn, read_logs
 from conflict.model.model_file import parse_model
+from conflict.model.report import run_seeds
 from conflict.model.run import simulate
-from conflict.model.runs import run_seeds
 
 PREFIX = "Ndb_conflict_"
 REFRESHES = "refresh_op_count"  # on the other cluster: the rows that this one refreshed

@@ -34,7 +34,8 @@ from conflict.library import Source, path_of, run_of
 from conflict.model.learning import learnt_model
 from conflict.model.model_file import model_document, parse_model
 from conflict.model.model_text import model_text
-from conflict.model.runs import AnyRun, run_seeds
+from conflict.model.report import run_seeds
+from conflict.model.run import Simulated
 from conflict.pipeline import spark_workers
 from conflict.reporting.joining import joined
 from conflict.reporting.reading import part_of
@@ -149,7 +150,7 @@ def simulate(
     made = parse_model(document)
     made = made if seed is None else attrs.evolve(made, seed=seed)
 
-    def keep(run: AnyRun) -> None:
+    def keep(run: Simulated) -> None:
         keep_run(run, target, logs, progress, force=force)
 
     return {**simulation_json(made, run_seeds(made, seeds, progress, keep)), "model": document}

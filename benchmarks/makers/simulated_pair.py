@@ -61,7 +61,9 @@ def make_simulated_pair(folder: Path, changes: int) -> tuple[int, int]:
     write_run(run, folder)
     written = time.perf_counter()
     (folder / COUNTERS).write_text(json.dumps(counters_of(run)))
-    own = sum(int(site["stop"]) - begin for site, begin in zip(run.world.site, run.world.changes.begin, strict=True))
+    own = sum(
+        int(site["stop"]) - begin for site, begin in zip(run.world.site, run.world.changes.begin[:-1], strict=True)
+    )
     logged = sum(_row_changes(run, side) for side in range(2))
     print(f"{logged:,} row changes: simulated in {simulated - started:.1f} s, written in {written - simulated:.1f} s")
     return own, logged

@@ -7,19 +7,22 @@ for the other one, as servers with ``log_replica_updates`` do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
+
+import attrs
 
 from conflict.diverging.retelling import Told
 from conflict.diverging.scope import Scope
 from conflict.diverging.state import NAME
 from conflict.history.model import Transaction
-from conflict.model.logged_groups import LoggedGroup, row_events
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
-from ndb_formats.rules.images import Logging
-from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter
+from ndb_formats.events.extra_row_info import ExtraRowInfo
+from ndb_formats.rules.images import LoggedImages, Logging, Row
+from ndb_formats.schema.tables import Table
+from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, RowChange
 
 __all__ = ["write_binlogs"]
 
@@ -29,39 +32,66 @@ _BETWEEN_EPOCHS = 100_000
 _APPLIER = 1 << 40  # added to the number of an applied epoch, for the id of its NDB transaction
 
 
+@attrs.frozen
+class _LoggedGroup:
+    """
+    What one NDB transaction logged.
+
+    Attributes:
+        changes: Its row changes.
+        transaction_id: Its id.
+        applied: Server id and epoch that it applied, of an applier's transaction.
+    """
+
+    changes: tuple[LoggedChange, ...]
+    transaction_id: int
+    applied: tuple[int, int] | None = None
+
+    def row_events(self, table: Table) -> Iterator[RowChange]:
+        """Yield its row events: first that of `ndb_apply_status`, which names the epoch that it applied."""
+        if self.applied is not None:
+            row: Row = dict(enumerate((*self.applied, "binlog.000001", 0, 0)))
+            yield RowChange(APPLY_STATUS_TABLE, None, row, extra=ExtraRowInfo(self.transaction_id))
+        for entry in self.changes:
+            change = entry.change
+            logged = LoggedImages(change.operation, change.before, change.after)
+            extra = ExtraRowInfo(self.transaction_id, change.flags or None)
+            yield RowChange(table, None, None, extra=extra, server_id=entry.server_id, logged=logged)
+
+
 def write_binlogs(scope: Scope, told: Sequence[Told], files: Sequence[BinaryIO]) -> None:
     """Write the binlog of each cluster to its file."""
     for number, out in enumerate(files):
         _write(scope, number, _groups(scope, told, number), out)
 
 
-def _groups(scope: Scope, told: Sequence[Told], number: int) -> list[tuple[int, LoggedGroup]]:
+def _groups(scope: Scope, told: Sequence[Told], number: int) -> list[tuple[int, _LoggedGroup]]:
     """Return what a cluster logged, in order, with its epochs."""
     clusters = [
         ReplayedCluster(each, scope.setups[side], {NAME: scope.layout}, relays=True)
         for side, each in enumerate(scope.clusters)
     ]
-    found: list[tuple[int, LoggedGroup]] = []
+    found: list[tuple[int, _LoggedGroup]] = []
     source_id = scope.clusters[1 - number].server_id
     for event in (event for each in told for event in each.events):
         here, item = clusters[event.side], event.item
         if event.stop is not None:
             continue
         before = len(here.log.get(item.epoch, ()))
-        applied: tuple[tuple[int, int], ...] = ()
+        applied: tuple[int, int] | None = None
         if isinstance(item, Transaction):
             here.commit(item)
             identity = item.changes[0].transaction_id or 0
         else:
             Applier(here).apply_epoch(item, clusters[1 - event.side])
-            identity, applied = _APPLIER | len(found), ((source_id, item.foreign_epoch),)
+            identity, applied = _APPLIER | len(found), (source_id, item.foreign_epoch)
         if event.side == number:
             new = tuple(each for each in here.log.get(item.epoch, ())[before:] if isinstance(each, LoggedChange))
-            found.append((item.epoch, LoggedGroup(new, identity, applied)))
+            found.append((item.epoch, _LoggedGroup(new, identity, applied)))
     return found
 
 
-def _write(scope: Scope, number: int, groups: Sequence[tuple[int, LoggedGroup]], out: BinaryIO) -> None:
+def _write(scope: Scope, number: int, groups: Sequence[tuple[int, _LoggedGroup]], out: BinaryIO) -> None:
     cluster, setup = scope.clusters[number], scope.setups[number][NAME]
     settings = BinlogSettings(Logging(setup.format), cluster.server_id, VERSION)
     writer = BinlogWriter(out, settings)
@@ -69,6 +99,6 @@ def _write(scope: Scope, number: int, groups: Sequence[tuple[int, LoggedGroup]],
     for order, epoch in enumerate(sorted({each for each, _ in groups})):
         own = [group for each, group in groups if each == epoch]
         if any(group.changes for group in own):
-            changes = (event for group in own for event in row_events(group, {NAME: scope.table}))
+            changes = (event for group in own for event in group.row_events(scope.table))
             writer.write_epoch(epoch, changes, _MOMENT + order * _BETWEEN_EPOCHS)
     writer.finish()

@@ -5,11 +5,13 @@ A simulation as a History, which both engines resolve.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 import numpy as np
 
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Timeline, Transaction
 from conflict.model.configuration import DATABASE
+from conflict.model.connections import source_of
 from conflict.model.kernels.world import RESOLVE_BIT
 from conflict.model.run import Simulated
 from conflict.model.table_layouts import KEY_BYTES, VALUE_BYTES, layouts_of
@@ -44,7 +46,8 @@ def _timeline(run: Simulated, side: int, setups: list[TableSetup], layouts: dict
     items: list[tuple[tuple[int, int, int], Transaction | EpochApply]] = [
         ((each.epoch, each.group, 0), each) for each in _transactions(run, side, setups, layouts)
     ]
-    source = run.model.sites[1 - side].name
+    there = source_of(run.model, side)
+    source = "" if there is None else run.model.sites[there].name
     applies = run.world.schedule.applies[: run.world.run[0]["applies"]]
     for number in np.flatnonzero(applies["applier"] == side):
         epoch, foreign = int(applies["epoch"][number]), int(applies["foreign_epoch"][number])
@@ -53,7 +56,7 @@ def _timeline(run: Simulated, side: int, setups: list[TableSetup], layouts: dict
     site = run.world.site[side]
     if site["stopped"]:
         epoch, group = int(site["stop_epoch"]), int(site["stop_group"]) - 1
-        foreign = int(run.world.epochs[1 - side, site["next_foreign"]]["number"])
+        foreign = int(run.world.epochs[there, site["next_foreign"]]["number"])
         items.append(((epoch, group, len(applies)), EpochApply(epoch, group, source, foreign, traced=False)))
     return tuple(item for _, item in sorted(items, key=lambda each: each[0]))
 
@@ -63,14 +66,12 @@ def _transactions(
 ) -> Iterator[Transaction]:
     """Yield the transactions of a cluster's users."""
     rows, begin, stop = run.world.changes.rows, run.world.changes.begin[side], int(run.world.site[side]["stop"])
-    place = begin
-    while place < stop:
-        epoch, group, changes = int(rows["epoch"][place]), int(rows["group"][place]), list[RowChange]()
-        identity = side << 48 | int(run.world.made.transaction[place]) + 1
-        while place < stop and rows["epoch"][place] == epoch and rows["group"][place] == group:
-            changes.append(_change(run, place, identity, setups, layouts))
-            place += 1
-        yield Transaction(epoch, group, tuple(changes))
+    own = begin + np.flatnonzero(rows["relayed"][begin:stop] == 0)
+    for (epoch, group), places in groupby(own.tolist(), lambda place: rows[["epoch", "group"]][place].item()):
+        mine = list(places)
+        identity = side << 48 | int(run.world.made.transaction[mine[0]]) + 1
+        changes = tuple(_change(run, place, identity, setups, layouts) for place in mine)
+        yield Transaction(epoch, group, changes)
 
 
 def _change(

@@ -48,7 +48,7 @@ def write_binlogs(
     file_bytes: int = FILE_BYTES,
 ) -> dict[str, list[str]]:
     """
-    Write the binlog files of both clusters, each cluster's into a folder of its name.
+    Write the binlog files of the clusters, each cluster's into a folder of its name.
 
     Args:
         run: The simulation.
@@ -59,7 +59,7 @@ def write_binlogs(
     Returns:
         The names of the files of each cluster, in order, relative to `folder`.
     """
-    total, done = sum(len(logged_epochs(run, side)) for side in range(2)), 0
+    total, done = sum(len(logged_epochs(run, side)) for side in range(len(run.model.sites))), 0
     files = {}
     for side, site in enumerate(run.model.sites):
         (folder / site.name).mkdir()
@@ -103,15 +103,13 @@ class _Packer:
     Packs the rows of a cluster into row events.
 
     Attributes:
-        server_ids: Of both clusters.
-        other: Server id of the other one.
+        server_ids: Of all clusters.
         tables: Its tables, `ndb_apply_status` last.
         templates: The forms of its row events.
         settings: How its server writes.
     """
 
     server_ids: Int64
-    other: int
     tables: Sequence[Table]
     templates: TemplateSet
     settings: BinlogSettings
@@ -129,7 +127,7 @@ class _Packer:
             LoggedTable(table, numbering.table_map(table), each) for table, each in zip(tables, formats, strict=True)
         ]
         ids = [each.server_id for each in run.model.sites]
-        return cls(np.array(ids), ids[1 - side], tables, TemplateSet(settings, known), settings)
+        return cls(np.array(ids), tables, TemplateSet(settings, known), settings)
 
     def writer(self, out: BinaryIO) -> BinlogWriter:
         """Return what writes a file, in which tables have the numbers that the row events name."""
@@ -142,7 +140,6 @@ class _Packer:
         """Return the rows of a stretch with their forms, in the format of each table, or all tables in one."""
         rows = stretch.rows
         status = rows.kind == RowKind.STATUS
-        rows.after[status, 0] = self.other
         rows.after[status, 2] = int.from_bytes(bytes([len(LOG_NAME)]) + LOG_NAME, "little")
         rows.after[status, 3:] = 0
         forms, templates = self.templates.forms_of(rows, update_format)

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Decisions, Int32, Int64, OperationKind, UInt64, each_read_only
+from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, UInt64, each_read_only
 from conflict.columnar.kernels.column_scans import CountedDecisions, count_outcomes
-from conflict.columnar.kernels.lost_changes import WORD, LostChanges, Made, Written, lost_changes, written_parts
+from conflict.columnar.kernels.lost_changes import WORD, written_parts
+from conflict.columnar.kernels.records import DecisionBuffers
 from conflict.columnar.output.counts import status_counters
 from conflict.model.as_history import row_key
 from conflict.model.configuration import DATABASE
+from conflict.model.kernels.losses import Happened, Lost, Parts, trace_losses
 from conflict.model.kernels.world import RESOLVE_BIT, Stamp
 from conflict.model.run import Simulated
+from conflict.model.spreading import spread_of
 from conflict.rules.counters import add_counters, transaction_counters
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
@@ -84,25 +87,37 @@ def decided(run: Simulated) -> Iterator[Decided]:
         )
 
 
-def lost_in(run: Simulated) -> list[LostChanges]:
+def lost_in(run: Simulated) -> list[Lost]:
     """Return, per cluster, which changes of its users were lost. Shape (changes of its users,)."""
-    world, applies = run.world, int(run.world.run[0]["applies"])
-    rows, begin, stop = world.changes.rows, world.changes.begin, world.site["stop"]
-    tables = run.model.tables
-    stored = np.array([(1 << each.columns) - 1 | _resolve_bit(each.stamp) for each in tables], np.uint64)
-    keys, written = list[Int32](), list[Written]()
-    for mine in map(slice, begin, stop):
-        keys.append(rows["key"][mine])
-        columns = stored[world.key_table[keys[-1]]]
-        sets = [_two_words(each) for each in (world.made.written[mine], world.made.carried[mine], columns)]
-        written.append(written_parts(rows["operation"][mine], (sets[0], sets[1]), sets[2], WORD))
+    world, applies, spread = run.world, int(run.world.run[0]["applies"]), spread_of(run.world)
+    sides, rows = range(len(run.model.sites)), world.changes.rows
+    made, epoch = np.zeros(len(rows), np.int8), np.zeros(len(rows), np.int32)
+    for side in sides:
+        mine = slice(int(world.changes.begin[side]), int(world.site[side]["stop"]))
+        epoch[mine], made[mine] = spread.epochs_of(side, np.arange(mine.start, mine.stop)), side
     own_end = world.work.arrivals["own_end"][:applies].astype(np.int64)
-    made = Made(world.schedule.applies["applier"][:applies], own_end, final_decisions(run))
-    lost = lost_changes(made, keys, written, len(world.key_table))
-    first = [run.own_changes(side).start - begin[side] for side in range(2)]
-    return [
-        LostChanges(each.rejected[start:], each.overwritten[start:]) for each, start in zip(lost, first, strict=True)
-    ]
+    happened = Happened(
+        DecisionBuffers(*each_read_only(*attrs.astuple(final_decisions(run), recurse=False))),
+        *each_read_only(world.schedule.applies[:applies], own_end),
+        *each_read_only(rows, world.changes.begin, made, world.made.at, epoch, spread.came),
+    )
+    parts, room, whole = _parts(run), len(rows) if world.settings["relays"].any() else 0, False
+    while not whole:
+        lost = Lost(*(np.zeros(len(rows), np.bool_) for _ in Lost._fields))
+        whole = trace_losses(happened, parts, len(world.key_table), lost, room)
+        room *= 2
+    return [Lost._make(each[run.own_changes(side)] for each in lost) for side in sides]
+
+
+def _parts(run: Simulated) -> Parts:
+    """Return which parts of its row each change concerns."""
+    world, tables = run.world, run.model.tables
+    stored = np.array([(1 << each.columns) - 1 | _resolve_bit(each.stamp) for each in tables], np.uint64)
+    operation, columns = world.changes.rows["operation"], stored[world.key_table[world.changes.rows["key"]]]
+    written, carried, every = map(_two_words, (world.made.written, world.made.carried, columns))
+    own, foreign = (written_parts(operation, (updated, carried), every, WORD) for updated in (written, carried))
+    bits = np.array([*range(max(each.columns for each in tables)), WORD - 1, WORD, WORD + 1])
+    return Parts(*each_read_only(bits, own.wanted, own.hidden, foreign.wanted, foreign.overwrites))
 
 
 def _resolve_bit(stamp: Stamp) -> int:
@@ -116,7 +131,14 @@ def _two_words(columns: UInt64) -> UInt64:
 
 def outcome_counts(run: Simulated, decisions: Decisions) -> Int64:
     """Count decisions; int64, shape (appliers, tables, operations, kinds, verdicts, causes)."""
-    shape = (2, len(run.model.tables), len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
+    shape = (
+        len(run.model.sites),
+        len(run.model.tables),
+        len(Operation) + 1,
+        len(OperationKind),
+        len(Verdict),
+        len(Cause),
+    )
     counts = np.zeros(shape, np.int64)
     columns = (getattr(decisions, name) for name in CountedDecisions._fields[2:])
     applier = run.world.schedule.applies["applier"]

@@ -13,7 +13,7 @@ from conflict.columnar.kernels.arrays import Int64
 from conflict.columnar.kernels.records import DecisionBuffers, Records
 from conflict.model.kernels.logged_rows import Held, LoggedRows, Origin, log_epochs
 from conflict.model.kernels.users import epoch_number
-from conflict.model.kernels.world import EPOCH, NEVER
+from conflict.model.kernels.world import EPOCH
 from conflict.model.run import Simulated
 
 __all__ = ["STATUS_COLUMNS", "Stretch", "applies_of", "logged_epochs", "stretches"]
@@ -50,10 +50,9 @@ def logged_epochs(run: Simulated, side: int) -> Records:
         return found
     last = np.zeros(1, EPOCH)
     last["number"] = epoch_number(world.settings[side], int(site["tick"]))
-    last["relayed"], last["closed"] = site["relayed"], world.run[0]["now"]
+    last["closed"] = world.run[0]["now"]
     last["first"], last["last"] = site["first_change"], site["stop"]
     last["queue_start"], last["queue_stop"] = site["queue_start"], world.work.log.tail[side]
-    last["begun"] = last["applied"] = last["back"] = NEVER
     return np.concatenate([found, last])
 
 
@@ -103,10 +102,15 @@ def _origin(run: Simulated, side: int) -> Origin:
     applies, sent = world.schedule.applies[: int(state["applies"])], int(state["sent"])
     decisions = DecisionBuffers._make(each[: int(state["made"])] for each in world.decisions)
     mine, _ = applies_of(run, side, epochs)
+    sources = world.settings["source"].astype(np.int64)
+    taken = np.cumsum(applies["applier"] == side) - 1
     numbers = np.arange(len(applies) + 1)
     first_apply = np.searchsorted(applies["epoch"][mine], epochs["number"])
     return Origin(
         side=side,
+        sources=sources,
+        server_ids=np.array([site.server_id for site in run.model.sites]),
+        relays=bool(world.settings["relays"][side]),
         epochs=epochs,
         changes=world.changes.rows,
         values=world.changes.values,
@@ -115,6 +119,8 @@ def _origin(run: Simulated, side: int) -> Origin:
         applies=applies,
         mine=mine,
         first_apply=np.append(first_apply, len(mine)),
+        taken=taken[mine],
+        heard=world.heard[sources[side]],
         decisions=decisions,
         first_decision=np.searchsorted(decisions.apply, numbers),
         log=world.work.log.entries[:sent],
@@ -128,7 +134,8 @@ def _origin(run: Simulated, side: int) -> Origin:
 
 def _most_rows(origin: Origin) -> Int64:
     """Return how many row events each epoch has at most."""
-    each = 1 + np.diff(origin.first_decision) + np.diff(origin.first_entry)
+    status = len(origin.sources) - 1
+    each = status + np.diff(origin.first_decision) + np.diff(origin.first_entry)
     total = np.concatenate([[0], np.cumsum(each[origin.mine])])
     found: Int64 = origin.epochs["last"] - origin.epochs["first"] + np.diff(total[origin.first_apply])
     return found

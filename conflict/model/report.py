@@ -4,7 +4,7 @@ The figures of a run, and how far they spread over several seeds. docs/model.md 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -12,15 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Bool, Decisions, Int64, OperationKind
-from conflict.columnar.kernels.lost_changes import LostChanges
 from conflict.model.binlogs import bytes_by_type
+from conflict.model.configuration import Model
+from conflict.model.connections import followers_of
 from conflict.model.figures import counters_of, final_decisions, lost_in, outcome_counts
+from conflict.model.kernels.losses import Lost
 from conflict.model.kernels.world import NEVER
-from conflict.model.run import Simulated
+from conflict.model.run import Simulated, simulate
+from conflict.model.spreading import Spread, spread_of
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Figures", "Interval", "figures_of", "intervals_of", "quantiles"]
+__all__ = ["Figures", "Interval", "figures_of", "intervals_of", "run_seeds"]
 
 Figures = dict[str, Any]  # by name: a number, or figures
 Float64 = npt.NDArray[np.float64]
@@ -52,31 +55,62 @@ def intervals_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def run_seeds(
+    model: Model,
+    seeds: int,
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    keep: Callable[[Simulated], None] = lambda run: None,
+) -> list[Figures]:
+    """
+    Simulate with several seeds, from the model's on; return the figures of each.
+
+    Args:
+        model: What to simulate.
+        seeds: How many.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+        keep: Called with the first run.
+    """
+    found = []
+    for number in range(seeds):
+
+        def show(done: int, total: int, before: int = number) -> None:
+            progress("simulating", before * total + done, seeds * total)
+
+        run = simulate(model, model.seed + number, show)
+        if not number:
+            keep(run)
+        found.append(figures_of(run))
+    return found
+
+
 def figures_of(run: Simulated) -> Figures:
     """Return all figures of a run."""
     counters, counts = counters_of(run), outcome_counts(run, _users_decisions(run))
-    lost, rejected, logged = lost_in(run), _rejected_transactions(run), bytes_by_type(run)
-    sites = {
-        site.name: {
+    lost, logged = lost_in(run), bytes_by_type(run) if run.model.is_pair else {}
+    sites, spread = {}, spread_of(run.world)
+    for side, site in enumerate(run.model.sites):
+        sites[site.name] = {
             **_users(run, side),
-            **_losses(lost[side]),
-            **rejected[side],
+            **_losses(run, side, lost[side]),
             "applier": _applier(run, side, counts[side]),
             "epochs": _epochs(run, side),
-            "row_event_bytes": {str(number): size for number, size in logged[site.name].items()},
-            "window_ms": _window(run, side),
+            **_row_event_bytes(logged.get(site.name)),
+            "window_ms": _window(run, side, spread),
+            **({} if run.model.is_pair else {"everywhere_ms": _until_everywhere(run, side, spread)}),
             "counters": {name: value for name, value in counters[site.name].items() if value},
         }
-        for side, site in enumerate(run.model.sites)
-    }
     return {"clusters": sites, **_common(run)}
 
 
+def _row_event_bytes(logged: Mapping[int, int] | None) -> Figures:
+    return {} if logged is None else {"row_event_bytes": {str(number): size for number, size in logged.items()}}
+
+
 def _users_decisions(run: Simulated) -> Decisions:
-    """Return all decisions but those on the changes that loaded the tables, which came first."""
-    decisions = final_decisions(run)
+    """Return all decisions but those on the changes that loaded the tables, which came first to each other cluster."""
+    decisions, loading = final_decisions(run), run.loaded * (len(run.model.sites) - 1)
     names = (field.name for field in attrs.fields(Decisions))
-    return Decisions(**{name: getattr(decisions, name)[run.loaded :] for name in names})
+    return Decisions(**{name: getattr(decisions, name)[loading:] for name in names})
 
 
 def _users(run: Simulated, side: int) -> Figures:
@@ -89,7 +123,7 @@ def _users(run: Simulated, side: int) -> Figures:
         "transactions": int(totals["committed"]),
         "failed": int(totals["failed"]),
         "tried_again": int(totals["again"]),
-        "changes": mine.stop - mine.start,
+        "changes": len(mine),
         "found_no_row": int(totals["missed"]),
         "reads": int(totals["reads"]),
         "stale_reads": int(totals["stale_reads"]),
@@ -97,34 +131,17 @@ def _users(run: Simulated, side: int) -> Figures:
     }
 
 
-def _losses(lost: LostChanges) -> Figures:
+def _losses(run: Simulated, side: int, lost: Lost) -> Figures:
+    """Return which changes were lost; a transaction is rejected in part if appliers rejected some of its changes."""
+    _, transaction = np.unique(run.world.made.transaction[run.own_changes(side)], return_inverse=True)
+    changes = np.bincount(transaction)
+    gone = np.bincount(transaction[lost.refused], minlength=len(changes))
     return {
         "rejected": int(np.count_nonzero(lost.rejected)),
         "overwritten": int(np.count_nonzero(lost.overwritten & ~lost.rejected)),
+        "rejected_transactions": int(np.count_nonzero(gone)),
+        "partly_rejected_transactions": int(np.count_nonzero((gone > 0) & (gone < changes))),
     }
-
-
-def _rejected_transactions(run: Simulated) -> list[Figures]:
-    """Return, per cluster, how many transactions had a change rejected, and how many of these only a part."""
-    found, decisions = [], final_decisions(run)
-    refused = (decisions.verdict == Verdict.REJECTED) & (decisions.source >= 0)
-    appliers = run.world.schedule.applies["applier"][decisions.apply]
-    for side in range(2):
-        mine = run.own_changes(side)
-        rejected = np.zeros(len(run.world.made.at), np.bool_)
-        rejected[run.world.changes.begin[side] + decisions.source[refused & (appliers != side)]] = True
-        rejected = rejected[mine]
-        _, transaction = np.unique(run.world.made.transaction[mine], return_inverse=True)
-        changes = np.bincount(transaction)
-        gone = np.bincount(transaction[rejected], minlength=len(changes))
-        partly = (gone > 0) & (gone < changes)
-        found.append(
-            {
-                "rejected_transactions": int(np.count_nonzero(gone)),
-                "partly_rejected_transactions": int(np.count_nonzero(partly)),
-            }
-        )
-    return found
 
 
 def _applier(run: Simulated, side: int, counts: Int64) -> Figures:
@@ -162,50 +179,63 @@ def _user_epochs(run: Simulated, side: int) -> np.ndarray:
 
 
 def _epochs(run: Simulated, side: int) -> Figures:
-    """Return what a cluster logged, and how far behind the other applier was with it."""
-    epochs = _user_epochs(run, side)
-    applied = epochs[epochs["applied"] < NEVER]
-    applies = run.world.schedule.applies[: int(run.world.run[0]["applies"])]
+    """Return what a cluster logged, and how far behind the appliers next to it were with it."""
+    world, epochs = run.world, _user_epochs(run, side)
+    applies = world.schedule.applies[: int(world.run[0]["applies"])]
     mine = applies[applies["applier"] == side]
+    earlier, behind = int(world.site[side]["logged"]) - len(epochs), [np.zeros(0, np.int64)]
+    for each in followers_of(run.model, side):
+        applied = world.taken["applied"][each, earlier : int(world.site[each]["next_foreign"])]
+        behind.append(applied - epochs["closed"][: len(applied)])
+    late = np.concatenate(behind)
     return {
         "logged": len(epochs),
         "logged_bytes": int(epochs["bytes"].sum()),
         "applied_without_trace": int(np.count_nonzero(~mine["traced"])),
-        "never_applied": len(epochs) - len(applied),
-        "behind_ms": quantiles((applied["applied"] - applied["closed"]) / MILLISECOND),
+        "never_applied": len(epochs) * (len(behind) - 1) - len(late),
+        "behind_ms": _quantiles(late / MILLISECOND),
     }
 
 
-def _window(run: Simulated, side: int) -> Figures:
+def _window(run: Simulated, side: int, spread: Spread) -> Figures:
     """
-    Return how long changes of a cluster were not on the other one, and of what parts that is made.
+    Return how long changes of a cluster were not on the next ones, and of what parts that is made.
 
     `back` is how long they were not known to have arrived: the window of the functions by epoch.
     """
-    changes, epochs = run.world.made.at[run.own_changes(side)], _user_epochs(run, side)
-    places = np.searchsorted(epochs["closed"], changes, "right")  # an epoch holds what was committed before it ends
-    found = places < len(epochs)
-    changes, mine = changes[found], epochs[places[found]]
-    arrived: Bool = mine["applied"] < NEVER
-    changes, mine = changes[arrived], mine[arrived]
-    back: Bool = mine["back"] < NEVER
-
-    def mean(values: Int64) -> float:
-        return float(np.mean(values)) / MILLISECOND if len(values) else 0.0
-
+    world, mine = run.world, run.own_changes(side)
+    places = spread.epochs_of(side, mine) - spread.first[side]
+    moments = list[Int64]()  # of each change and applier: of its commit, its epoch's end, arrival, turn and commit
+    for each in followers_of(run.model, side):
+        arrived: Bool = places < int(world.site[each]["next_foreign"])
+        epochs = world.epochs[side, places[arrived]]
+        taken = world.taken[each, places[arrived]]
+        at = world.made.at[mine[arrived]]
+        moments.append(np.stack([at, epochs["closed"], epochs["arrived"], taken["begun"], taken["applied"]]))
+    found = np.concatenate([np.zeros((5, 0), np.int64), *moments], axis=1)
+    back = spread.known_back(side)[places]
+    parts = np.diff(found, axis=0)
     return {
-        "epoch": mean(mine["closed"] - changes),
-        "link": mean(mine["arrived"] - mine["closed"]),
-        "queue": mean(mine["begun"] - mine["arrived"]),
-        "apply": mean(mine["applied"] - mine["begun"]),
-        "mean": mean(mine["applied"] - changes),
-        **quantiles((mine["applied"] - changes) / MILLISECOND),
-        "back": mean((mine["back"] - changes)[back]),
+        **{name: _mean(part) for name, part in zip(("epoch", "link", "queue", "apply"), parts, strict=True)},
+        "mean": _mean(found[-1] - found[0]),
+        **_quantiles((found[-1] - found[0]) / MILLISECOND),
+        "back": _mean((back - world.made.at[mine])[back < NEVER]),
     }
 
 
+def _mean(values: Int64) -> float:
+    return float(np.mean(values)) / MILLISECOND if len(values) else 0.0
+
+
+def _until_everywhere(run: Simulated, side: int, spread: Spread) -> Figures:
+    """Return how long changes took until each cluster had applied the epochs that brought them."""
+    mine = run.own_changes(side)
+    last = spread.everywhere(side)[spread.epochs_of(side, mine) - spread.first[side]]
+    return _quantiles((last - run.world.made.at[mine])[last < NEVER] / MILLISECOND)
+
+
 def _common(run: Simulated) -> Figures:
-    """Return the figures of both clusters together."""
+    """Return the figures of all clusters together."""
     state, end = run.world.run[0], int(run.world.run[0]["now"])
     differing = run.world.rows.since >= 0
     # Rows that differ at the end have differed since; their time is not over.
@@ -220,13 +250,13 @@ def _common(run: Simulated) -> Figures:
         "different_by_table": {
             table.name: int(np.count_nonzero(tables == number)) for number, table in enumerate(run.model.tables)
         },
-        "stale_ms": quantiles(run.world.stale[: int(state["stale"])] / MILLISECOND),
+        "stale_ms": _quantiles(run.world.stale[: int(state["stale"])] / MILLISECOND),
         "share_of_time_different": differed / elapsed,
         "rows_different_on_average": row_time / elapsed,
     }
 
 
-def quantiles(values: Float64) -> Figures:
+def _quantiles(values: Float64) -> Figures:
     """Return the quantiles of some values; 0 if there are none."""
     if not len(values):
         return dict.fromkeys(QUANTILES, 0.0)

@@ -24,7 +24,7 @@ from ndb_formats.writing.binlog_writer import BinlogSettings, rows_shape
 
 __all__ = ["LOG_NAME", "LoggedTable", "TemplateSet"]
 
-LOG_NAME = b"binlog"  # of a row of `ndb_apply_status` of the other cluster
+LOG_NAME = b"binlog"  # of a row of `ndb_apply_status`
 _WIDTHS = {ColumnCode.LONG: 4, ColumnCode.LONGLONG: 8, ColumnCode.VARCHAR: 1 + len(LOG_NAME)}
 _KINDS, _FLAGS = 8, 8  # more than there are
 

@@ -29,8 +29,8 @@ from conflict.columnar.kernels.records import (
     State,
     Work,
 )
-from conflict.model.chance import Purpose, stream
-from conflict.model.configuration import Latency, Model, ModelTable, Site, Span
+from conflict.model.configuration import Model, ModelTable, Span
+from conflict.model.connections import latency_of, loading_site, phase_of, source_of, upstream
 from conflict.model.kernels.loop import End, run_until
 from conflict.model.kernels.world import (
     EPOCH,
@@ -39,6 +39,7 @@ from conflict.model.kernels.world import (
     SETTINGS,
     SITE,
     TABLE,
+    TAKEN,
     TOTALS,
     Entries,
     Intentions,
@@ -49,31 +50,18 @@ from conflict.model.kernels.world import (
     Wish,
     World,
 )
-from conflict.model.words import LONGEST
+from conflict.model.spreading import spread_of
 from conflict.model.workload import Drawn, KeySpace, draw
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel_mode import expect_work
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
 
-__all__ = [
-    "CLOCK_START",
-    "LOADING_EPOCHS",
-    "SLICES",
-    "Simulated",
-    "draw_all",
-    "intentions_of",
-    "intervals_of",
-    "joined",
-    "latencies",
-    "loading_of",
-    "settings_of",
-    "simulate",
-]
+__all__ = ["CLOCK_START", "Simulated", "simulate"]
 
 LOADED_PER_TRANSACTION = 1000
 _WORK_OF_TRANSACTION = 16  # bytes of binlogs that take as long to resolve as a transaction to simulate
-LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back
+_LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back from the other one of two clusters
 CLOCK_START = 10**15  # of the clocks that columns take their values from
 SLICES = 50  # of a run, between which progress is reported
 
@@ -87,7 +75,8 @@ class Simulated:
         model: What was simulated.
         seed: Its seed.
         start: When users began, in simulated time.
-        loaded: How many own changes of the first cluster loaded the tables.
+        loaded: How many changes of the cluster `loader` loaded the tables.
+        loader: Its number.
         world: All that happened.
         key_offsets: First key of each table, and the number of all. Shape (tables + 1,).
     """
@@ -96,30 +85,34 @@ class Simulated:
     seed: int
     start: int
     loaded: int
+    loader: int
     world: World
     key_offsets: Int64
 
     @property
     def quiet(self) -> bool:
-        """Whether both clusters had applied everything at the end."""
-        sites = self.world.site
-        return not sites["content"].any() and bool((sites["next_foreign"] == sites["logged"][::-1]).all())
+        """Whether all clusters had applied everything at the end."""
+        sites, sources = self.world.site, self.world.settings["source"]
+        applied = (sources < 0) | (sites["next_foreign"] == sites["logged"][sources])
+        return not sites["content"].any() and bool(applied.all())
+
+    def own_changes(self, side: int) -> Int64:
+        """Return the changes that a cluster's users made, by number, without those that loaded the tables."""
+        first = int(self.world.changes.begin[side]) + (self.loaded if side == self.loader else 0)
+        stop = int(self.world.site[side]["stop"])
+        return first + np.flatnonzero(self.world.changes.rows["relayed"][first:stop] == 0)
 
     def unsettled(self, side: int) -> int:
-        """Return how many changes of a cluster's users the other one had not applied or rejected at the end."""
-        site, mine = self.world.site[side], self.own_changes(side)
-        done = int(self.world.site[1 - side]["next_foreign"])
-        waiting = self.world.epochs[side, done] if done < site["logged"] else None
-        first = int(site["first_change"] if waiting is None else waiting["first"])
-        return int(mine.stop - max(first, mine.start))
-
-    def own_changes(self, side: int) -> slice:
-        """Return the changes that a cluster's users made, without those that loaded the tables."""
-        first = self.world.changes.begin[side] + (self.loaded if side == 0 else 0)
-        return slice(first, int(self.world.site[side]["stop"]))
+        """Return how many changes of a cluster's users had not been applied or rejected where they go, at the end."""
+        return spread_of(self.world).unsettled(side, self.own_changes(side))
 
 
-def simulate(model: Model, seed: int, progress: Callable[[int, int], None] | None = None) -> Simulated:
+def simulate(
+    model: Model,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+    wanted: Sequence[Drawn] | None = None,
+) -> Simulated:
     """
     Run a simulation.
 
@@ -127,30 +120,35 @@ def simulate(model: Model, seed: int, progress: Callable[[int, int], None] | Non
         model: What to simulate.
         seed: Seed of the run; the same seed gives the same run.
         progress: Called with what is done and what there is to do; None for a run that does not stop to tell.
+        wanted: What the users of each cluster want; None for what their workloads draw.
 
     Raises:
         ConfigurationError: A server refuses a table.
     """
-    start = LOADING_EPOCHS * max(site.epoch for site in model.sites)
-    space = KeySpace([table.records for table in model.tables], [table.columns for table in model.tables])
-    drawn = draw_all(model, space, seed, start)
+    start = _loading_epochs(model) * max(site.epoch for site in model.sites)
+    drawn = _draw_all(model, seed, start) if wanted is None else wanted
     expect_work(_WORK_OF_TRANSACTION * sum(len(each.start) for each in drawn))
     scale = 1
     while True:
         world, offsets, loaded = _world(model, seed, start, drawn, scale)
-        run = Simulated(model, seed, start, loaded, world, offsets)
+        run = Simulated(model, seed, start, loaded, loading_site(model), world, offsets)
         end = _users_work(model, start, world, progress)
         for until in model.ends():
             if end is not End.TIME:
                 break
             # How long the epochs travel that there are until then; the first ones as long as before.
-            run = attrs.evolve(run, world=world._replace(latency=_latency(model, seed, start, until)))
+            run = attrs.evolve(run, world=world._replace(latency=latency_of(model, seed, start, until)))
             end = End(run_until(start + until, run.world))
-            if not any(run.unsettled(side) for side in range(2)):
+            if not any(run.unsettled(side) for side in range(len(model.sites))):
                 break  # nothing more is lost; clusters that reflect to each other never come to rest
         if end is not End.FULL:
             return run
         scale *= 2
+
+
+def _loading_epochs(model: Model) -> int:
+    """Return how many epochs it takes to load: of more clusters, two to the next one, and the way round once."""
+    return _LOADING_EPOCHS if model.is_pair else _LOADING_EPOCHS + 2 * len(model.sites)
 
 
 def _users_work(model: Model, start: int, world: World, progress: Callable[[int, int], None] | None) -> End:
@@ -177,56 +175,59 @@ def _users_work(model: Model, start: int, world: World, progress: Callable[[int,
 
 def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: int) -> tuple[World, Int64, int]:
     """Return everything before it begins, the first key of each table, and how many rows are loaded."""
-    clusters = model.clusters()
+    clusters, count = model.clusters(), len(model.sites)
     spaces = [
         max([table.records, *(int(each.key[each.table == number].max(initial=-1)) + 1 for each in drawn)])
         for number, table in enumerate(model.tables)
     ]
     offsets = np.concatenate([[0], np.cumsum(spaces)]).astype(np.int64)
-    loading = loading_of(model.tables)
+    loading = _loading_of(model.tables)
     loaded = len(loading.kind)
-    intentions = [intentions_of(each, offsets, start) for each in drawn]
-    intentions[0] = joined(intentions_of(loading, offsets, 0), intentions[0])
-    changes = _changes([int((each.kind != Wish.READ).sum()) for each in intentions])
+    wanted = [[attrs.evolve(each, start=each.start + start)] for each in drawn]
+    wanted[loading_site(model)].insert(0, loading)
+    intentions = _intentions(wanted, offsets)
+    changes = _changes(model, [sum(int((each.kind != Wish.READ).sum()) for each in mine) for mine in wanted])
     key_table = np.repeat(np.arange(len(spaces), dtype=np.int16), spaces)
     columns = max(table.columns for table in model.tables)
     capacity = (len(changes.rows) * 5 // 4 + 1024) * scale
     # An epoch is logged for a change of a user or of the applier.
     epochs = min(3 * len(changes.rows) + 1024, int(model.epochs_in(model.duration + start)) + 1024) * scale
-    longest = max(len(each.start) for each in intentions) + 1
+    longest = int(np.diff(intentions.begin).max()) + 1
     tables = np.array([[_table(*each) for each in zip(model.tables, one.setups, strict=True)] for one in clusters])
     world = World(
-        settings=np.array([settings_of(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
-        tables=tables.reshape(2, -1),
-        intentions=(intentions[0], intentions[1]),
-        latency=_latency(model, seed, start, model.duration),
-        outages=_both(intervals_of([site.link.outages for site in model.sites], start)),
-        stops=_both(intervals_of([site.applier.stops for site in model.sites], start)),
+        settings=np.array([_settings(model, side, clusters[side], seed) for side in range(count)]),
+        tables=tables.reshape(count, -1),
+        intentions=intentions,
+        latency=latency_of(model, seed, start, model.duration),
+        outages=_intervals([site.link.outages for site in model.sites], start),
+        stops=_intervals([site.applier.stops for site in model.sites], start),
         rules=rules_of(clusters),
         key_table=key_table,
         changes=changes,
         made=_made(len(changes.rows), columns),
-        schedule=Schedule(np.zeros(2 * epochs, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
-        work=_work(key_table, changes, 2 * epochs, capacity),
+        schedule=Schedule(np.zeros(count * epochs, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
+        work=_work(key_table, changes, count * epochs, capacity),
         entries=Entries(np.zeros(capacity, np.uint64), np.zeros((capacity, columns), np.uint64)),
         decisions=DecisionBuffers.of(capacity),
         tracked=DecisionBuffers.of(capacity),
-        conflicts=(np.zeros(2 * epochs + 1, np.int64), np.zeros(capacity, np.int32)),
+        conflicts=(np.zeros(count * epochs + 1, np.int64), np.zeros(capacity, np.int32)),
         pairs=np.zeros((capacity, 4), np.int32),
-        rows=_rows(len(key_table), columns),
-        epochs=np.zeros((2, epochs), EPOCH),
-        queues=(np.zeros((2, 2, longest), np.int64), np.zeros((2, 2, longest), np.int64)),
-        tries=np.zeros((2, longest), np.int32),
-        read=np.zeros((2, max(len(each.kind) for each in intentions)), np.int32),
-        site=_sites(changes),
-        totals=np.zeros(2, TOTALS),
+        rows=_rows(len(key_table), count, columns, relays=not model.is_pair),
+        epochs=np.zeros((count, epochs), EPOCH),
+        heard=np.zeros((count, epochs + 1, count), np.uint64),
+        taken=np.zeros((count, epochs), TAKEN),
+        queues=(np.zeros((count, 2, longest), np.int64), np.zeros((count, 2, longest), np.int64)),
+        tries=np.zeros(len(intentions.start), np.int32),
+        read=np.zeros(len(intentions.kind), np.int32),
+        site=_sites(changes, intentions),
+        totals=np.zeros(count, TOTALS),
         run=np.zeros(1, RUN),
         stale=np.zeros(capacity, np.int64),
     )
     return world, offsets, loaded
 
 
-def loading_of(tables: Sequence[ModelTable]) -> Drawn:
+def _loading_of(tables: Sequence[ModelTable]) -> Drawn:
     """Return the transactions that insert the rows that tables hold at first, at time 0."""
     table = np.repeat(np.arange(len(tables)), [each.records for each in tables])
     key = np.concatenate([np.arange(each.records) for each in tables])
@@ -238,29 +239,33 @@ def loading_of(tables: Sequence[ModelTable]) -> Drawn:
     return Drawn(np.zeros(count, np.int64), sizes, kinds, table, key, np.zeros(len(key), np.uint64))
 
 
-def intentions_of(drawn: Drawn, offsets: Int64, start: int) -> Intentions:
-    """Return what users want in the form that compiled code reads, from the moment on at which they begin."""
-    first = np.concatenate([[0], np.cumsum(drawn.sizes)]).astype(np.int64)
-    key = (offsets[drawn.table] + drawn.key).astype(np.int32)
-    return Intentions(drawn.start + start, first, drawn.kind.astype(np.int8), key, drawn.writes)
-
-
-def joined(first: Intentions, second: Intentions) -> Intentions:
-    """Return one list of transactions after another."""
+def _intentions(wanted: Sequence[Sequence[Drawn]], offsets: Int64) -> Intentions:
+    """Return what the users of each cluster want in the form that compiled code reads."""
+    lists = [each for mine in wanted for each in mine]
     return Intentions(
-        np.concatenate([first.start, second.start]),
-        np.concatenate([first.first, first.first[-1] + second.first[1:]]),
-        np.concatenate([first.kind, second.kind]),
-        np.concatenate([first.key, second.key]),
-        np.concatenate([first.writes, second.writes]),
+        begin=_starts([sum(len(each.start) for each in mine) for mine in wanted]),
+        start=np.concatenate([each.start for each in lists]),
+        first=_starts(np.concatenate([each.sizes for each in lists])),
+        kind=np.concatenate([each.kind for each in lists]).astype(np.int8),
+        key=np.concatenate([offsets[each.table] + each.key for each in lists]).astype(np.int32),
+        writes=np.concatenate([each.writes for each in lists]),
     )
 
 
-def _changes(counts: Sequence[int]) -> Changes:
-    """Return room for the own changes of both clusters."""
+def _starts(sizes: Sequence[int] | Int64) -> Int64:
+    """Return where each of some parts begins, and the end of the last one."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _changes(model: Model, counts: Sequence[int]) -> Changes:
+    """Return room for the own changes of each cluster, and for those of others that it relays: each once at most."""
+    if not model.is_pair:
+        counts = [
+            count + sum(counts[other] for other in upstream(model, side) if other != side)
+            for side, count in enumerate(counts)
+        ]
     total = max(sum(counts), 1)
-    rows, values = np.zeros(total, CHANGE), np.zeros(total, BOTH)
-    return Changes(rows, values, 1, (0, counts[0]), (counts[0], sum(counts)))
+    return Changes(np.zeros(total, CHANGE), np.zeros(total, BOTH), 1, _starts(counts))
 
 
 def _made(count: int, columns: int) -> Made:
@@ -273,14 +278,18 @@ def _made(count: int, columns: int) -> Made:
     )
 
 
-def _rows(keys: int, columns: int) -> Rows:
+def _rows(keys: int, clusters: int, columns: int, *, relays: bool) -> Rows:
     return Rows(
-        columns=np.zeros((keys, 2, columns), np.uint64),
-        version=np.zeros((keys, 2), np.int32),
-        touched=np.zeros((keys, 2), np.int64),
+        columns=np.zeros((keys, clusters, columns), np.uint64),
+        version=np.zeros((keys, clusters), np.int32),
+        touched=np.zeros((keys, clusters), np.int64),
         passed=np.zeros(keys, np.int64),
         before=np.zeros(keys, np.bool_),
         carried=np.zeros(keys, np.uint64),
+        sent=np.zeros(keys, np.int64),
+        author=np.zeros(keys, np.int8),
+        wrote=np.zeros(keys, np.uint64),
+        value=np.zeros((keys if relays else 0, clusters), np.uint64),
         since=np.full(keys, -1, np.int64),
         last_apply=np.full(keys, -1, np.int32),
         last_group=np.zeros(keys, np.int32),
@@ -289,33 +298,36 @@ def _rows(keys: int, columns: int) -> Rows:
 
 def _work(key_table: Int16, changes: Changes, applies: int, capacity: int) -> Work:
     """Return the state of the columnar engine before anything happened."""
-    arrivals = np.zeros(applies, ARRIVAL)
+    arrivals, clusters = np.zeros(applies, ARRIVAL), len(changes.begin) - 1
     nobody: Int8 = np.zeros(applies, np.int8)
     return Work(
         state=State.of(key_table, changes.begin),
         arrivals=arrivals,
-        log=Log(np.zeros(capacity, ENTRY), np.zeros((2, capacity), np.int64), np.zeros(2, np.int64)),
+        log=Log(np.zeros(capacity, ENTRY), np.zeros((clusters, capacity), np.int64), np.zeros(clusters, np.int64)),
         marks=np.zeros(len(key_table), np.bool_),
         pending=np.zeros(capacity, np.int64),
         saved=np.zeros(len(key_table), EARLIER),
         earlier=np.zeros(1, EARLIER),
         moved=np.zeros(1, EARLIER),
         early=Early.of(RowMoments.none(), nobody, arrivals, np.zeros(0, ROW_STATE)),
-        not_known_before=np.zeros((0, 2), np.int32),
+        not_known_before=np.zeros((0, clusters), np.int32),
     )
 
 
-def _sites(changes: Changes) -> Records:
-    sites = np.zeros(2, SITE)
-    sites["first_change"] = sites["stop"] = changes.begin
+def _sites(changes: Changes, intentions: Intentions) -> Records:
+    sites = np.zeros(len(changes.begin) - 1, SITE)
+    sites["first_change"] = sites["stop"] = changes.begin[:-1]
+    sites["next_start"] = intentions.begin[:-1]
     sites["apply_at"], sites["last_apply"] = NEVER, -1
     return sites
 
 
-def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
+def _settings(model: Model, side: int, cluster: ClusterSetup, seed: int) -> npt.NDArray[np.void]:
     """Return what does not change of a cluster."""
+    site, source = model.sites[side], source_of(model, side)
     found, work = np.zeros((), SETTINGS), site.workload
-    found["phase"], found["first_checkpoint"] = _phase(site, seed, side), 1000 * (side + 1)
+    found["source"], found["relays"] = -1 if source is None else source, not model.is_pair
+    found["phase"], found["first_checkpoint"] = phase_of(site, seed, side), 1000 * (side + 1)
     found["epoch"], found["checkpoint"], found["skew"] = site.epoch, site.checkpoint, CLOCK_START + site.skew
     found["bandwidth"] = site.link.bandwidth
     found["per_epoch"], found["per_row"] = site.applier.per_epoch, site.applier.per_row
@@ -327,17 +339,14 @@ def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.
     return found
 
 
-def draw_all(model: Model, space: KeySpace, seed: int, start: int) -> list[Drawn]:
+def _draw_all(model: Model, seed: int, start: int) -> list[Drawn]:
     """Draw what the users of each cluster want; they begin at `start`."""
-    opened = [(start - _phase(site, seed, side)) % site.epoch for side, site in enumerate(model.sites)]
+    records, columns = ([getattr(table, name) for table in model.tables] for name in ("records", "columns"))
+    space = KeySpace(records, columns, len(model.sites))
+    opened = [(start - phase_of(site, seed, side)) % site.epoch for side, site in enumerate(model.sites)]
     return [
         draw(site.workload, space, model.duration, seed, side, opened[side]) for side, site in enumerate(model.sites)
     ]
-
-
-def _phase(site: Site, seed: int, side: int) -> int:
-    """Return when the first epoch of a cluster begins: at a random time, before everything else."""
-    return -int(stream(seed, side, Purpose.PHASE).random() * site.epoch)
 
 
 def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
@@ -362,35 +371,7 @@ def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
     return found
 
 
-def _latency(model: Model, seed: int, start: int, until: int) -> Int64:
-    """Return how long each epoch of each cluster would travel, of those that end by a time. Shape (clusters, ticks)."""
-    ticks = (start + until) // min(site.epoch for site in model.sites) + 3
-    return np.array([latencies(site, ticks, seed, side, start) for side, site in enumerate(model.sites)])
-
-
-def latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
-    """Return how long each epoch of a cluster would travel. Shape (ticks,)."""
-    latency: Latency = site.link.latency
-    chance = stream(seed, side, Purpose.LATENCY)
-    if latency.kind == "normal":
-        drawn = chance.normal(latency.middle, latency.spread, ticks)
-    elif latency.kind == "lognormal":
-        drawn = latency.middle * np.exp(latency.spread * chance.standard_normal(ticks))
-    elif latency.kind == "trace":
-        moments, each = np.array(latency.trace).T
-        closed = _phase(site, seed, side) + np.arange(1, ticks + 1) * site.epoch - start
-        drawn = each[np.maximum(np.searchsorted(moments, closed, "right") - 1, 0)]
-    else:
-        drawn = np.full(ticks, latency.middle)
-    return np.rint(drawn).clip(0, LONGEST).astype(np.int64)
-
-
-def intervals_of(spans: Sequence[Sequence[Span]], start: int) -> list[Intervals]:
-    """Return spans of each cluster as starts and ends, in order."""
-    arrays = [np.array(sorted(each), np.int64).reshape(-1, 2) + start for each in spans]
-    return [(each[:, 0].copy(), each[:, 1].copy()) for each in arrays]
-
-
-def _both(intervals: Sequence[Intervals]) -> tuple[Intervals, Intervals]:
-    first, second = intervals
-    return first, second
+def _intervals(spans: Sequence[Sequence[Span]], start: int) -> Intervals:
+    """Return the spans of each cluster in the form that compiled code reads."""
+    both = np.array([span for each in spans for span in sorted(each)], np.int64).reshape(-1, 2) + start
+    return Intervals(_starts([len(each) for each in spans]), both[:, 0].copy(), both[:, 1].copy())

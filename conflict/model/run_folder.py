@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +15,14 @@ from conflict.errors import ConfigurationError
 from conflict.grid.whole_folder import put_back, whole_folder
 from conflict.model.binlogs import write_binlogs
 from conflict.model.configuration import DATABASE, Model
+from conflict.model.connections import source_of
 from conflict.model.logged_rows import applies_of, logged_epochs
 from conflict.model.run import Simulated
 
 __all__ = [
     "RUN_FILE",
-    "applied_entry",
     "check_run_folder",
     "run_folder",
-    "stopped_entry",
-    "write_documents",
     "write_run",
 ]
 
@@ -75,7 +73,7 @@ def write_run(
     schedule: bool = True,
 ) -> None:
     """
-    Write the binlogs of both clusters, and a run file for them.
+    Write the binlogs of the clusters, and a run file for them.
 
     Args:
         run: The simulation.
@@ -84,24 +82,8 @@ def write_run(
         schedule: Whether the run file says when the epochs were applied that left no trace in the binlogs.
     """
     files = write_binlogs(run, folder, progress)
-    write_documents(run.model, run.seed, files, _schedule(run) if schedule else (), folder)
-
-
-def write_documents(
-    model: Model, seed: int, files: Mapping[str, Sequence[str]], schedule: Iterable[str], folder: Path
-) -> None:
-    """
-    Write definitions and run file for the binlogs of a simulation.
-
-    Args:
-        model: What was simulated.
-        seed: With which seed.
-        files: The binlogs of each cluster, relative to `folder`.
-        schedule: The lines of the schedule.
-        folder: Where they go.
-    """
-    (folder / _SCHEMA).write_text("".join(table.definition + "\n" for table in model.tables), "utf-8")
-    lines = [f"{_FIRST_LINE}{seed}.", *_configuration(model, files), *schedule]
+    (folder / _SCHEMA).write_text("".join(table.definition + "\n" for table in run.model.tables), "utf-8")
+    lines = [f"{_FIRST_LINE}{run.seed}.", *_configuration(run.model, files), *(_schedule(run) if schedule else ())]
     (folder / RUN_FILE).write_text("\n".join(lines) + "\n", "utf-8")
 
 
@@ -130,7 +112,10 @@ def _configuration(model: Model, files: Mapping[str, Sequence[str]]) -> Iterator
 def _schedule(run: Simulated) -> Iterator[str]:
     """Yield when epochs were applied of which the applier's log shows nothing, and after which it applied no more."""
     for side, site in enumerate(run.model.sites):
-        own, foreign = (logged_epochs(run, each)["number"] for each in (side, 1 - side))
+        source = source_of(run.model, side)
+        if source is None:
+            continue
+        own, foreign = (logged_epochs(run, each)["number"] for each in (side, source))
         applies, (_, hidden) = run.world.schedule.applies, applies_of(run, side, logged_epochs(run, side))
         for apply in applies[hidden]:
             yield from _applied(site.name, int(apply["foreign_epoch"]), own, int(apply["epoch"]))
@@ -140,16 +125,16 @@ def _schedule(run: Simulated) -> Iterator[str]:
             yield from _applied(site.name, int(foreign[done]), own, int(state["stop_epoch"]))
             done += 1
         if done < len(foreign):
-            yield from stopped_entry(site.name, int(foreign[done - 1]) if done else 0)
+            yield from _stopped_entry(site.name, int(foreign[done - 1]) if done else 0)
 
 
 def _applied(applier: str, epoch: int, own: np.ndarray, during: int) -> Iterator[str]:
     """Yield an entry for an epoch that was applied in an own epoch; it counts from the last logged one until then."""
     before = int(np.searchsorted(own, np.uint64(during), "right"))
-    yield from applied_entry(applier, epoch, int(own[before - 1]) if before else 0)
+    yield from _applied_entry(applier, epoch, int(own[before - 1]) if before else 0)
 
 
-def applied_entry(applier: str, epoch: int, after: int) -> Iterator[str]:
+def _applied_entry(applier: str, epoch: int, after: int) -> Iterator[str]:
     """Yield the lines that say after which own epoch an applier applied one of its source."""
     yield "\n[[schedule.applied]]"
     yield f'applier = "{applier}"'
@@ -157,7 +142,7 @@ def applied_entry(applier: str, epoch: int, after: int) -> Iterator[str]:
     yield f"after_epoch = {after}"
 
 
-def stopped_entry(applier: str, after: int) -> Iterator[str]:
+def _stopped_entry(applier: str, after: int) -> Iterator[str]:
     """Yield the lines that say after which epoch of its source an applier applied nothing more."""
     yield "\n[[schedule.stopped]]"
     yield f'applier = "{applier}"'

@@ -18,7 +18,8 @@ import attrs
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.model.model_file import parse_model
-from conflict.model.runs import all_figures, run_model
+from conflict.model.report import figures_of
+from conflict.model.run import simulate
 
 __all__ = ["RUNS", "SweepRun", "finish"]
 
@@ -49,7 +50,7 @@ class SweepRun:
 
     def figures(self) -> dict[str, Any]:
         """
-        Return the figures of a run that is finished; see `conflict.model.runs.all_figures`.
+        Return the figures of a run that is finished; see `conflict.model.report.figures_of`.
 
         Raises:
             HistoryError: Its file is damaged.
@@ -64,5 +65,5 @@ class SweepRun:
 
 def finish(run: SweepRun) -> None:
     """Simulate a run and write its file."""
-    figures = all_figures(run_model(parse_model(run.model), run.seed))
+    figures = figures_of(simulate(parse_model(run.model), run.seed))
     run.folder.write_json(run.path, {"model": run.model, "seed": run.seed, "figures": figures})

@@ -16,7 +16,7 @@ from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 
 if TYPE_CHECKING:
-    from conflict.model.runs import AnyRun
+    from conflict.model.run import Simulated
 
 __all__ = ["check_folders", "keep_run", "simulate"]
 
@@ -50,7 +50,7 @@ def simulate(
     """
     from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
     from conflict.model.model_file import load_model, model_document
-    from conflict.model.runs import run_seeds
+    from conflict.model.report import run_seeds
 
     check_output(json_file, [model_file], force=force)
     binlogs = write_binlogs or (None if out is None else Path(f"{out}-binlogs"))
@@ -62,7 +62,7 @@ def simulate(
     with progress_bars() as progress:
         contradicted = False
 
-        def keep(run: AnyRun) -> None:
+        def keep(run: Simulated) -> None:
             nonlocal contradicted
             contradicted = keep_run(run, out, binlogs, progress, force=force)
 
@@ -87,20 +87,19 @@ def check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, f
 
 
 def keep_run(
-    run: AnyRun, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
+    run: Simulated, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
 ) -> bool:
     """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
     import conflict.pipeline
     from conflict.compatibility.deployment import Policy
     from conflict.config.run_file import load_run_file
-    from conflict.model.run_folder import RUN_FILE, run_folder
-    from conflict.model.runs import write_any
+    from conflict.model.run_folder import RUN_FILE, run_folder, write_run
     from conflict.runs.options import ResolveOptions
 
     if binlogs is None:
         return False
     with run_folder(binlogs, replace=force) as folder:
-        write_any(run, folder, lambda done, total: progress("writing binlogs", done, total))
+        write_run(run, folder, lambda done, total: progress("writing binlogs", done, total))
     if out is None:
         return False
     made = load_run_file(binlogs / RUN_FILE)

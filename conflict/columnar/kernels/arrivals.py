@@ -28,7 +28,7 @@ def start_arrivals(schedule, changes, arrivals):
     for side in range(2):
         place = schedule.second if side == 0 else 0
         stop = len(schedule.by_epoch) if side == 0 else schedule.second
-        row, end = changes.begin[side], changes.end[side]
+        row, end = changes.begin[side], changes.begin[side + 1]
         while row < end:
             # The other cluster does not receive what a statement did to rows.
             if rows[row]["operation"] > LAST_OPERATION:

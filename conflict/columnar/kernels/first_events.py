@@ -166,7 +166,7 @@ def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
         np.zeros(keys, np.int8),
         np.full(keys, -1, np.int64),
     )
-    done = np.array([changes.begin[0], changes.begin[1]], np.int64)
+    done = changes.begin[:-1].copy()
     passed = np.array([shown.begin[0], shown.begin[1]], np.int64)
     for number in range(len(arrivals)):
         if not arrivals[number]["active"]:
@@ -187,7 +187,7 @@ def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
 def _meet_own(side, start, epoch, group, changes, limits, found):
     """Let a cluster's own changes before a group of an epoch tell of their rows; return the first one after them."""
     number = start
-    while number < changes.end[side] and not reaches(changes.rows[number], epoch, group):
+    while number < changes.begin[side + 1] and not reaches(changes.rows[number], epoch, group):
         row, values = changes.rows[number], changes.values[number * changes.value_step]
         number += 1
         key, operation = row["key"], row["operation"]

@@ -29,6 +29,7 @@ __all__ = [
     "copy_version",
     "decide_pass",
     "keep_early",
+    "make_changes",
     "mark_rows",
     "restore",
 ]
@@ -85,8 +86,14 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
         work: `Work`; its state moves on.
         keeping: Keep rows in `Work.earlier` as they were before each change.
     """
+    make_changes(side, changes.begin[side + 1], epoch, group, changes, rules, work, keeping)
+
+
+@inlined
+def make_changes(side, end, epoch, group, changes, rules, work, keeping):
+    """Make the own changes of a cluster below the number `end`; else as `catch_up`."""
     state = work.state
-    number, end = state.done[side], changes.end[side]
+    number = state.done[side]
     while number < end and not reaches(changes.rows[number], epoch, group):
         row = changes.rows[number]
         fetch_soon(state.rows, changes.rows[min(number + AHEAD, end - 1)]["key"], side)
@@ -178,8 +185,8 @@ def decide_pass(number, schedule, changes, rules, rejected, work, decisions, mad
         The number of decisions, or `FULL`; the number of saved rows; and whether the applier may have to log something.
     """
     apply, state, log = schedule.applies[number], work.state, work.log
-    here = apply["applier"]
-    there = 1 - here
+    here, there = apply["applier"], apply["source"]
+    first, end = changes.begin[there], changes.begin[there + 1]
     pass_number = 2 * number + undoing
     arrival = work.arrivals[number]
     place, last, queued, queue_end = arrival["first"], arrival["last"], arrival["queue_start"], arrival["queue_stop"]
@@ -203,15 +210,17 @@ def decide_pass(number, schedule, changes, rules, rejected, work, decisions, mad
             decisions.source[made] = -1 - log.queue[there, queued]
             queued += 1
         else:
-            fetch_soon(state.rows, changes.rows[min(place + AHEAD, changes.end[there] - 1)]["key"], here)
+            fetch_soon(state.rows, changes.rows[min(place + AHEAD, end - 1)]["key"], here)
             row, values = changes.rows[place], changes.values[place * changes.value_step]
+            place += 1
+            if row["relayed"] == here + 1:
+                continue  # it came back to where it was made
             key, operation, group = row["key"], row["operation"], row["group"]
             before_given, before = row["before_given"], values["before"]
             given, after = row["after_given"], values["after"]
             complete = not row["incomplete"]
             kind = EMPTY if row["empty"] else CHANGE
-            decisions.source[made] = place - changes.begin[there]
-            place += 1
+            decisions.source[made] = place - 1 - first
         decisions.key[made] = key
         if undoing and not work.marks[key]:
             made += 1
@@ -298,7 +307,7 @@ def mark_rows(number, schedule, changes, rejected, work):
         work: `Work`; its marks are set.
     """
     found = False
-    arrival, there = work.arrivals[number], 1 - schedule.applies[number]["applier"]
+    arrival, there = work.arrivals[number], schedule.applies[number]["source"]
     for place in range(arrival["first"], arrival["last"]):
         row = changes.rows[place]
         if contains(rejected, row["group"]):

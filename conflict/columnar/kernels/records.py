@@ -59,14 +59,15 @@ EPOCH_APPLY = np.dtype(
         *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8")],
         *[("arrived_epoch", "u8"), ("group", "i4"), ("arrived_group", "i4")],
         *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
-        *[("applier", "i1"), ("traced", "?")],
+        *[("applier", "i1"), ("source", "i1"), ("traced", "?")],
     ],
     align=True,
 )
-# An own change of a cluster. `incomplete`: its after image lacks a column that a new row must be given.
+# A change in the log of a cluster. `incomplete`: its after image lacks a column that a new row must be given.
+# `relayed`: the cluster that made it, by number from 1, if its applier logged it for a third one; else 0.
 CHANGE = np.dtype(
     [
-        *[("epoch", "u8"), ("key", "i4"), ("group", "i4"), ("operation", "i1")],
+        *[("epoch", "u8"), ("key", "i4"), ("group", "i4"), ("operation", "i1"), ("relayed", "i1")],
         *[("before_given", "?"), ("after_given", "?"), ("empty", "?"), ("incomplete", "?")],
     ],
     align=True,
@@ -132,21 +133,19 @@ class Schedule(NamedTuple):
 
 class Changes(NamedTuple):
     """
-    The own changes of both clusters, the second cluster's after the first's.
+    The changes of each cluster, one cluster's after the other's.
 
     Attributes:
         rows: `CHANGE`, shape (changes,).
         values: The resolve column in both images. `BOTH`, shape (changes,), or (1,) if all are 0.
         value_step: 1, or 0 where `values` has one record.
-        begin: First change of each cluster.
-        end: One past the last.
+        begin: First change of each cluster, and the number of all. Shape (clusters + 1,).
     """
 
     rows: Records
     values: Records
     value_step: int
-    begin: tuple[int, int]
-    end: tuple[int, int]
+    begin: Int64
 
 
 class Rules(NamedTuple):
@@ -167,7 +166,7 @@ class Rules(NamedTuple):
 
 class State(NamedTuple):
     """
-    The rows of a bucket on both clusters.
+    The rows of a bucket on each cluster.
 
     Attributes:
         rows: `ROW_STATE`, shape (keys, clusters): a row's two states are used close to each other.
@@ -182,14 +181,14 @@ class State(NamedTuple):
     done: Int64
 
     @classmethod
-    def of(cls, key_table: Int16, begin: tuple[int, int]) -> State:
-        """Return rows that do not exist yet; `key_table` is the table number of each key."""
-        rows = np.zeros((len(key_table), 2), ROW_STATE)
+    def of(cls, key_table: Int16, begin: Int64) -> State:
+        """Return rows that do not exist yet; `key_table` is the table number of each key, `begin` that of `Changes`."""
+        rows = np.zeros((len(key_table), len(begin) - 1), ROW_STATE)
         rows["table"] = key_table[:, None]
         notes = np.zeros(rows.shape, NOTE)
         for name in ("wrote", "logged", "kept", "last_own"):
             notes[name] = -1
-        return cls(rows, notes, np.zeros((2, len(key_table)), np.int32), np.array(begin, np.int64))
+        return cls(rows, notes, np.zeros(rows.shape[::-1], np.int32), begin[:-1].copy())
 
 
 class Log(NamedTuple):
@@ -332,7 +331,7 @@ def packed_schedule(applies: EpochApplies) -> Schedule:
     records = np.zeros(len(applies), EPOCH_APPLY)
     for name in attrs.fields_dict(EpochApplies).keys() & set(EPOCH_APPLY.names or ()):
         records[name] = getattr(applies, name)
-    records["max_replicated"] = applies.max_replicated_epoch
+    records["max_replicated"], records["source"] = applies.max_replicated_epoch, 1 - applies.applier
     by_applier = [np.flatnonzero(applies.applier == side) for side in (0, 1)]
     sides = [mine[np.argsort(applies.foreign_epoch[mine], kind="stable")] for mine in by_applier]
     second = len(sides[0])
@@ -354,7 +353,8 @@ def packed_changes(rows: Sequence[BucketRows]) -> Changes:
         columns = (side.key, side.operation, side.epoch, side.group, side.before_presence, side.after_presence)
         _pack_changes(part, *each_read_only(*columns, side.incomplete))
     values = _of_both([(side.before_value, side.after_value) for side in rows])
-    return Changes(records, values, min(len(values) - 1, 1) if total else 0, (0, first), (first, total))
+    begin = np.array([0, first, total], np.int64)
+    return Changes(records, values, min(len(values) - 1, 1) if total else 0, begin)
 
 
 def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
@@ -376,4 +376,4 @@ def _pack_changes(records, key, operation, epoch, group, before_presence, after_
         row["operation"], row["before_given"] = operation[place], before_presence[place] == PRESENT
         row["after_given"] = after_presence[place] == PRESENT
         row["empty"] = operation[place] == UPDATE and after_presence[place] == NO_COLUMNS
-        row["incomplete"] = incomplete[place]
+        row["incomplete"], row["relayed"] = incomplete[place], 0

@@ -80,7 +80,8 @@ def open_start(number, schedule, changes):
         changes: `Changes`.
     """
     apply = schedule.applies[number]
-    low, high = changes.begin[apply["applier"]], changes.end[apply["applier"]]
+    here = np.int64(apply["applier"])
+    low, high = changes.begin[here], changes.begin[here + 1]
     start = _seek(changes.rows, low, high, apply["arrived_epoch"], np.int64(apply["arrived_group"]) + 1)
     if apply["previous"] >= 0:
         before = schedule.applies[apply["previous"]]

@@ -1,8 +1,8 @@
 """
-What an applier does with an epoch of the other cluster.
+What an applier does with an epoch of its source.
 
 The decisions are those of `conflict.columnar.kernels.passes`; here is what surrounds them in a simulation: the max
-replicated epoch, transactions in conflict, and data columns.
+replicated epoch, transactions in conflict, data columns, and what goes on to a third cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.passes import FULL, Groups, decide_pass, restore
 from conflict.columnar.kernels.plain_values import NO, YES
 from conflict.columnar.kernels.rules import is_delete_delete, reads_before
-from conflict.model.kernels.users import epoch_number, note_difference
+from conflict.model.kernels.users import epoch_number, note_difference, put_change
 from conflict.model.kernels.world import NEVER, RESOLVE_BIT, all_columns, column_bit
 from conflict.rules.decision import Verdict
 from conflict.rules.functions import Cell
@@ -23,7 +23,7 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = ["apply_epoch"]
 
-UPDATE, DELETE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW)
+WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 
@@ -31,14 +31,15 @@ EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 @part
 def apply_epoch(here, now, world):
     """
-    Apply and commit the next epoch of the other cluster; return whether there was room for what it did.
+    Apply and commit the next epoch of its source; return whether there was room for what it did.
 
     Args:
         here: The applier's cluster.
         now: The time.
         world: `World`.
     """
-    there, run, site, setting = 1 - here, world.run[0], world.site[here], world.settings[here]
+    run, site, setting = world.run[0], world.site[here], world.settings[here]
+    there = setting["source"]
     schedule, work, decisions, epochs = world.schedule, world.work, world.decisions, world.epochs
     foreign = epochs[there, site["next_foreign"]]
     number = run["applies"]
@@ -46,7 +47,8 @@ def apply_epoch(here, now, world):
         return False
     _begin(here, foreign, site, setting, schedule.applies[number], work.arrivals[number])
     work.arrivals[number]["own_end"] = site["stop"] - world.changes.begin[here]
-    if _stops(number, here, work.arrivals, work.log, world.changes.rows, world.key_table, world.rules.cells, site):
+    arrival, logs = work.arrivals[number], (world.changes.rows, work.log)
+    if _stops(here, there, arrival, logs, world.key_table, world.rules.cells, site):
         site["stop_epoch"], site["stop_group"] = epoch_number(setting, site["tick"]), site["groups"]
         return True
     rows, states, tables = world.rows, work.state.rows, (world.tables, world.key_table)
@@ -61,10 +63,14 @@ def apply_epoch(here, now, world):
     if made == FULL:
         return False
     brought = world.changes, world.made, world.entries
-    content = _take_columns(number, here, (started, made), decisions, states, rows, tables, brought)
+    sides, places = (here, there), (started, made)
+    content = _take_columns(number, sides, places, decisions, states, rows, tables, brought)
+    if setting["relays"]:
+        _relay(number, sides, now, places, decisions, states, rows, tables, brought, site, schedule.applies[number])
+        work.state.done[here] = site["stop"]
     sent = run["sent"]
     if answers:
-        sent = log_rows(number, schedule, world.rules, work, decisions, (started, made), sent)
+        sent = log_rows(number, schedule, world.rules, work, decisions, places, sent)
         new = run["sent"], sent
         if sent == FULL or not _complete_entries(here, new, work.log, rows, tables, world.entries, site):
             return False
@@ -72,7 +78,7 @@ def apply_epoch(here, now, world):
         room &= note_difference(decisions.key[place], now, states, rows, run, world.stale)
     site["content"] |= content or sent > run["sent"]
     run["made"], run["sent"], run["applies"] = made, sent, number + 1
-    _commit(number, here, now, foreign, site, epochs)
+    _commit(number, sides, now, foreign["number"], site, world.heard, world.taken)
     return room
 
 
@@ -81,17 +87,20 @@ def _begin(here, foreign, site, setting, apply, arrival):
     """Fill in the epoch apply and what it receives."""
     apply["epoch"], apply["group"] = epoch_number(setting, site["tick"]), site["groups"]
     apply["foreign_epoch"], apply["max_replicated"] = foreign["number"], site["known"]
-    apply["applier"], apply["traced"], apply["previous"] = here, True, site["last_apply"]
+    apply["applier"], apply["source"], apply["traced"] = here, setting["source"], True
+    apply["previous"] = site["last_apply"]
     arrival["active"], arrival["first"], arrival["last"] = True, foreign["first"], foreign["last"]
     arrival["queue_start"], arrival["queue_stop"] = foreign["queue_start"], foreign["queue_stop"]
 
 
 @part
-def _stops(number, here, arrivals, log, changes, key_table, cells, site):
+def _stops(here, there, arrival, logs, key_table, cells, site):
     """Whether an operation lacks the value that its function compares; then the applier stops for good."""
-    arrival, lacks = arrivals[number], False
+    (changes, log), lacks = logs, False
     for place in range(arrival["first"], arrival["last"]):
         change = changes[place]
+        if change["relayed"] == here + 1:
+            continue
         key, operation = change["key"], change["operation"]
         before, after = change["before_given"], change["after_given"]
         if _lacks_value(cells[here, key_table[key], operation], operation, before, after):
@@ -99,7 +108,7 @@ def _stops(number, here, arrivals, log, changes, key_table, cells, site):
             break
     if not lacks:
         for place in range(arrival["queue_start"], arrival["queue_stop"]):
-            entry = log.entries[log.queue[1 - here, place]]
+            entry = log.entries[log.queue[there, place]]
             key, operation = entry["key"], entry["operation"]
             if _lacks_value(cells[here, key_table[key], operation], operation, False, entry["given"]):
                 lacks = True
@@ -116,17 +125,16 @@ def _lacks_value(cell, operation, before_given, after_given):
 
 
 @part
-def _commit(number, here, now, foreign, site, epochs):
+def _commit(number, sides, now, epoch, site, heard, taken):
     """Note what an epoch apply tells: own epochs came back with it, and its own epoch will say so."""
-    site["known"] = max(site["known"], foreign["relayed"])
-    while site["back"] < site["logged"]:
-        own = epochs[here, site["back"]]
-        if own["number"] > site["known"]:
-            break
-        own["back"] = now
-        site["back"] += 1
-    foreign["begun"], foreign["applied"] = site["begun"], now
-    site["relayed"], site["last_apply"] = foreign["number"], number
+    (here, there), place, own = sides, site["next_foreign"], site["logged"]
+    site["known"] = max(site["known"], heard[there, place, here])
+    heard[here, own, there] = epoch
+    for each in range(heard.shape[2]):
+        if each != here and heard[there, place, each]:
+            heard[here, own, each] = heard[there, place, each]
+    taken[here, place]["begun"], taken[here, place]["applied"] = site["begun"], now
+    site["last_apply"] = number
     site["groups"] += 1
     site["next_foreign"] += 1
     site["free_at"], site["apply_at"] = now, NEVER
@@ -156,8 +164,8 @@ def _transactions_in_conflict(
     nothing = Groups(groups, start, start)
     if not setting["transactional"]:
         return nothing, True
-    here, began, arrival = schedule.applies[number]["applier"], run["seen"], work.arrivals[number]
-    there = 1 - here
+    here, there = schedule.applies[number]["applier"], schedule.applies[number]["source"]
+    began, arrival = run["seen"], work.arrivals[number]
     _mark(arrival, work.log, there, changes.rows, work.marks, YES)
     seen, saved, _ = decide_pass(number, schedule, changes, rules, nothing, work, tracked, began, YES)
     if seen == FULL:
@@ -203,13 +211,13 @@ def _transactions_in_conflict(
 
 
 @part
-def _take_columns(number, here, places, decisions, states, rows, tables, brought):
+def _take_columns(number, sides, places, decisions, states, rows, tables, brought):
     """Give rows the data columns of the operations that were applied; return whether anything changed."""
-    changes, made, entries = brought
+    (changes, made, entries), (here, there) = brought, sides
     content = False
     for place in range(places[0], places[1]):
         source, key = decisions.source[place], decisions.key[place]
-        origin = source + changes.begin[1 - here] if source >= 0 else -1 - source
+        origin = source + changes.begin[there] if source >= 0 else -1 - source
         if decisions.verdict[place] != APPLIED:
             continue
         if rows.passed[key] != number + 1:
@@ -229,6 +237,52 @@ def _take_columns(number, here, places, decisions, states, rows, tables, brought
         rows.version[key, here] += 1
         content |= rows.before[key] or states[key, here]["exists"]
     return content
+
+
+@part
+def _relay(number, sides, now, places, decisions, states, rows, tables, brought, site, apply):
+    """
+    Log the rows that an epoch apply changed for a third cluster.
+
+    What it did to a row is one change, under the id of the cluster that made the last of its operations. No function
+    that lets appliers log something else works with a third cluster, so each operation is a change.
+    """
+    (changes, made, _), (here, there) = brought, sides
+    for place in range(places[0], places[1]):
+        key, source = decisions.key[place], decisions.source[place] + changes.begin[there]
+        if decisions.verdict[place] != APPLIED:
+            continue
+        if rows.sent[key] != number + 1:
+            rows.sent[key], rows.wrote[key] = number + 1, 0
+        relayed = changes.rows[source]["relayed"]
+        rows.author[key] = relayed - 1 if relayed else there
+        rows.wrote[key] |= made.carried[source]
+    for place in range(places[0], places[1]):
+        key, exists = decisions.key[place], states[decisions.key[place], here]["exists"]
+        if decisions.verdict[place] != APPLIED or rows.sent[key] != number + 1:
+            continue
+        rows.sent[key] = 0
+        old, value = rows.value[key, here], states[key, here]["value"]
+        rows.value[key, here] = value
+        if not (rows.before[key] or exists):
+            continue
+        operation = (UPDATE if exists else DELETE) if rows.before[key] else WRITE
+        table, wrote = tables[0][here, tables[1][key]], rows.wrote[key]
+        change, values = changes.rows[site["stop"]], changes.values[site["stop"]]
+        change["epoch"], change["group"], change["relayed"] = apply["epoch"], apply["group"], rows.author[key] + 1
+        given = put_change(change, key, operation, (wrote & RESOLVE_BIT) != 0, table)
+        values["before"], values["after"] = old if rows.before[key] else unsigned(0), value
+        every = all_columns(table)
+        carried = every if operation == WRITE or table["whole"] else wrote & every
+        if operation == DELETE:
+            carried = unsigned(0)
+        for column in range(table["columns"]):
+            kept = carried & column_bit(column)
+            made.columns[site["stop"], column] = rows.columns[key, here, column] if kept else unsigned(0)
+        made.carried[site["stop"]] = carried | RESOLVE_BIT if given else carried
+        made.at[site["stop"]] = now
+        site["bytes"] += table["row_bytes"]
+        site["stop"] += 1
 
 
 @part

@@ -37,7 +37,7 @@ class RowKind(IntEnum):
     UPDATE = 2
     DELETE = 3
     REFRESH_DELETE = 4  # of a row that is missing
-    STATUS = 5  # a row of `ndb_apply_status` of the other cluster
+    STATUS = 5  # a row of `ndb_apply_status` of another cluster
 
 
 NOTHING, REFRESH_DELETE, STATUS = int(RowKind.NOTHING), int(RowKind.REFRESH_DELETE), int(RowKind.STATUS)
@@ -49,14 +49,19 @@ class Origin(NamedTuple):
 
     Attributes:
         side: Its number.
+        sources: The cluster that each cluster replicates from; -1 for none.
+        server_ids: Of each cluster.
+        relays: Whether clusters relay what they apply.
         epochs: What it logged, in order. `EPOCH`.
-        changes: The own changes of both clusters. `CHANGE`.
+        changes: The changes of all clusters. `CHANGE`.
         values: Their resolve columns. `BOTH`.
         made: More of them.
-        begin: First own change of each cluster.
+        begin: First change of each cluster.
         applies: All epoch applies. `EPOCH_APPLY`.
         mine: Numbers of those of its applier that its log shows, in order.
         first_apply: First of `mine` in each of `epochs`; one more at the end.
+        taken: The place of the foreign epoch of each of `mine` among the epochs of the source.
+        heard: `World.heard` of the source. Shape (its epochs, clusters).
         decisions: The decisions of both appliers.
         first_decision: First decision of each epoch apply; one more at the end.
         log: What appliers logged for each other. `ENTRY`.
@@ -68,14 +73,19 @@ class Origin(NamedTuple):
     """
 
     side: int
+    sources: Int64
+    server_ids: Int64
+    relays: bool
     epochs: Records
     changes: Records
     values: Records
     made: Made
-    begin: tuple[int, int]
+    begin: Int64
     applies: Records
     mine: Int64
     first_apply: Int64
+    taken: Int64
+    heard: UInt64
     decisions: DecisionBuffers
     first_decision: Int64
     log: Records
@@ -151,8 +161,10 @@ def log_epochs(first, last, origin, held, out, starts):
             if not applies and apply < stop:
                 applies = origin.applies[origin.mine[apply]]["group"] < origin.changes[place]["group"]
             if applies:
-                row = _log_apply(origin.mine[apply], row, origin, held, out)
+                row = _log_apply(apply, row, origin, held, out)
                 apply += 1
+            elif origin.changes[place]["relayed"]:
+                place += 1  # it comes with the epoch apply
             else:
                 _log_change(place, row, origin, held, out)
                 row, place = row + 1, place + 1
@@ -203,23 +215,42 @@ def _log_change(place, row, origin, held, out):
 
 
 @kernel
-def _log_apply(number, row, origin, held, out):
-    """Log an epoch apply: its row of `ndb_apply_status`, and one event per row that it changed or refreshed."""
-    begun, decisions, there = row, origin.decisions, 1 - origin.side
+def _log_status(apply, row, origin, out):
+    """Log the rows of `ndb_apply_status` of an epoch apply: of its source, and of those before that it had news of."""
+    there, epoch = origin.sources[origin.side], origin.applies[origin.mine[apply]]["foreign_epoch"]
+    for _ in range(len(origin.sources) - 1):
+        if epoch:
+            out.kind[row], out.table[row], out.written[row] = STATUS, -1, 0
+            out.server[row], out.flags[row] = origin.side, 0
+            out.after[row, 0], out.after[row, 1] = origin.server_ids[there], epoch
+            row += 1
+        there = origin.sources[there]
+        if there < 0 or there == origin.side:
+            break
+        epoch = origin.heard[origin.taken[apply], there]
+    return row
+
+
+@kernel
+def _log_apply(apply, row, origin, held, out):
+    """Log an epoch apply: its rows of `ndb_apply_status`, and one event per row that it changed or refreshed."""
+    begun, number, decisions = row, origin.mine[apply], origin.decisions
+    there = origin.sources[origin.side]
     transaction = np.uint64(origin.side) << np.uint64(48) | APPLIED_BIT | np.uint64(number + 1)
-    out.kind[row], out.table[row], out.written[row] = STATUS, -1, 0
-    out.after[row, 1] = origin.applies[number]["foreign_epoch"]
-    row += 1
+    row = first = _log_status(apply, row, origin, out)
     for place in range(origin.first_decision[number], origin.first_decision[number + 1]):
         if decisions.verdict[place] != APPLIED:
             continue
         key, source = decisions.key[place], decisions.source[place]
         if held.apply[key] != number + 1:
             row = _begin_event(key, number, row, origin, held, out)
+        author = there
         if source >= 0:
             change = source + origin.begin[there]
             carried, values = origin.made.carried[change], origin.made.columns[change]
-            written = origin.made.written[change]
+            written = carried if origin.relays else origin.made.written[change]
+            if origin.changes[change]["relayed"]:
+                author = np.int64(origin.changes[change]["relayed"]) - 1
             given, value = origin.changes[change]["after_given"], origin.values[change]["after"]
         else:
             entry = -1 - source
@@ -228,6 +259,7 @@ def _log_apply(number, row, origin, held, out):
             written = carried | RESOLVE_BIT if given else carried
         _change_row(key, decisions.operation[place], carried, values, given, value, origin, held)
         out.written[held.place[key]] |= written
+        out.server[held.place[key]] = author
     for entry in range(origin.first_entry[number], origin.first_entry[number + 1]):
         key, refresh = origin.log[entry]["key"], origin.log[entry]["refresh"]
         if held.apply[key] != number + 1:
@@ -235,10 +267,8 @@ def _log_apply(number, row, origin, held, out):
         out.flags[held.place[key]] = REFRESH if refresh else REFLECTED
     for event in range(begun, row):
         out.transaction[event] = transaction
-        out.server[event] = there
-        if event > begun:
+        if event >= first:
             _end_event(event, origin, held, out)
-    out.server[begun], out.flags[begun] = origin.side, 0
     return row
 
 

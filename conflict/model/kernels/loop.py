@@ -1,8 +1,8 @@
 """
 The loop over events in simulated time: users start and commit transactions, epochs end, appliers commit epochs.
 
-Of events at one time, the end of an epoch comes first, then appliers, then users, and the first cluster before the
-second.
+Of events at one time, the end of an epoch comes first, then appliers, then users, and earlier clusters before later
+ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conflict.model.kernels.users import commit_transaction, epoch_number, read_
 from conflict.model.kernels.world import FOREVER, NEVER
 from ndb_formats.columnar.kernel import inlined, kernel, part, with_python_values
 
-__all__ = ["End", "outside", "run_until"]
+__all__ = ["End", "run_until"]
 
 
 class End(IntEnum):
@@ -51,45 +51,45 @@ def run_until(until, world):
     """
     # Parts of the world by themselves: each function that is inlined would copy all of it, which takes long to compile.
     sites, settings, queues = world.site, world.settings, world.queues
-    starts, ticks = (world.intentions[0].start, world.intentions[1].start), world.latency.shape[1]
+    wishes, ticks, clusters = world.intentions, world.latency.shape[1], len(world.site)
     while True:
         time, kind, side = NEVER, CLOSE, FIRST
-        for each in range(2):
+        for each in range(clusters):
             closes = _closing_time(sites[each], settings[each], ticks)
             if closes < time:
                 time, kind, side = closes, CLOSE, each
-        for each in range(2):
+        for each in range(clusters):
             if sites[each]["apply_at"] < time:
                 time, kind, side = sites[each]["apply_at"], APPLY, each
-        for each in range(2):
-            begins = _user_time(each, sites[each], starts, queues[1])
+        for each in range(clusters):
+            begins = _user_time(each, sites[each], wishes.begin, wishes.start, queues[1])
             if begins < time:
                 time, kind, side = begins, USER, each
-        if kind == CLOSE and _is_quiet(sites, starts, queues[1]):
+        if kind == CLOSE and _is_quiet(sites, settings, wishes.begin, wishes.start, queues[1]):
             return QUIET
         if time >= until:
             world.run[0]["now"] = until
             return TIME
         world.run[0]["now"] = time
-        room, applier = True, side
+        room = True
         if kind == USER:
             number, stage = _next_transaction(side, time, sites[side], settings[side], queues)
             if stage != ENDS and settings[side]["optimistic"]:
-                read_rows(side, number, world.intentions[side], world.rows.version, world.read)
+                read_rows(side, number, wishes, world.rows.version, world.read)
             if stage != THINKS:
                 committed, room = commit_transaction(side, number, time, world)
                 if not committed:
                     _try_again(side, number, time, sites[side], settings[side], world.totals[side], world.tries, queues)
         elif kind == APPLY:
             room = apply_epoch(side, time, world)
+            if room:
+                _plan_apply(side, sites, world.epochs, settings, world.stops, world.changes.rows)
         else:
-            tail, applies = world.work.log.tail, world.schedule.applies
-            room = _close_epoch(
-                side, time, sites[side], settings[side], tail, world.epochs, world.latency, world.outages, applies
-            )
-            applier = 1 - side
-        if kind != USER and room:
-            _plan_apply(applier, sites, world.epochs, settings, world.stops)
+            log = world.work.log.tail, world.epochs, world.heard, world.schedule.applies
+            room = _close_epoch(side, time, sites[side], settings[side], log, world.latency, world.outages)
+            for each in range(clusters):
+                if room and settings[each]["source"] == side:
+                    _plan_apply(each, sites, world.epochs, settings, world.stops, world.changes.rows)
         if not room:
             return FULL
 
@@ -102,11 +102,11 @@ def _closing_time(site, setting, ticks):
 
 
 @inlined
-def _user_time(side, site, starts, times):
+def _user_time(side, site, begin, starts, times):
     """Return when a user of a cluster does something next."""
     time = NEVER
-    if site["next_start"] < len(starts[side]):
-        time = starts[side][site["next_start"]]
+    if site["next_start"] < begin[side + 1]:
+        time = starts[site["next_start"]]
     if site["thinking"] < site["thought"]:
         time = min(time, times[side, THINKING, site["thinking"] % times.shape[2]])
     if site["retried"] < site["failed"]:
@@ -115,13 +115,13 @@ def _user_time(side, site, starts, times):
 
 
 @part
-def _is_quiet(sites, starts, times):
-    """Whether users are done and both clusters have applied everything that does not wait for ever."""
+def _is_quiet(sites, settings, begin, starts, times):
+    """Whether users are done and all clusters have applied everything that does not wait for ever."""
     quiet = True
-    for side in range(2):
-        site = sites[side]
-        quiet &= not site["content"] and _user_time(side, site, starts, times) == NEVER
-        quiet &= site["next_foreign"] == sites[1 - side]["logged"] or site["apply_at"] >= FOREVER
+    for side in range(len(sites)):
+        site, source = sites[side], settings[side]["source"]
+        quiet &= not site["content"] and _user_time(side, site, begin, starts, times) == NEVER
+        quiet &= source < 0 or site["next_foreign"] == sites[source]["logged"] or site["apply_at"] >= FOREVER
     return quiet
 
 
@@ -157,10 +157,10 @@ def _next_transaction(side, now, site, setting, queues):
 def _try_again(side, number, now, site, setting, totals, tries, queues):
     """Let a transaction that failed be tried again later, as often as its users do that."""
     numbers, times = queues
-    if tries[side, number] >= setting["retries"]:
+    if tries[number] >= setting["retries"]:
         totals["failed"] += 1
         return
-    tries[side, number] += 1
+    tries[number] += 1
     totals["again"] += 1
     at = site["failed"] % numbers.shape[2]
     numbers[side, RETRYING, at], times[side, RETRYING, at] = number, now + setting["retry_delay"]
@@ -168,41 +168,42 @@ def _try_again(side, number, now, site, setting, totals, tries, queues):
 
 
 @inlined
-def outside(time, intervals):
-    """Return the first time from `time` on that is in none of some intervals."""
-    starts, ends = intervals
-    for number in range(len(starts)):
-        if starts[number] <= time < ends[number]:
-            time = ends[number]
+def _outside(time, side, intervals):
+    """Return the first time from `time` on that is in none of the intervals of a cluster."""
+    for number in range(intervals.begin[side], intervals.begin[side + 1]):
+        if intervals.start[number] <= time < intervals.end[number]:
+            time = intervals.end[number]
     return time
 
 
 @part
-def _close_epoch(side, now, site, setting, tails, epochs, latency, outages, applies):
+def _close_epoch(side, now, site, setting, log, latency, outages):
     """
     End the open epoch of a cluster: log and send it if it holds anything, and begin the next one.
 
     Return whether there was room for it.
     """
+    tails, epochs, heard, applies = log
     tail = tails[side]
     if site["content"]:
         if site["logged"] == epochs.shape[1]:
             return False
         epoch = epochs[side, site["logged"]]
-        epoch["number"], epoch["relayed"] = epoch_number(setting, site["tick"]), site["relayed"]
+        epoch["number"] = epoch_number(setting, site["tick"])
         epoch["first"], epoch["last"] = site["first_change"], site["stop"]
         epoch["queue_start"], epoch["queue_stop"] = site["queue_start"], tail
         epoch["closed"], epoch["bytes"] = now, site["bytes"]
-        epoch["begun"], epoch["applied"], epoch["back"] = NEVER, NEVER, NEVER
-        leaves = outside(max(now, site["sent_at"]), outages[side])
+        leaves = _outside(max(now, site["sent_at"]), side, outages)
         transmission = site["bytes"] * 1_000_000 // setting["bandwidth"] if setting["bandwidth"] else 0
         site["sent_at"] = leaves + transmission
-        arrives = outside(site["sent_at"] + latency[side, site["tick"]], outages[side])
+        arrives = _outside(site["sent_at"] + latency[side, site["tick"]], side, outages)
         epoch["arrived"] = site["last_arrival"] = max(site["last_arrival"], arrives)
         site["logged"] += 1
     else:
         _leave_untraced(epoch_number(setting, site["tick"]), site["last_apply"], applies)
-    site["first_change"], site["queue_start"], site["relayed"] = site["stop"], tail, 0
+        for each in range(heard.shape[2]):
+            heard[side, site["logged"], each] = 0
+    site["first_change"], site["queue_start"] = site["stop"], tail
     site["groups"], site["content"], site["bytes"] = 0, False, 0
     site["tick"] += 1
     return True
@@ -217,12 +218,15 @@ def _leave_untraced(epoch, number, applies):
 
 
 @part
-def _plan_apply(here, sites, epochs, settings, stops):
+def _plan_apply(here, sites, epochs, settings, stops, changes):
     """Work out when an applier commits its next epoch, if it has one."""
-    site, setting, there = sites[here], settings[here], 1 - here
+    site, setting, there = sites[here], settings[here], settings[here]["source"]
     if site["stopped"] or site["apply_at"] != NEVER or site["next_foreign"] == sites[there]["logged"]:
         return
     epoch = epochs[there, site["next_foreign"]]
     rows = epoch["last"] - epoch["first"] + epoch["queue_stop"] - epoch["queue_start"]
-    site["begun"] = outside(max(epoch["arrived"], site["free_at"]), stops[here])
+    if setting["relays"]:
+        for place in range(epoch["first"], epoch["last"]):
+            rows -= changes[place]["relayed"] == here + 1
+    site["begun"] = _outside(max(epoch["arrived"], site["free_at"]), here, stops)
     site["apply_at"] = site["begun"] + setting["per_epoch"] + setting["per_row"] * rows

@@ -4,14 +4,13 @@ What the transactions of users do to the rows of their own cluster.
 
 from __future__ import annotations
 
-from conflict.columnar.kernels.passes import catch_up
-from conflict.columnar.kernels.records import Changes
+from conflict.columnar.kernels.passes import make_changes
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.model.kernels.world import RESOLVE_BIT, Stamp, Wish, all_columns, column_bit, written_by
 from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["commit_transaction", "epoch_number", "note_difference", "read_rows"]
+__all__ = ["commit_transaction", "epoch_number", "note_difference", "put_change", "read_rows"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 READ, INSERT, PUT, SWAP = int(Wish.READ), int(Wish.INSERT), int(Wish.PUT), int(Wish.SWAP)
@@ -41,12 +40,14 @@ def note_difference(key, now, states, rows, run, stale):
         run: `World.run[0]`.
         stale: `World.stale`.
     """
-    first, second = states[key, 0], states[key, 1]
-    differs = first["exists"] != second["exists"]
-    if first["exists"] and second["exists"]:
-        differs = first["value"] != second["value"]
-        for column in range(rows.columns.shape[2]):
-            differs |= rows.columns[key, 0, column] != rows.columns[key, 1, column]
+    first, differs = states[key, 0], False
+    for side in range(1, states.shape[1]):
+        other = states[key, side]
+        differs |= first["exists"] != other["exists"]
+        if first["exists"] and other["exists"]:
+            differs |= first["value"] != other["value"]
+            for column in range(rows.columns.shape[2]):
+                differs |= rows.columns[key, 0, column] != rows.columns[key, side, column]
     since = rows.since[key]
     if differs == (since >= 0):
         return True
@@ -76,12 +77,12 @@ def read_rows(side, number, wishes, version, read):
     Args:
         side: Its cluster.
         number: Its number among the wishes.
-        wishes: `Intentions` of the cluster.
+        wishes: `Intentions`.
         version: `Rows.version`.
         read: `World.read`; filled in.
     """
     for place in range(wishes.first[number], wishes.first[number + 1]):
-        read[side, place] = version[wishes.key[place], side]
+        read[place] = version[wishes.key[place], side]
 
 
 @inlined
@@ -108,14 +109,14 @@ def commit_transaction(side, number, now, world):
     Returns:
         Whether it committed, and whether there was room for what it did.
     """
-    wishes, site, setting, rows = world.intentions[side], world.site[side], world.settings[side], world.rows
+    wishes, site, setting, rows = world.intentions, world.site[side], world.settings[side], world.rows
     state, totals, changes, made = world.work.state, world.totals[side], world.changes, world.made
     start, stop = wishes.first[number], wishes.first[number + 1]
     for place in range(start, stop):
         key, kind = wishes.key[place], wishes.kind[place]
         if kind == INSERT and state.rows[key, side]["exists"]:
             return False, True
-        if setting["optimistic"] and kind != READ and world.read[side, place] != rows.version[key, side]:
+        if setting["optimistic"] and kind != READ and world.read[place] != rows.version[key, side]:
             return False, True
     epoch, first = epoch_number(setting, site["tick"]), site["stop"]
     for place in range(start, stop):
@@ -133,7 +134,7 @@ def commit_transaction(side, number, now, world):
             totals["missed"] += 1
             continue
         table = world.tables[side, world.key_table[key]]
-        made.transaction[site["stop"]] = number
+        made.transaction[site["stop"]] = number - wishes.begin[side]
         wished, columns = wishes.writes[place], rows.columns
         _log_change(side, key, operation, wished, epoch, now, site, setting, table, mine, changes, made, columns)
     totals["committed"] += 1
@@ -142,20 +143,38 @@ def commit_transaction(side, number, now, world):
     site["groups"] += 1
     site["content"] = True
     end = site["stop"]
-    upto = Changes(
-        changes.rows,
-        changes.values,
-        changes.value_step,
-        changes.begin,
-        (end, end),
-    )
-    catch_up(side, LAST_EPOCH, PAST_ALL_GROUPS, upto, world.rules, world.work, False)
+    make_changes(side, end, LAST_EPOCH, PAST_ALL_GROUPS, changes, world.rules, world.work, False)
     room = True
     for place in range(first, end):
         key = changes.rows[place]["key"]
         rows.version[key, side] += 1
+        if setting["relays"]:
+            rows.value[key, side] = state.rows[key, side]["value"]
         room &= note_difference(key, now, state.rows, rows, world.run[0], world.stale)
     return True, room
+
+
+@inlined
+def put_change(change, key, operation, stamped, table):
+    """
+    Fill in how a cluster logs a row operation, which writes the resolve column or not.
+
+    Return whether the after image carries this column.
+    """
+    before, after = False, False
+    if operation == WRITE:
+        after = table["stamp"] != NO_STAMP
+    elif operation == UPDATE:
+        before = table["before_written"] if stamped else table["before_other"]
+        after = table["after_written"] if stamped else table["after_other"]
+    else:
+        before = table["delete_before"]
+    logged = WRITE if operation == UPDATE and table["writes"] else operation
+    change["key"], change["operation"], change["empty"] = key, logged, False
+    change["before_given"], change["after_given"] = before and logged != WRITE, after
+    # The resolve column is the one that a new row must be given.
+    change["incomplete"] = table["stamp"] != NO_STAMP and operation != DELETE and not after
+    return after
 
 
 @inlined
@@ -165,29 +184,20 @@ def _log_change(side, key, operation, wished, epoch, now, site, setting, table, 
     stamped = table["stamp"] != NO_STAMP and (operation == WRITE or (wished & RESOLVE_BIT) != 0)
     written = every if operation == WRITE else wished & every
     carried = every if operation == WRITE or table["whole"] else written
-    value, before, after = mine["value"], False, False
+    value = mine["value"]
     if not mine["exists"]:
         value = unsigned(0)
     old = value
     if stamped:
         value = unsigned(max(now + setting["skew"], 1)) if table["stamp"] == CLOCK else value + unsigned(1)
-    if operation == WRITE:
-        after = table["stamp"] != NO_STAMP
-    elif operation == UPDATE:
-        before = table["before_written"] if stamped else table["before_other"]
-        after = table["after_written"] if stamped else table["after_other"]
-    else:
-        before, carried, written = table["delete_before"], unsigned(0), every
+    if operation == DELETE:
+        carried, written = unsigned(0), every
     number = site["stop"]
     change, values = changes.rows[number], changes.values[number]
-    logged = WRITE if operation == UPDATE and table["writes"] else operation
-    change["key"], change["epoch"], change["group"], change["operation"] = key, epoch, site["groups"], logged
-    change["before_given"], change["after_given"] = before and logged != WRITE, after
-    change["empty"] = False
-    # The resolve column is the one that a new row must be given.
-    change["incomplete"] = table["stamp"] != NO_STAMP and operation != DELETE and not after
+    change["epoch"], change["group"], change["relayed"] = epoch, site["groups"], 0
+    after = put_change(change, key, operation, stamped, table)
     values["before"], values["after"] = old, value
-    author = written_by(side, number - changes.begin[side])
+    author = written_by(side, number - changes.begin[side], columns.shape[1])
     for column in range(table["columns"]):
         bit = column_bit(column)
         if written & bit:

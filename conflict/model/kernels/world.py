@@ -25,6 +25,7 @@ __all__ = [
     "SETTINGS",
     "SITE",
     "TABLE",
+    "TAKEN",
     "TOTALS",
     "Entries",
     "Intentions",
@@ -42,7 +43,6 @@ __all__ = [
 NEVER = np.int64(2**62)  # later than any time
 FOREVER = 10**15  # ends what has no end; later than all that happens
 RESOLVE_BIT = np.uint64(1 << 63)  # of a set of columns: the resolve column; data column n has bit n
-Intervals = tuple[Int64, Int64]
 
 
 class Wish(IntEnum):
@@ -65,11 +65,12 @@ class Stamp(IntEnum):
 
 
 # What does not change, per cluster. Durations in microseconds, `bandwidth` in bytes per second (0 is unlimited).
+# `source` is the cluster that it replicates from, by number, -1 for none; it `relays` what it applies to a third one.
 SETTINGS = np.dtype(
     [
         *[("phase", "i8"), ("epoch", "i8"), ("checkpoint", "i8"), ("first_checkpoint", "i8"), ("skew", "i8")],
         *[("think", "i8"), ("retry_delay", "i8"), ("bandwidth", "i8"), ("per_epoch", "i8"), ("per_row", "i8")],
-        *[("retries", "i4"), ("optimistic", "?"), ("transactional", "?")],
+        *[("retries", "i4"), ("source", "i4"), ("optimistic", "?"), ("transactional", "?"), ("relays", "?")],
     ],
     align=True,
 )
@@ -88,25 +89,25 @@ TABLE = np.dtype(
 SITE = np.dtype(
     [
         *[("next_start", "i8"), ("thinking", "i8"), ("thought", "i8"), ("retried", "i8"), ("failed", "i8")],
-        *[("tick", "i8"), ("first_change", "i8"), ("stop", "i8"), ("queue_start", "i8"), ("relayed", "u8")],
+        *[("tick", "i8"), ("first_change", "i8"), ("stop", "i8"), ("queue_start", "i8")],
         *[("logged", "i8"), ("sent_at", "i8"), ("last_arrival", "i8"), ("bytes", "i8")],
         *[("next_foreign", "i8"), ("apply_at", "i8"), ("begun", "i8"), ("free_at", "i8")],
-        *[("known", "u8"), ("back", "i8"), ("last_apply", "i8"), ("groups", "i4"), ("content", "?")],
+        *[("known", "u8"), ("last_apply", "i8"), ("groups", "i4"), ("content", "?")],
         *[("stopped", "?"), ("stop_operation", "i1"), ("stop_table", "i2"), ("stop_group", "i4"), ("stop_epoch", "u8")],
     ],
     align=True,
 )
-# One logged epoch: own changes from `first` to before `last`, entries of its applier from `queue_start` to before
-# `queue_stop` of the log's queue, the highest epoch of the other cluster applied in it, and when what happened to it.
-# `begun` and `applied` are the other applier's, `back` is when it came back; `NEVER` if it did not.
+# One logged epoch: changes from `first` to before `last`, entries of its applier from `queue_start` to before
+# `queue_stop` of the log's queue, and when it ended and arrived where it is replicated to.
 EPOCH = np.dtype(
     [
-        *[("number", "u8"), ("relayed", "u8"), ("first", "i8"), ("last", "i8")],
-        *[("queue_start", "i8"), ("queue_stop", "i8"), ("bytes", "i8")],
-        *[("closed", "i8"), ("arrived", "i8"), ("begun", "i8"), ("applied", "i8"), ("back", "i8")],
+        *[("number", "u8"), ("first", "i8"), ("last", "i8"), ("queue_start", "i8"), ("queue_stop", "i8")],
+        *[("bytes", "i8"), ("closed", "i8"), ("arrived", "i8")],
     ],
     align=True,
 )
+# When an applier began with an epoch of its source, and when it had applied it.
+TAKEN = np.dtype([("begun", "i8"), ("applied", "i8")])
 # What the users of a cluster got: transactions that committed, failed for good, or were tried again; operations that
 # found no row; reads, and reads of rows that differed between the clusters.
 TOTALS = np.dtype(
@@ -126,9 +127,10 @@ RUN = np.dtype(
 
 class Intentions(NamedTuple):
     """
-    What the users of a cluster want, in order of time.
+    What the users of each cluster want, in order of time, one cluster's after the other's.
 
     Attributes:
+        begin: First transaction of each cluster, and the number of all. Shape (clusters + 1,).
         start: When each transaction starts. Shape (transactions,).
         first: Its first wish; one more at the end. Shape (transactions + 1,).
         kind: `Wish`. Shape (wishes,).
@@ -136,6 +138,7 @@ class Intentions(NamedTuple):
         writes: Columns that it sets, as a set of bits. Shape (wishes,).
     """
 
+    begin: Int64
     start: Int64
     first: Int64
     kind: Int8
@@ -143,13 +146,28 @@ class Intentions(NamedTuple):
     writes: UInt64
 
 
+class Intervals(NamedTuple):
+    """
+    Intervals of each cluster, in order of time, one cluster's after the other's.
+
+    Attributes:
+        begin: First interval of each cluster, and the number of all. Shape (clusters + 1,).
+        start: When each starts.
+        end: When it is over.
+    """
+
+    begin: Int64
+    start: Int64
+    end: Int64
+
+
 class Made(NamedTuple):
     """
-    More of each own change than `Changes` has. Shape (changes,) unless said.
+    More of each change than `Changes` has. Shape (changes,) unless said.
 
     Attributes:
         at: When it committed.
-        transaction: Number of its transaction among `Intentions`.
+        transaction: Number of its transaction among those of its cluster.
         carried: Columns of its after image, as a set of bits.
         written: Columns that it set, as a set of bits; those of a delete are not kept.
         columns: Data columns of its after image. Shape (changes, columns).
@@ -186,6 +204,10 @@ class Rows(NamedTuple):
         passed: The last epoch apply that changed it, by number from 1. Shape (keys,).
         before: Whether it existed before that. Shape (keys,).
         carried: The columns that it wrote. Shape (keys,).
+        sent: The last epoch apply of which it was relayed, by number from 1. Shape (keys,).
+        author: The cluster that made the last change of that. Shape (keys,).
+        wrote: The columns that this epoch apply wrote, of a row that is relayed. Shape (keys,).
+        value: The resolve column before that. Shape (keys, clusters), or (0, clusters) if no cluster relays.
         since: Since when it differs between the clusters; -1 if it does not. Shape (keys,).
         last_apply: For `conflict.columnar.kernels.dependencies`. Shape (keys,).
         last_group: The same.
@@ -197,6 +219,10 @@ class Rows(NamedTuple):
     passed: Int64
     before: Bool
     carried: UInt64
+    sent: Int64
+    author: Int8
+    wrote: UInt64
+    value: UInt64
     since: Int64
     last_apply: Int32
     last_group: Int32
@@ -209,13 +235,13 @@ class World(NamedTuple):
     Attributes:
         settings: `SETTINGS`, shape (clusters,).
         tables: `TABLE`, shape (clusters, tables).
-        intentions: Per cluster.
+        intentions: What users want.
         latency: Of the link from each cluster, per tick of its epochs. Shape (clusters, ticks).
-        outages: Per cluster, when the link from it is down: starts and ends.
-        stops: Per cluster, when its applier is stopped.
+        outages: When the link from each cluster is down.
+        stops: When the applier of each cluster is stopped.
         rules: What appliers do with tables.
         key_table: Table of each key.
-        changes: Own changes; those of the second cluster from the middle on.
+        changes: Own changes of each cluster, and those that it relays.
         made: More of them.
         schedule: The epoch applies.
         work: The state of the rows, and what appliers log.
@@ -226,9 +252,13 @@ class World(NamedTuple):
         pairs: Scratch for dependencies. Shape (pairs, 4).
         rows: More of the rows.
         epochs: `EPOCH`, shape (clusters, most logged epochs).
-        queues: Per cluster, transactions that think and that wait to be tried again, and when. Shape (2, 2, longest).
-        tries: Per cluster, how often each transaction was tried again. Shape (2, transactions).
-        read: Per cluster, the version of each row that was wanted, where transactions check it. Shape (2, wishes).
+        heard: Per logged epoch and open one, the highest epoch of each cluster that was applied in it, or that an epoch
+            applied in it had news of; 0 for none. Shape (clusters, most logged epochs + 1, clusters).
+        taken: `TAKEN` per applier and epoch of its source. Shape (clusters, most logged epochs).
+        queues: Per cluster, transactions that think and that wait to be tried again, and when. Shape
+            (clusters, 2, longest).
+        tries: How often each transaction was tried again. Shape (transactions,).
+        read: The version of each row that was wanted, where transactions check it. Shape (wishes,).
         site: `SITE`, shape (clusters,).
         totals: `TOTALS`, shape (clusters,).
         run: `RUN`, shape (1,).
@@ -237,10 +267,10 @@ class World(NamedTuple):
 
     settings: Records
     tables: Records
-    intentions: tuple[Intentions, Intentions]
+    intentions: Intentions
     latency: Int64
-    outages: tuple[Intervals, Intervals]
-    stops: tuple[Intervals, Intervals]
+    outages: Intervals
+    stops: Intervals
     rules: Rules
     key_table: Int16
     changes: Changes
@@ -254,6 +284,8 @@ class World(NamedTuple):
     pairs: Int32
     rows: Rows
     epochs: Records
+    heard: UInt64
+    taken: Records
     queues: tuple[Int64, Int64]
     tries: Int32
     read: Int32
@@ -264,9 +296,9 @@ class World(NamedTuple):
 
 
 @inlined
-def written_by(side, number):
+def written_by(side, number, clusters):
     """Return the value of a data column that the change of that number among a cluster's own ones wrote."""
-    return (unsigned(number) << unsigned(1) | unsigned(side)) + unsigned(1)
+    return unsigned(number) * unsigned(clusters) + unsigned(side) + unsigned(1)
 
 
 def _bit(column):

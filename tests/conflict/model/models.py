@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import attrs
+
 from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site, Span
 from conflict.model.kernels.world import Stamp, Wish
 from conflict.model.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian
@@ -14,6 +16,17 @@ from conflict.rules.roles import Role
 BY_COLUMN = [f"{spec.name}(x)" for spec in FUNCTIONS if spec.argument is Argument.COLUMN]
 BY_EPOCH = [f"{spec.name}()" for spec in FUNCTIONS if spec.argument is Argument.GCI_BITS]
 MILLISECOND = 1000
+SHAPES = (
+    {"A": "C", "B": "A", "C": "B"},  # source of each cluster: a ring
+    {"A": "", "B": "A", "C": "B"},  # a chain
+    {"A": "B", "B": "A", "C": "B"},  # a ring of two, and one behind
+    {"A": "B", "B": "", "C": "B"},  # a tree
+    {"A": "D", "B": "A", "C": "B", "D": "C"},  # a ring of four
+    {"A": "", "B": "A", "C": "B", "D": "C"},  # a chain of four
+    {"A": "", "B": "A", "C": "A", "D": "A"},  # one that all others follow
+    {"A": "C", "B": "A", "C": "B", "D": "B"},  # a ring, and one behind
+    {"A": "B", "B": "A", "C": "B", "D": "C"},  # a ring of two, and two behind, one after the other
+)
 
 
 def random_model(seed: int, duration: int = 3_000_000) -> Model:
@@ -37,6 +50,33 @@ def random_model(seed: int, duration: int = 3_000_000) -> Model:
         for number, (name, role) in enumerate(zip("AB", roles, strict=True), start=1)
     )
     return Model((first, second), tables, duration)
+
+
+def random_network(seed: int, duration: int = 1_500_000) -> Model:
+    """Return a model of three or four clusters; the same for the same seed."""
+    chance = Random(seed)
+    model, other = (random_model(chance.randrange(2**32), duration) for _ in range(2))
+    shape = chance.choice(SHAPES)
+    more = [
+        attrs.evolve(mine, link=each.link, applier=each.applier)
+        for mine, each in zip(model.sites, other.sites, strict=True)
+    ]
+    sites = tuple(
+        attrs.evolve(
+            site, name=name, server_id=number, role=Role.NONE, replicates_from=(shape[name],) if shape[name] else ()
+        )
+        for number, (name, site) in enumerate(zip(shape, (*model.sites, *more), strict=False), start=1)
+    )
+    tables = tuple(_network_table(chance, table) for table in model.tables)
+    return attrs.evolve(model, sites=sites, tables=tables, drain=chance.choice([0, 60_000_000]))
+
+
+def _network_table(chance: Random, table: ModelTable) -> ModelTable:
+    if chance.random() < 0.2:
+        return attrs.evolve(table, functions={})
+    functions = dict.fromkeys("ABCD", chance.choice(BY_COLUMN))
+    stamp = chance.choice([Stamp.CLOCK, Stamp.VERSION])
+    return attrs.evolve(table, functions=functions, stamp=stamp, binlog_type=chance.choice([7, 7, 7, 6, 8, 9]))
 
 
 def _table(chance: Random, name: str) -> ModelTable:

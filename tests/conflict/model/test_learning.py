@@ -16,9 +16,8 @@ from conflict.model.clocks import EpochClock
 from conflict.model.learning import learn, read_logs, scaled
 from conflict.model.model_file import parse_model
 from conflict.model.model_text import model_text
-from conflict.model.report import figures_of
+from conflict.model.report import figures_of, run_seeds
 from conflict.model.run import simulate
-from conflict.model.runs import run_seeds
 from conflict.model.wishes import _sizes
 from ndb_formats.events.rows_event import Operation
 from tests.corpora import RECORDINGS

@@ -14,7 +14,8 @@ from conflict.errors import ConfigurationError
 from conflict.model.configuration import Model
 from conflict.model.kernels.world import FOREVER
 from conflict.model.model_file import parse_model
-from conflict.model.runs import all_figures, run_model
+from conflict.model.report import figures_of
+from conflict.model.run import simulate
 from tests.conflict.model.models import random_model
 
 SECOND = 1_000_000
@@ -40,7 +41,7 @@ RING: dict[str, Any] = {
 
 def figures(model: Model, seed: int = 1) -> dict[str, Any]:
     """Return the figures of a run."""
-    return all_figures(run_model(model, seed))
+    return figures_of(simulate(model, seed))
 
 
 def total(found: dict[str, Any], *names: str) -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.run import Run
 from conflict.model.as_history import history_of
-from conflict.model.configuration import DATABASE
+from conflict.model.configuration import DATABASE, Model
 from conflict.model.figures import counters_of, decided, final_rows
 from conflict.model.run import Simulated, simulate
 from conflict.reference.replay import resolve
@@ -20,7 +20,7 @@ from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.runner import in_process
 from ndb_formats.schema.row_keys import key_of
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
-from tests.conflict.model.models import random_model
+from tests.conflict.model.models import random_model, random_network
 
 
 def key(run: Simulated, table: int, number: int) -> bytes:
@@ -41,8 +41,8 @@ def configuration(run: Simulated) -> Run:
     return Run(Configuration(clusters, run.model.schema, rows))
 
 
-def assert_same_as_reference(seed: int, duration: int = 3_000_000) -> None:
-    run = simulate(random_model(seed, duration), seed)
+def assert_same_as_reference(model: Model, seed: int) -> None:
+    run = simulate(model, seed)
     resolution = resolve(history_of(run), run.model.setups())
     tables = run.model.schema.tables
     mine: dict[str, list[Any]] = {site.name: [] for site in run.model.sites}
@@ -71,7 +71,7 @@ def assert_same_as_reference(seed: int, duration: int = 3_000_000) -> None:
 @settings(max_examples=8)
 def test_a_simulation_is_what_the_reference_engine_makes_of_it(seed: int) -> None:
     """Every decision with the values compared, every counter and every row."""
-    assert_same_as_reference(seed, 1_500_000)
+    assert_same_as_reference(random_model(seed, 1_500_000), seed)
 
 
 @pytest.mark.slow
@@ -79,7 +79,22 @@ def test_a_simulation_is_what_the_reference_engine_makes_of_it(seed: int) -> Non
 @settings(max_examples=300)
 def test_many_simulations_are_what_the_reference_engine_makes_of_them(seed: int) -> None:
     """The same, longer and more often."""
-    assert_same_as_reference(seed)
+    assert_same_as_reference(random_model(seed), seed)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=8)
+def test_rings_and_chains_are_what_the_reference_engine_makes_of_them(seed: int) -> None:
+    """The same, of three and four clusters."""
+    assert_same_as_reference(random_network(seed), seed)
+
+
+@pytest.mark.slow
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=300)
+def test_many_rings_and_chains_are_what_the_reference_engine_makes_of_them(seed: int) -> None:
+    """The same, longer and more often."""
+    assert_same_as_reference(random_network(seed, 3_000_000), seed)
 
 
 @pytest.mark.parametrize("seed", range(2))

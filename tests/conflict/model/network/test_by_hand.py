@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from conflict.errors import ConfigurationError
+from conflict.model.figures import final_rows
 from conflict.model.kernels.world import RESOLVE_BIT, Wish
 from conflict.model.model_file import parse_model
-from conflict.model.network.figures import network_figures
-from conflict.model.network.run import Network, simulate_network
 from conflict.model.report import figures_of
-from conflict.model.run import Simulated
-from conflict.model.runs import run_model
+from conflict.model.run import Simulated, simulate
 from conflict.model.workload import Drawn
 
 MILLISECOND = 1000
@@ -42,9 +40,10 @@ def updates(*moments: int, key: int = 0) -> Drawn:
     return Drawn(start, np.ones(count, np.int64), kinds, zeros, zeros + key, writes)
 
 
-def payloads(run: Network) -> list[list[bytes | None]]:
+def payloads(run: Simulated) -> list[list[int | None]]:
     """The data column of each row on each cluster, in order of keys."""
-    return [[row.payloads[1] for _, row in sorted(station.replayed.store.rows.items())] for station in run.stations]
+    table = run.model.schema.tables[0].full_name
+    return [[row[1] for row in final_rows(run, site.name, table)] for site in run.model.sites]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -56,8 +55,8 @@ def test_the_later_of_two_changes_wins_all_round(seed: int) -> None:
     change comes to B, the epoch of B's own is over.
     """
     model = parse_model(document(function="NDB$MAX(x)"))
-    run = simulate_network(model, seed, wanted=[updates(1000), updates(1010), updates()])
-    found = network_figures(run)
+    run = simulate(model, seed, wanted=[updates(1000), updates(1010), updates()])
+    found = figures_of(run)
     sites = found["clusters"]
     assert {name: site["counters"] for name, site in sites.items()} == {
         "A": {},
@@ -81,8 +80,8 @@ def test_the_later_of_two_changes_wins_all_round(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_function_both_changes_are_overwritten(seed: int) -> None:
     """B's change is overwritten on B by A's, and again on C; A's on A by B's: the row ends different on A."""
-    run = simulate_network(parse_model(document(x="none")), seed, wanted=[updates(1000), updates(1010), updates()])
-    found = network_figures(run)
+    run = simulate(parse_model(document(x="none")), seed, wanted=[updates(1000), updates(1010), updates()])
+    found = figures_of(run)
     sites = found["clusters"]
     assert {name: site["overwritten"] for name, site in sites.items()} == {"A": 1, "B": 1, "C": 0}
     assert not any(site["rejected"] for site in sites.values())
@@ -95,8 +94,8 @@ def test_without_a_function_both_changes_are_overwritten(seed: int) -> None:
 
 def test_a_change_that_saw_the_other_overwrites_nothing() -> None:
     """A's change is on C within 500 ms, and C changes the row after 1 s."""
-    run = simulate_network(parse_model(document(x="none")), 1, wanted=[updates(1000), updates(), updates(2000)])
-    found = network_figures(run)
+    run = simulate(parse_model(document(x="none")), 1, wanted=[updates(1000), updates(), updates(2000)])
+    found = figures_of(run)
     assert not any(site["overwritten"] or site["rejected"] for site in found["clusters"].values())
     assert found["rows_that_end_different"] == 0
     assert found["clusters"]["A"]["window_ms"]["back"] > found["clusters"]["A"]["everywhere_ms"]["max"] > 100
@@ -105,7 +104,7 @@ def test_a_change_that_saw_the_other_overwrites_nothing() -> None:
 def test_a_chain_does_not_go_back() -> None:
     """C's change stays there; A's goes to both others."""
     model = parse_model(document({"A": "", "B": "A", "C": "B"}, x="none"))
-    found = network_figures(simulate_network(model, 1, wanted=[updates(1000), updates(), updates(1000, key=1)]))
+    found = figures_of(simulate(model, 1, wanted=[updates(1000), updates(), updates(1000, key=1)]))
     received = {name: site["applier"]["received"] for name, site in found["clusters"].items()}
     assert received == {"A": 0, "B": 1, "C": 1}
     assert found["rows_that_end_different"] == 1
@@ -115,7 +114,7 @@ def test_a_chain_does_not_go_back() -> None:
 def test_a_run_is_a_function_of_its_seed() -> None:
     """The same figures for the same seed, others for another."""
     model = parse_model(document(function="NDB$OLD(x)", x="version"))
-    first, again, other = (network_figures(simulate_network(model, seed)) for seed in (7, 7, 8))
+    first, again, other = (figures_of(simulate(model, seed)) for seed in (7, 7, 8))
     assert first == again != other
 
 
@@ -123,7 +122,7 @@ def test_an_outage_that_outlasts_the_run_leaves_epochs_unapplied() -> None:
     """What A changed in the meantime reaches nobody."""
     made = document(function="NDB$MAX(x)", drain_seconds=1)
     clusters = {**made["clusters"], "A": {**made["clusters"]["A"], "link": {"outages": [[0, 1000]]}}}  # type: ignore[index, dict-item]
-    found = network_figures(simulate_network(parse_model({**made, "clusters": clusters}), 1))
+    found = figures_of(simulate(parse_model({**made, "clusters": clusters}), 1))
     assert not found["quiet_at_the_end"]
     assert found["clusters"]["A"]["epochs"]["never_applied"] == found["clusters"]["A"]["epochs"]["logged"] > 0
     assert found["clusters"]["B"]["applier"]["received"] == 0
@@ -131,11 +130,9 @@ def test_an_outage_that_outlasts_the_run_leaves_epochs_unapplied() -> None:
 
 def test_figures_have_the_names_of_a_pair() -> None:
     """All but the bytes in other formats; what a pair lacks is the time to all clusters."""
-    pair = run_model(parse_model({"seconds": 1, "recordcount": 10}), 1)
-    ring = run_model(parse_model(document()), 1)
-    assert isinstance(pair, Simulated)
-    assert isinstance(ring, Network)
-    mine, theirs = network_figures(ring), figures_of(pair)
+    pair = simulate(parse_model({"seconds": 1, "recordcount": 10}), 1)
+    ring = simulate(parse_model(document()), 1)
+    mine, theirs = figures_of(ring), figures_of(pair)
     assert mine.keys() == theirs.keys()
     assert theirs["clusters"]["A"].keys() ^ mine["clusters"]["A"].keys() == {"row_event_bytes", "everywhere_ms"}
     for name in ("applier", "epochs", "window_ms"):
