@@ -121,7 +121,8 @@ def _causes(run: Document) -> Iterator[Doubt]:
     """Yield why the binlogs may contradict a result, and what they lack; what holds for several clusters once."""
     label = "Likely cause" if run["contradicted_by_binlogs"] else "Note"
     alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for cause in run["likely_causes"]:
+    for each in run["likely_causes"]:
+        cause = each if "shown" in each else {**each, "shown": each["sentence"], "options": ""}  # of an older result
         what, options = cause["shown"], cause["options"]
         alike.setdefault((cause["kind"], options or _without_cluster(what, cause)), []).append(cause)
     for causes in alike.values():

@@ -55,6 +55,13 @@ def test_causes_that_fit_what_each_cluster_did_are_listed_once() -> None:
     assert said.text == f"A rejected what NDB$MAX(x) applies. B applied what NDB$MAX(x) rejects. {SAID}"
 
 
+def test_a_cause_of_an_older_result_is_its_sentence() -> None:
+    """Such a result has neither what is shown nor options apart."""
+    older = {"cluster": "A", "kind": "role", "tables": ["d.t"], "sentence": "A marked rows as reflected."}
+    (said,) = (each for each in doubts_of(document([older], differing=2)) if each.label.startswith("Likely"))
+    assert str(said) == "Likely cause (d.t): A marked rows as reflected."
+
+
 def test_causes_that_differ_stay_apart() -> None:
     """The name of a cluster is a word of its own: ``A`` is no part of another name or word."""
     causes = [
