@@ -44,7 +44,7 @@ class CareKind(Enum):
     )
     FOREIGN_KEY = _Care(
         "foreign_key",
-        "on which a foreign key acts, and rows linked to them",
+        "on which a foreign key acts, or that are linked to such rows",
         "What happens to one row reaches others, in any bucket.",
     )
     OLDER = _Care(

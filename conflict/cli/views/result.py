@@ -227,13 +227,19 @@ def _print_appliers(console: Console, resolved: ResolvedRun) -> None:
                 "When they were applied, or whether, decides on counters and exceptions alone; the first possible "
                 "place is taken."
             )
-    if summary.rounds:
+    if summary.rounds and (summary.rounds[-1].in_conflict or _judges_transactions(resolved.run)):
         sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds[:MOST_SIZES])
         sizes += ", …" * (len(summary.rounds) > MOST_SIZES)
         console.print(
             f"{counted(summary.rounds[-1].in_conflict, 'transaction')} in conflict, found in "
             f"{counted(len(summary.rounds), 'round')} over {sizes} row changes."
         )
+
+
+def _judges_transactions(run: Run) -> bool:
+    """Whether a function rejects whole transactions, on either cluster and at any time."""
+    setups = (each for tables in run.setups.over_time.values() for own in tables.values() for each in own)
+    return any(each.function is not None and each.function.spec.transactional for each in setups)
 
 
 def _stop_text(stop: Stop) -> str:
