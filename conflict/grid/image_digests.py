@@ -13,20 +13,26 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["COLUMNS_SHIFT", "digest_of", "digests_of_columns"]
+from ndb_formats.events.row_image import RowImage, put_image
+
+__all__ = ["COLUMNS_SHIFT", "carried_by", "digest_of", "digests_of_columns", "other_values"]
 
 COLUMNS_SHIFT = 32
 
 
-def digest_of(carried: bytes, image: bytes) -> int:
-    """
-    Return the digest of an image.
+def carried_by(image: RowImage) -> bytes:
+    """Return the columns that an image carries, one bit each, as in `conflict.grid.schemas.CHANGES`."""
+    return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
 
-    Args:
-        carried: The columns that it carries, one bit each, as in `conflict.grid.schemas.CHANGES`.
-        image: Its bytes.
-    """
-    return zlib.crc32(carried) << COLUMNS_SHIFT | zlib.crc32(image)
+
+def digest_of(image: RowImage) -> int:
+    """Return the digest of an image."""
+    return zlib.crc32(carried_by(image)) << COLUMNS_SHIFT | zlib.crc32(put_image(image))
+
+
+def other_values(first: int, second: int) -> bool:
+    """Whether two digests are of images with the same columns and other values."""
+    return first != second and first >> COLUMNS_SHIFT == second >> COLUMNS_SHIFT
 
 
 def digests_of_columns(carried: Sequence[bytes]) -> npt.NDArray[np.uint64]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 import pyarrow as pa
 
-from conflict.grid.image_digests import digest_of
+from conflict.grid.image_digests import carried_by, digest_of
 from conflict.grid.schemas import IMAGES, KEYLESS, STAGED_CHANGES, STAGED_CONSEQUENCES, table_of_rows
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
@@ -159,9 +159,7 @@ class PartBuilder:
 
 def _carried(image: RowImage | None) -> bytes:
     """Return the columns that an image carries, one bit each; no bytes for no image."""
-    if image is None:
-        return b""
-    return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
+    return b"" if image is None else carried_by(image)
 
 
 def _images(change: RowChange) -> tuple[bytes | None, ...]:
@@ -173,7 +171,7 @@ def _digest(change: RowChange) -> int:
     """Return the digest of an after image; 0 for a read, which writes no values."""
     if change.after is None or change.flags & ConflictFlag.READ:
         return 0
-    return digest_of(_carried(change.after), put_image(change.after))
+    return digest_of(change.after)
 
 
 def _value(image: RowImage | None, ordinal: int | None) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 
+from conflict.grid.image_digests import digest_of, other_values
 from conflict.history.effects import Effect
 from conflict.history.marks import Mark
 from ndb_formats.events.row_image import RowImage
@@ -21,6 +22,7 @@ __all__ = [
     "ContradictedRow",
     "Effects",
     "Images",
+    "ShownImages",
     "contradicted_rows",
     "contradictions_path",
     "kind_text",
@@ -42,6 +44,8 @@ OTHER_VALUES = "CHANGED to other values"
 # (own epoch, group) -> (table, key) -> effect, or image that the row was given
 Effects = Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]
 Images = Mapping[tuple[int, int], Mapping[tuple[str, bytes], RowImage]]
+# The same, with the digest of an image where the image itself was not kept (see `conflict.grid.image_digests`).
+ShownImages = Mapping[tuple[int, int], Mapping[tuple[str, bytes], RowImage | int]]
 
 
 @attrs.frozen
@@ -70,7 +74,7 @@ class ContradictedRow:
 
 
 def contradicted_rows(
-    derived: tuple[Effects, Images], shown: tuple[Effects, Images]
+    derived: tuple[Effects, Images], shown: tuple[Effects, ShownImages]
 ) -> tuple[int, list[ContradictedRow]]:
     """
     Compare the effects of one applier with those that its binlog shows.
@@ -97,11 +101,13 @@ def contradicted_rows(
     return compared, found
 
 
-def _other_values(given: RowImage | None, written: RowImage | None) -> bool:
+def _other_values(given: RowImage | None, written: RowImage | int | None) -> bool:
     """Whether two images carry the same columns with other values."""
-    if given is None or written is None or given.present != written.present:
+    if given is None or written is None:
         return False
-    return given.payloads != written.payloads
+    if isinstance(written, int):
+        return other_values(digest_of(given), written)
+    return given.present == written.present and given.payloads != written.payloads
 
 
 def kind_text(derived: str | None, shown: str | None) -> str:

@@ -42,7 +42,7 @@ def read_keyless(run: ResolveRun) -> TouchedRows:
         found.changes[name] = [row for row in rows if row["own"]]
         effects = recorded_effects(list(_epochs(run, name, rows)))
         found.effects[name] = [
-            (*place, *row, effect) for place, each in effects.items() for row, effect in each.items()
+            (*place, *row, effect, 0) for place, each in effects.items() for row, effect in each.items()
         ]
     showing = frozenset(name for name, effects in found.effects.items() if effects)
     return TouchedRows(found.changes, found.effects, {}, showing)

@@ -30,7 +30,7 @@ from conflict.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.inference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.careful import CareKind
-from conflict.results.contradictions import Images, contradicted_rows
+from conflict.results.contradictions import Images, ShownImages, contradicted_rows
 from conflict.results.ledger import outcome_places, staged_exceptions, write_part
 from conflict.results.model import Outcome, OutcomePlace, Resolution
 from conflict.results.resolution_ledger import (
@@ -47,6 +47,7 @@ from conflict.rules.table_setup import TableSetup
 from conflict.runs.keyless_rows import keyless_images, read_keyless, transactions_of_equal_rows
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys, touched_history
+from ndb_formats.events.row_image import RowImage
 
 __all__ = [
     "NOWHERE",
@@ -237,13 +238,24 @@ def _write(
     outcomes = [_numbered(outcome, outcome.source, found.ordinals) for outcome in found.resolution.outcomes]
     resolution, compared = attrs.evolve(found.resolution, outcomes=outcomes), {}
     for name, each in resolution.clusters.items():
-        shown = images.get(name, {})
-        compared[name] = contradicted_rows((each.effects, each.images if shown else {}), (found.recorded[name], shown))
+        shown = _shown_images(found.rows, name, images.get(name, {}))
+        compared[name] = contradicted_rows((each.effects, each.images), (found.recorded[name], shown))
     exceptions = _exceptions(run, found, applies)
     ledger = ReferenceLedger(found.history, found.setups, resolution, compared, run.options, exceptions)
     summary = write_part(ledger.part(number), run.out)
     summary.counters = {name: {**counters, **_OF_TRANSACTIONS} for name, counters in summary.counters.items()}
     return summary, _tracked(run, resolution, applies), compared
+
+
+def _shown_images(rows: TouchedRows, name: str, images: Images) -> ShownImages:
+    """Return what a cluster's binlog shows that its applier gave rows: images of those without a key, else digests."""
+    found: dict[Position, dict[tuple[str, bytes], RowImage | int]] = {}
+    for epoch, group, table, key, _, digest in rows.effects[name]:
+        if digest:
+            found.setdefault((epoch, group), {})[table, key] = digest
+    for place, each in images.items():
+        found.setdefault(place, {}).update(each)
+    return found
 
 
 def _stopping(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:

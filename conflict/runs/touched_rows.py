@@ -60,13 +60,14 @@ class TouchedRows:
 
     Attributes:
         changes: Per cluster, its own changes: a row of `CHANGES` with the key's bytes and both images added.
-        effects: Per cluster, what its binlog shows of its applier's work: epoch, group, table, key, effect.
+        effects: Per cluster, what its binlog shows of its applier's work: epoch, group, table, key, effect, and digest
+            of what the row was given, 0 where that is not known.
         located: Bucket and number in it of each row, by table and key.
         showing: Clusters whose binlogs show something of their applier's work on any row of the bucket.
     """
 
     changes: dict[str, list[dict[str, Any]]]
-    effects: dict[str, list[tuple[int, int, str, bytes, Effect]]]
+    effects: dict[str, list[tuple[int, int, str, bytes, Effect, int]]]
     located: dict[tuple[str, bytes], tuple[int, int]]
     showing: frozenset[str]
 
@@ -156,15 +157,16 @@ def _changes(bucket: Bucket, side: int, rows: Int64) -> list[dict[str, Any]]:
     return table.to_pylist()  # type: ignore[no-any-return]
 
 
-def _effects(bucket: Bucket, side: int, rows: Int64) -> Iterator[tuple[int, int, str, bytes, Effect]]:
+def _effects(bucket: Bucket, side: int, rows: Int64) -> Iterator[tuple[int, int, str, bytes, Effect, int]]:
     columns = bucket.consequences[side]
     if not len(rows):
         return
     identities = bucket.keys.column("identity").take(pa.array(columns.of_rows("key", rows))).to_pylist()
-    arrays = [columns.of_rows(name, rows).tolist() for name in ("epoch", "group", "table", "effect")]
-    for epoch, group, table, effect, identity in zip(*arrays, identities, strict=True):
+    names = ("epoch", "group", "table", "effect", "after_digest")
+    arrays = [columns.of_rows(name, rows).tolist() for name in names]
+    for epoch, group, table, effect, digest, identity in zip(*arrays, identities, strict=True):
         name = bucket.numbers.tables[table].full_name
-        yield epoch, group, name, identity[_IDENTITY_PREFIX:], Effect(effect)
+        yield epoch, group, name, identity[_IDENTITY_PREFIX:], Effect(effect), digest
 
 
 def touched_history(
@@ -179,7 +181,7 @@ def touched_history(
     ]
     effects: dict[Position, dict[tuple[str, bytes], Effect]] = {}
     for each in parts:
-        for epoch, group, table, key, effect in each.effects[name]:
+        for epoch, group, table, key, effect, _ in each.effects[name]:
             effects.setdefault((epoch, group), {})[table, key] = effect
     return transactions, effects
 

@@ -1,6 +1,8 @@
 """Foreign keys over several buckets: the kernels notice every one that counts, and agree where none does."""
 
+import io
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import attrs
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
@@ -19,12 +22,16 @@ from conflict.results.careful import CareKind
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import in_process
-from ndb_formats.constants import ColumnCode
+from ndb_formats.binlog_reader import read_events
+from ndb_formats.constants import ColumnCode, EventType
+from ndb_formats.events.header import decode_format_description
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
+from ndb_formats.writing.event_stream import EventStream
 from tests.conflict.columnar.both_engines import by_reference, cut_anywhere, with_care
+from tests.conflict.conformance.test_options import write_run_file
 from tests.conflict.keyless_histories import with_loose_rows, with_loose_table
 from tests.conflict.random_histories import SCHEMA as KEYED_SCHEMA
 from tests.conflict.random_histories import SETTINGS, USUAL_ROLES, _Maker, configuration, make_history
@@ -165,3 +172,25 @@ def test_a_recording_from_the_middle(tmp_path: Path) -> None:
     assert set(cut_anywhere(RECORDINGS / "everyday" / "max" / "foreign_key_cascade_type7", tmp_path / "max")) == {""}
     left = cut_anywhere(RECORDINGS / "everyday" / "epoch2_trans" / "foreign_key_restrict_type8", tmp_path / "trans")
     assert CareKind.MIDDLE_LINKS.value.what in left
+
+
+def test_values_of_careful_rows_are_compared(tmp_path: Path) -> None:
+    """B's log shows that its applier gave row 5, on which the foreign key acts later, 273 where A wrote 272."""
+    case = write_run_file("max/foreign_key_cascade_type7", tmp_path)
+    binlog, written = tmp_path / "B.binlog.000001", io.BytesIO()
+    binlog.write_bytes((RECORDINGS / "everyday/max/foreign_key_cascade_type7/B.binlog.000001").read_bytes())
+    stream = EventStream(written)
+    for event in read_events(binlog):
+        if event.type is EventType.FORMAT_DESCRIPTION_EVENT:
+            stream.start(event.header, decode_format_description(event.body))
+        else:
+            stream.put(event.header, event.body.replace(pack("<III", 5, 5, 272), pack("<III", 5, 5, 273)))
+    binlog.write_bytes(written.getvalue())
+    configuration = load_run_file(case).configuration
+    log = LoggingServer(configuration.clusters[1].server_id, (binlog,))
+    clusters = configuration.clusters[0], attrs.evolve(configuration.clusters[1], servers=(log,))
+    run = make_run(attrs.evolve(configuration, clusters=clusters))
+    found, expected = run_local(run, Folder(str(tmp_path / "out"))), run_reference(run, Folder(str(tmp_path / "alone")))
+    assert found.engine == ""
+    assert found.summary.contradictions == {"B": {"day.t1": {"derived CHANGED, shown CHANGED to other values": 1}}}
+    assert found.summary.contradictions == expected.summary.contradictions
