@@ -110,27 +110,9 @@ def binlogs_by_kernels(run: Run, *, buckets: int, segment_bytes: int) -> dict[st
         return _contents(out, run, summary)
 
 
-def by_kernels(
-    history: History,
-    run: Run,
-    runner: Runner,
-    *,
-    buckets: int,
-    epochs_per_segment: int,
-    final_rows: bool = True,
-    shown: Mapping[str, Effects] | None = None,
-) -> dict[str, Any]:
-    """Resolve with the kernels, by way of the grid on disk; `shown` as for `by_reference`."""
-    found, _ = with_care(
-        history,
-        run,
-        runner,
-        buckets=buckets,
-        epochs_per_segment=epochs_per_segment,
-        final_rows=final_rows,
-        shown=shown,
-    )
-    return found
+def by_kernels(history: History, run: Run, runner: Runner, **how: Any) -> dict[str, Any]:
+    """Resolve with the kernels, by way of the grid on disk; `how` as for `with_care`."""
+    return with_care(history, run, runner, **how)[0]
 
 
 def with_care(
@@ -143,7 +125,11 @@ def with_care(
     final_rows: bool = True,
     shown: Mapping[str, Effects] | None = None,
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """Resolve as `by_kernels`; return how many rows of each kind the reference engine resolved, too."""
+    """
+    Resolve with the kernels; return how many rows of each kind the reference engine resolved, too.
+
+    `shown` is as for `by_reference`.
+    """
     numbers = run.numbers
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
