@@ -19,6 +19,7 @@ from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
 from conflict.columnar.kernels.provenance_records import WatchedRows
+from conflict.columnar.kernels.records import packed_changes
 from conflict.columnar.older_states import OlderRows
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
 from ndb_formats.schema.tables import Column
@@ -97,7 +98,9 @@ def trace_states(
     early = applies.moments.of_bucket(bucket.number)
     told = None if older is None else older.first
     rules, tables = rules_of(clusters), bucket.key_table
-    folded = fold(applies, bucket.rows, rules, conflicts, tables, candidates=False, moments=early, older=told)
+    folded = fold(
+        applies, packed_changes(bucket.rows), rules, conflicts, tables, candidates=False, moments=early, older=told
+    )
     result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=watched, older=older)
     moments = _moments(result)
     first, last = _one_per_transaction(result.final.watched, moments)

@@ -17,6 +17,7 @@ from conflict.columnar.cluster_setup import rules_of
 from conflict.columnar.foreign_keys.states import linked_states
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
+from conflict.columnar.kernels.records import packed_changes
 from conflict.columnar.older_states import OlderRows, find_older_rows, older_applies
 from conflict.columnar.output.contested import ContestedRows, contested_rows
 from conflict.columnar.output.effects import Differing, compare_effects
@@ -281,7 +282,7 @@ def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketRes
     older = _older_rows(task, bucket, applies)
     folded = fold(
         applies,
-        bucket.rows,
+        packed_changes(bucket.rows),
         rules_of(clusters),
         conflicts,
         bucket.key_table,

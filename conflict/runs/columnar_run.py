@@ -70,7 +70,13 @@ def run_columnar(
         try:
             with refusing_contradictions(options.history, AGAIN):
                 history, held = _history(runner, run, scratch, progress, options)
-                return _resolved(runner, run, (history, held), out, progress, options)
+                if any(marked_otherwise(run, held)):
+                    raise LeftToReferenceError(CareKind.OTHER_MARKS)
+                resolved, settled = settle_run(runner, run, (history, held), out, progress, options)
+                if resolved.contradicted and any(CauseKind.ROLE in cause.kinds for cause in resolved.likely_causes):
+                    raise LeftToReferenceError(CareKind.CHANGING_ROLES)  # the role may have changed
+                settled.write()
+                return resolved
         except LeftToReferenceError as error:
             clear_result(out)
             why = error.kind
@@ -110,36 +116,6 @@ def _history(
     return history, ingest(runner, run, history, progress=progress).manifest
 
 
-def _resolved(
-    runner: Runner,
-    run: Run,
-    read: tuple[Folder, Manifest],
-    out: Folder,
-    progress: StageProgress,
-    options: ResolveOptions,
-) -> ResolvedRun:
-    """
-    Resolve a History and what it holds, and write the result.
-
-    Raises:
-        LeftToReferenceError: Only the reference engine can resolve it.
-    """
-    kept = ResultOptions(
-        final_rows=options.final_rows,
-        all_outcomes=options.all_outcomes,
-        whole_open_epochs=options.whole_open_epochs,
-    )
-    if any(marked_otherwise(run, read[1])):
-        raise LeftToReferenceError(CareKind.OTHER_MARKS)
-    resolved, settled = settle_run(runner, run, read, out, progress, kept)
-    if any(
-        CauseKind.ROLE in cause.kinds for cause in resolved.likely_causes if resolved.contradicted
-    ):  # it may have changed
-        raise LeftToReferenceError(CareKind.CHANGING_ROLES)
-    settled.write()
-    return resolved
-
-
 def settle_run(
     runner: Runner,
     run: Run,
@@ -163,17 +139,15 @@ def settle_run(
     facts = facts_of_history(history, held) if lacks_something(history, held) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):
         raise LeftToReferenceError(CareKind.NAMELESS_EPOCHS)
-
-    def settle(run: Run) -> Settled:
-        part = part_of_log(run, history, held)
-        return settle_history(runner, run, history, out, kept, progress=progress, part=part)
-
-    settled = settle(run)
+    part = part_of_log(run, history, held)
+    settled = settle_history(runner, run, history, out, kept, progress=progress, part=part)
     summary = settled.summary()
     unexplained = run.start_is_open and not settled.part.starts and any(summary.unexplained.values())
     if unexplained and (changes_older_rows(history, settled.manifest) or changes_older_keyless_rows(settled.job.run)):
         clear_result(out)
-        settled = settle(attrs.evolve(run, span=attrs.evolve(run.span, empty=False)))
+        from_the_middle = attrs.evolve(run, span=attrs.evolve(run.span, empty=False))
+        part = part_of_log(from_the_middle, history, held)
+        settled = settle_history(runner, from_the_middle, history, out, kept, progress=progress, part=part)
         summary = settled.summary()
     manifest = settled.manifest
     causes = _causes(run, history, manifest, summary, facts)

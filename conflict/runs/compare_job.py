@@ -24,7 +24,7 @@ from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.columnar.kernels.fold import fold_packed
+from conflict.columnar.kernels.fold import fold
 from conflict.columnar.kernels.lost_changes import Written
 from conflict.columnar.kernels.records import Changes, packed_changes
 from conflict.columnar.rounds.fixed_point import FixedPoint, without_rounds
@@ -271,7 +271,7 @@ def _decide_bucket(task: _Task) -> list[BucketFigures]:
 def _figures(loaded: _Loaded, clusters: tuple[ClusterSetup, ...], decided: _Decided) -> BucketFigures:
     bucket, applies, conflicts = loaded.bucket, decided.applies, decided.conflicts
     moments = applies.moments.of_bucket(bucket.number)
-    folded = fold_packed(
+    folded = fold(
         applies, loaded.changes, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=moments
     )
     stopping = first_stopping(bucket, clusters, applies) if decided.finds_stops else {}

@@ -117,48 +117,43 @@ class ResolveJob:
     _shared: dict[type, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
 
     def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved:
-        """Write the result; where a foreign key acts on rows, once more, with these left to the reference engine."""
-        while True:
-            resolved = self._resolve(applied)
-            acted_on = self._rows_of_broken_links(resolved.found)
-            if acted_on is None:
-                return resolved
-            self.clear()
-            self._take_care_of(acted_on)
+        """
+        Write the result; again where that shows what stops an applier, or rows on which a foreign key acts.
 
-    def _resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved:
-        """Write the result, as if no foreign key acted on rows of which it is not known."""
-        found = self.find(applied)
-        in_the_middle = self.run.part.starts_in_the_middle
-        if in_the_middle and found.stopping:
-            raise LeftToReferenceError(CareKind.MIDDLE_STOP)
-        if (
-            in_the_middle
-            and not self.run.needs_rounds
-            and self.run.checks_unique_keys
-            and self._check_unique_keys(found.applies, found.conflicts)
-        ):
-            raise LeftToReferenceError(CareKind.MIDDLE_STOP)
-        resolved = self._resolve_buckets(found)
-        stops = earliest_stops([each.stopping for each in resolved])
-        if stops:
-            if in_the_middle:
+        Raises:
+            LeftToReferenceError: The logs start in the middle, and something stops an applier.
+        """
+        stops: Mapping[str, StoppingOperation] = {}
+        while True:
+            found = without_rounds(applied, self._names, stops) if stops else self.find(applied)
+            self._refuse_stops_in_the_middle(found)
+            buckets = self._resolve_buckets(found)
+            stops = {} if stops else earliest_stops([each.stopping for each in buckets])
+            if stops and self.run.part.starts_in_the_middle:
                 raise LeftToReferenceError(CareKind.MIDDLE_STOP)
+            if not stops:
+                acted_on = self._rows_of_broken_links(found)
+                if acted_on is None:
+                    return self._numbered(found, buckets)
+                self._take_care_of(acted_on)
             self.clear()
-            found = without_rounds(applied, self._names, stops)
-            resolved = self._resolve_buckets(found)
-        tracked = {number: rows for each in resolved for number, rows in each.tracked.items()}
-        self.further_rows = number_exceptions(
-            self.run.out,
-            self.run.clusters,
-            found.applies,
-            found.conflicts,
-            tracked,
-            self._older_epochs(found, resolved),
-        )
-        contested = ContestedRows.joined([each.contested for each in resolved])
-        left_out = np.unique(np.concatenate([each.left_out for each in resolved]))
-        summaries = [summary for each in resolved for summary in each.summaries]
+
+    def _refuse_stops_in_the_middle(self, found: FixedPoint) -> None:
+        if not self.run.part.starts_in_the_middle:
+            return
+        looks = self.run.checks_unique_keys and not self.run.needs_rounds  # else the rounds looked
+        if found.stopping or (looks and self._check_unique_keys(found.applies, found.conflicts)):
+            raise LeftToReferenceError(CareKind.MIDDLE_STOP)
+
+    def _numbered(self, found: FixedPoint, buckets: Sequence[ResolvedBucket]) -> Resolved:
+        """Number the rows of the exceptions tables, and return the result that the buckets wrote."""
+        tracked = {number: rows for each in buckets for number, rows in each.tracked.items()}
+        older = self._older_epochs(found, buckets)
+        run = self.run
+        self.further_rows = number_exceptions(run.out, run.clusters, found.applies, found.conflicts, tracked, older)
+        contested = ContestedRows.joined([each.contested for each in buckets])
+        left_out = np.unique(np.concatenate([each.left_out for each in buckets]))
+        summaries = [summary for each in buckets for summary in each.summaries]
         return Resolved(found, summaries, contested, left_out, self._names)
 
     def _older_epochs(self, found: FixedPoint, resolved: Sequence[ResolvedBucket]) -> OlderEpochs:

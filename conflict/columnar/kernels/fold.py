@@ -15,14 +15,11 @@ docs/functions.md, "Functions that judge transactions".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import attrs
 import numpy as np
 
 from conflict.columnar.kernels.arrays import (
     Bool,
-    BucketRows,
     Conflicts,
     Decisions,
     EpochApplies,
@@ -46,14 +43,14 @@ from conflict.columnar.kernels.passes import (
     restore,
 )
 from conflict.columnar.kernels.plain_values import NO, YES, ZERO
-from conflict.columnar.kernels.records import Changes, PassDecisions, Rules, Work, packed_changes, packed_schedule
+from conflict.columnar.kernels.records import Changes, PassDecisions, Rules, Work, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Folded", "fold", "fold_packed", "log_rows"]
+__all__ = ["Folded", "fold", "log_rows"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -143,7 +140,7 @@ def _chosen(decisions: Decisions, chosen: Bool) -> Decisions:
 
 def fold(
     applies: EpochApplies,
-    rows: Sequence[BucketRows],
+    changes: Changes,
     rules: Rules,
     conflicts: Conflicts,
     key_table: Int16,
@@ -157,7 +154,7 @@ def fold(
 
     Args:
         applies: All epoch applies, of every bucket alike.
-        rows: The own changes of both clusters.
+        changes: The own changes of both clusters, packed.
         rules: What each applier does with each table.
         conflicts: Transactions in conflict, per epoch apply.
         key_table: Table number of each key in the bucket. Shape (keys,).
@@ -165,24 +162,6 @@ def fold(
         moments: Rows of the bucket that were judged some time before the commit.
         older: What is known of the rows before the log starts; None if there were none.
     """
-    changes = packed_changes(rows)
-    return fold_packed(
-        applies, changes, rules, conflicts, key_table, candidates=candidates, moments=moments, older=older
-    )
-
-
-def fold_packed(
-    applies: EpochApplies,
-    changes: Changes,
-    rules: Rules,
-    conflicts: Conflicts,
-    key_table: Int16,
-    *,
-    candidates: bool,
-    moments: RowMoments,
-    older: FirstEvents | None = None,
-) -> Folded:
-    """Decide every operation of a bucket whose changes are packed, to fold them more than once; see `fold`."""
     schedule = packed_schedule(applies)
     given = Conflicts(read_only(conflicts.offsets), np.require(conflicts.groups, requirements=["C", "W"]))
     keeping = candidates and len(conflicts.groups) > 0

@@ -32,6 +32,7 @@ from conflict.columnar.kernels.arrays import (
 from conflict.columnar.kernels.column_scans import mark_keys
 from conflict.columnar.kernels.dependencies import dependent_groups
 from conflict.columnar.kernels.fold import Folded, fold
+from conflict.columnar.kernels.records import packed_changes
 from conflict.columnar.kernels.search import boundaries_of
 from conflict.columnar.older_states import OlderRows
 from conflict.columnar.rounds.kept_rows import LoggedRows, RoundRows
@@ -136,9 +137,8 @@ def fold_round(
     """
     moments, rules = applies.moments.of_bucket(bucket.number), rules_of(clusters)
     first = None if older is None else older.first
-    folded = fold(
-        applies, bucket.rows, rules, conflicts, bucket.key_table, candidates=True, moments=moments, older=first
-    )
+    changes = packed_changes(bucket.rows)
+    folded = fold(applies, changes, rules, conflicts, bucket.key_table, candidates=True, moments=moments, older=first)
     findings = Findings(
         None,
         conflicting_transactions(clusters, applies, conflicts, folded, bucket.key_table),
@@ -175,7 +175,9 @@ def fold_again(
     chosen = rows.of_keys(touched)
     keys, key_table = chosen.keys, np.asarray(rows.key_table[chosen.keys])
     moments = applies.moments.of_bucket(rows.bucket).of_keys(keys)
-    folded = fold(applies, chosen.rows, rules_of(clusters), conflicts, key_table, candidates=True, moments=moments)
+    folded = fold(
+        applies, packed_changes(chosen.rows), rules_of(clusters), conflicts, key_table, candidates=True, moments=moments
+    )
     if transactions_stop(clusters, applies, folded, key_table):
         return None
     conflicting = conflicting_transactions(clusters, applies, conflicts, folded, key_table)

@@ -12,6 +12,7 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.kernels.fold import fold
+from conflict.columnar.kernels.records import packed_changes
 from conflict.grid.folder import Folder
 from conflict.grid.writer import write_history
 from conflict.history.model import History
@@ -53,6 +54,8 @@ def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) 
         conflicts = conflicts_of(resolution, applies, names)
         moments = applies.moments.of_bucket(0)
         rules = rules_of(clusters)
-        folded = fold(applies, bucket.rows, rules, conflicts, bucket.key_table, candidates=True, moments=moments)
+        folded = fold(
+            applies, packed_changes(bucket.rows), rules, conflicts, bucket.key_table, candidates=True, moments=moments
+        )
         bucket.column_sets  # noqa: B018  # read before the folder goes
     return BucketResult(bucket, clusters, applies, conflicts, folded)
