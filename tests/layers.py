@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = {
     "ndb_formats": (
         *("errors", "findings", "constants", "cursor", "compiled_cache", "unpacked_size"),
-        *("types", "schema", "events", "rules"),
+        *("types", "schema", "events", "rules", "statement_logging"),
         *(
             "binlog_reader",
             "selection",

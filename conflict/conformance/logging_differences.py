@@ -15,14 +15,15 @@ from typing import Any
 
 import attrs
 
-from ndb_formats.rules.statement_logging.catalog import Catalog
-from ndb_formats.rules.statement_logging.decision import BinlogFormat, Decision
-from ndb_formats.rules.statement_logging.messages import ServerMessage
-from ndb_formats.rules.statement_logging.questions import Answered, Questions, explore, questions_that_matter
-from ndb_formats.rules.statement_logging.session import ROWS_CHANGE, Session, UndecidedError
-from ndb_formats.rules.statement_logging.settings import Settings
-from ndb_formats.rules.statement_logging.sql_text import split_statements
-from ndb_formats.rules.statement_logging.statement_log import catalog_of
+from ndb_formats.statement_logging.catalog import Catalog
+from ndb_formats.statement_logging.decision import BinlogFormat, Decision
+from ndb_formats.statement_logging.messages import ServerMessage
+from ndb_formats.statement_logging.properties import ROWS_CHANGE
+from ndb_formats.statement_logging.questions import Answered, Questions, explore, questions_that_matter
+from ndb_formats.statement_logging.session import Session, UndecidedError
+from ndb_formats.statement_logging.settings import Settings
+from ndb_formats.statement_logging.sql_text import split_statements
+from ndb_formats.statement_logging.statement_log import catalog_of
 
 __all__ = ["LoggingVerdict", "judge_decisions", "judge_logging", "logging_counts", "logging_differences"]
 

@@ -18,7 +18,7 @@ from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.rules.event_columns import EventColumns
-from ndb_formats.rules.logged_images import fitting_types, may_log
+from ndb_formats.rules.update_format import fitting_types, may_log
 from ndb_formats.schema.tables import Table
 
 __all__ = [

@@ -15,8 +15,6 @@ import attrs
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["EventColumns", "ordered", "stored_columns", "updated_columns"]
-
 
 @attrs.frozen
 class EventColumns:

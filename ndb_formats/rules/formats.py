@@ -17,8 +17,6 @@ from ndb_formats.rules.row_image_rules import RowImageRule, image_columns, image
 from ndb_formats.rules.update_format import BINLOG_TYPES, UpdateFormat, is_ndb, key_change, ndb_columns, ndb_event
 from ndb_formats.schema.tables import Table
 
-__all__ = ["FORMATS", "Format", "KeyChange", "change_columns"]
-
 _BINLOG_TYPES = frozenset({2, 3, 6, 7, 8, 9})
 
 

@@ -29,18 +29,6 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT, Absent, Value
 
-__all__ = [
-    "Images",
-    "LoggedImages",
-    "Logging",
-    "Row",
-    "image_of",
-    "images",
-    "logged_columns",
-    "marked_columns",
-    "padding_is_set",
-]
-
 # A row: an image with all columns, or values by ordinal.
 Row = RowImage | Mapping[int, Value]
 

@@ -41,22 +41,6 @@ from ndb_formats.schema.default_values import default_value
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = [
-    "Basis",
-    "LoggedAs",
-    "Obstacle",
-    "Relogged",
-    "SetColumns",
-    "changed_columns",
-    "default_payload",
-    "has_default",
-    "known_values",
-    "relog",
-    "relogged_columns",
-    "set_columns",
-    "statement_operation",
-]
-
 
 class Basis(StrEnum):
     """What the columns of a relogged event rest on."""

@@ -29,16 +29,6 @@ from ndb_formats.rules.event_columns import EventColumns, ordered, updated_colum
 from ndb_formats.schema.serving_key import serving_key
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = [
-    "RowImageRule",
-    "image_columns",
-    "image_event",
-    "inserted_columns",
-    "is_left_out_of_noblob",
-    "parse_row_image",
-    "primary_key_equivalent",
-]
-
 # JSON, GEOMETRY and VECTOR are no blobs to the server and stay in noblob images (recorded in `blobs`).
 _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob", "tinytext", "text", "mediumtext", "longtext"})
 

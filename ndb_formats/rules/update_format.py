@@ -1,7 +1,8 @@
 """
 How NDB logs the changes of a table: by ``binlog_type`` in `mysql.ndb_replication`, else by three server options.
 
-`BINLOG_TYPES` is the table of what each type means; `ndb_columns` gives the columns of an event.
+`BINLOG_TYPES` is the table of what each type means; `ndb_columns` gives the columns of an event, and `may_log` and
+`fitting_types` find the types from the columns of an event.
 
 Choices, where there is no recording:
     - Types 5 and 10, which the server accepts without knowing them, set no flag. That means updated-only and
@@ -12,7 +13,7 @@ Choices, where there is no recording:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
@@ -22,23 +23,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns, updated_columns
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.digits import whole_number
-
-__all__ = [
-    "BINLOG_TYPES",
-    "BinlogType",
-    "ServerOptions",
-    "UpdateFormat",
-    "changing_key_columns",
-    "effective_format",
-    "is_ndb",
-    "key_change",
-    "ndb_columns",
-    "ndb_event",
-    "parse_binlog_type",
-    "server_options",
-    "stored_marks",
-    "switch",
-]
 
 
 @attrs.frozen
@@ -61,7 +45,7 @@ class UpdateFormat:
 
 
 @attrs.frozen
-class BinlogType:
+class _BinlogType:
     """
     One value of ``binlog_type``.
 
@@ -84,19 +68,19 @@ class BinlogType:
 _UNKNOWN = UpdateFormat(updated_only=True, as_write=True)  # no flag set
 
 BINLOG_TYPES = (
-    BinlogType(0, ("DEFAULT",), None),
-    BinlogType(1, ("NO_LOGGING",), UpdateFormat(logged=False)),
-    BinlogType(2, ("UPDATED_ONLY",), UpdateFormat(updated_only=True, as_write=True)),
-    BinlogType(3, ("FULL",), UpdateFormat(as_write=True)),
-    BinlogType(4, ("USE_UPDATE",), UpdateFormat(updated_only=True)),
-    BinlogType(5, (), _UNKNOWN),
-    BinlogType(6, ("UPDATED_ONLY_USE_UPDATE",), UpdateFormat(updated_only=True)),
-    BinlogType(7, ("FULL_USE_UPDATE",), UpdateFormat()),
-    BinlogType(
+    _BinlogType(0, ("DEFAULT",), None),
+    _BinlogType(1, ("NO_LOGGING",), UpdateFormat(logged=False)),
+    _BinlogType(2, ("UPDATED_ONLY",), UpdateFormat(updated_only=True, as_write=True)),
+    _BinlogType(3, ("FULL",), UpdateFormat(as_write=True)),
+    _BinlogType(4, ("USE_UPDATE",), UpdateFormat(updated_only=True)),
+    _BinlogType(5, (), _UNKNOWN),
+    _BinlogType(6, ("UPDATED_ONLY_USE_UPDATE",), UpdateFormat(updated_only=True)),
+    _BinlogType(7, ("FULL_USE_UPDATE",), UpdateFormat()),
+    _BinlogType(
         8, ("UPDATED_ONLY_USE_UPDATE_MINIMAL", "UPDATED_ONLY_MINIMAL"), UpdateFormat(updated_only=True, minimal=True)
     ),
-    BinlogType(9, ("FULL_USE_UPDATE_MINIMAL", "UPDATED_FULL_MINIMAL"), UpdateFormat(minimal=True)),
-    BinlogType(10, (), _UNKNOWN),
+    _BinlogType(9, ("FULL_USE_UPDATE_MINIMAL", "UPDATED_FULL_MINIMAL"), UpdateFormat(minimal=True)),
+    _BinlogType(10, (), _UNKNOWN),
 )
 _BY_NUMBER = {row.number: row for row in BINLOG_TYPES}
 _BY_NAME = {name: row for row in BINLOG_TYPES for name in row.names}
@@ -282,3 +266,36 @@ def changing_key_columns(table: Table) -> frozenset[int]:
 def _compares_by_collation(column: Column) -> bool:
     """Return whether keys with different bytes can be equal, so that an update can change such a column."""
     return column.charset is not None and not column.members and not (column.collation or "").endswith("_bin")
+
+
+def may_log(update_format: UpdateFormat, table: Table, event: EventColumns) -> bool:
+    """
+    Whether a table that is logged in a format may have logged an event.
+
+    A write may be an insert, or an update that is logged as a write. The columns of an after image are those that the
+    statement wrote, with or without the key.
+
+    Args:
+        update_format: How the table is logged.
+        table: The table.
+        event: The operation, and the columns of both images.
+    """
+    if event.operation is Operation.DELETE_ROW:
+        return ndb_event(update_format, table, Operation.DELETE_ROW, ()) == event
+    if ndb_event(update_format, table, Operation.WRITE_ROW, ()) == event:
+        return True
+    after = frozenset(event.after or ())
+    marks = (after, after - frozenset(table.key_ordinals))
+    return any(ndb_event(update_format, table, Operation.UPDATE_ROW, marked) == event for marked in marks)
+
+
+def fitting_types(versions: Iterable[Table], events: Iterable[EventColumns]) -> tuple[int, ...]:
+    """Return the named binlog types other than 0 under which the versions of a table may have logged some events."""
+    versions, events = list(versions), list(events)
+    return tuple(
+        row.number
+        for row in BINLOG_TYPES
+        if row.format is not None
+        and row.names
+        and all(any(may_log(row.format, table, event) for table in versions) for event in events)
+    )

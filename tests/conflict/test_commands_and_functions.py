@@ -21,7 +21,7 @@ WITHOUT = {
     "init": "writes a run file for people to edit; `resolve` and all others take bare binlogs",
     "requirements": "prints a table; `check` says it of a configuration",
     "check-replica": "is about two schemas, and no clusters; `ndb_formats.rules.replica`",
-    "logging": "is about SQL; `ndb_formats.rules.statement_logging`",
+    "logging": "is about SQL; `ndb_formats.statement_logging`",
     "rewrite": "writes binlogs; `ndb_formats.writing`",
     "diverge": "is a search for those who study functions; `conflict.diverging`",
     "conformance": "tests this program",

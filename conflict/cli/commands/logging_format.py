@@ -17,7 +17,7 @@ from conflict.config.shown_definitions import as_statements
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
-from ndb_formats.rules.statement_logging.decision import BinlogFormat
+from ndb_formats.statement_logging.decision import BinlogFormat
 
 __all__ = ["logging"]
 
@@ -41,10 +41,10 @@ def logging(
     Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
     """
     from conflict.cli.views.logging_format import logging_json, print_logging
-    from ndb_formats.rules.statement_logging.session import Session
-    from ndb_formats.rules.statement_logging.settings import Settings
-    from ndb_formats.rules.statement_logging.sql_text import split_statements
-    from ndb_formats.rules.statement_logging.statement_log import catalog_of, log_statements
+    from ndb_formats.statement_logging.session import Session
+    from ndb_formats.statement_logging.settings import Settings
+    from ndb_formats.statement_logging.sql_text import split_statements
+    from ndb_formats.statement_logging.statement_log import catalog_of, log_statements
 
     # One word that has a dot or a slash is no statement.
     named = not any(each.isspace() for each in source) and any(each in source for each in "./")
@@ -67,8 +67,8 @@ def logging(
 
 
 def _known_engine(name: str) -> str:
-    from ndb_formats.rules.statement_logging.catalog import engine_name
-    from ndb_formats.rules.statement_logging.engines import ENGINES
+    from ndb_formats.statement_logging.catalog import engine_name
+    from ndb_formats.statement_logging.settings import ENGINES
 
     found = engine_name(name)
     if found not in ENGINES:

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ndb_formats.rules.statement_logging.decision import BinlogFormat
-from ndb_formats.rules.statement_logging.messages import Level, LoggingMessage
-from ndb_formats.rules.statement_logging.statement_log import LoggedStatement, Outcome
+from ndb_formats.statement_logging.decision import BinlogFormat
+from ndb_formats.statement_logging.messages import Level, LoggingMessage
+from ndb_formats.statement_logging.statement_log import LoggedStatement, Outcome
 
 __all__ = ["logging_json", "print_logging"]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from ndb_formats.findings import Effect, Rule, Severity
 
-__all__ = ["RULES", "rule"]
-
 _DIFFERING = "replication-features-differing-tables"
 _ROW_IMAGE = "replication-options-binary-log"
 _NDB_ISSUES = "mysql-cluster-replication-issues"

@@ -17,17 +17,6 @@ from ndb_formats.schema.ndb_types import ndb_length
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.collation_names import max_bytes
 
-__all__ = [
-    "TIMES",
-    "Conversion",
-    "TypeConversion",
-    "conversion",
-    "holds_bytes",
-    "is_allowed",
-    "is_integer",
-    "parse_type_conversions",
-]
-
 
 class TypeConversion(StrEnum):
     """The members of `replica_type_conversions`."""

@@ -12,14 +12,15 @@ from contextlib import suppress
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.rules.statement_logging.routine_bodies import BodyStatement, body_statements
-from ndb_formats.rules.statement_logging.sql_names import LOGGED_VARIABLES, UNSAFE_FUNCTIONS
-from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_parts
-from ndb_formats.rules.statement_logging.table_references import called_functions, unsafe_variables
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
-
-__all__ = ["Catalog", "ForeignKey", "Routine", "TableFacts", "TriggerFacts", "View", "engine_name", "is_unsafe_default"]
+from ndb_formats.statement_logging.references import (
+    LOGGED_VARIABLES,
+    UNSAFE_FUNCTIONS,
+    called_functions,
+    unsafe_variables,
+)
+from ndb_formats.statement_logging.sql_text import BodyStatement, SqlStatement, body_statements, name_parts
 
 Name = tuple[str, str]
 _CHARACTERISTICS = frozenset(
@@ -389,13 +390,13 @@ def is_unsafe_default(words: Words) -> bool:
     """Return whether the definition of a column has a DEFAULT that is an unsafe expression."""
     while words.kind is not None:
         if words.accept("DEFAULT") and words.kind is WordKind.L_PAREN:
-            return is_unsafe_expression(words.group())
+            return _is_unsafe_expression(words.group())
         if words.kind is not None:
             words.step()
     return False
 
 
-def is_unsafe_expression(words: Words) -> bool:
+def _is_unsafe_expression(words: Words) -> bool:
     """Return whether an expression calls an unsafe function or reads an unsafe variable."""
     calls = any(name.upper() in UNSAFE_FUNCTIONS for database, name in called_functions(words) if not database)
     return calls or any(unsafe_variables(words, LOGGED_VARIABLES))

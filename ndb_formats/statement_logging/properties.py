@@ -10,15 +10,13 @@ from collections.abc import Iterator
 
 import attrs
 
-from ndb_formats.rules.statement_logging.catalog import Catalog
-from ndb_formats.rules.statement_logging.decision import BinlogFormat, Kind, Properties, Safety, Tables
-from ndb_formats.rules.statement_logging.engines import Engine, Isolation, engine_of, together
-from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
-from ndb_formats.rules.statement_logging.messages import UnsafeReason
-from ndb_formats.rules.statement_logging.questions import Questions
-from ndb_formats.rules.statement_logging.table_use import TableUse, Use
-
-__all__ = ["ROWS_CHANGE", "Situation", "change_properties", "session_reasons"]
+from ndb_formats.statement_logging.catalog import Catalog
+from ndb_formats.statement_logging.decision import BinlogFormat, Kind, Properties, Safety, Tables
+from ndb_formats.statement_logging.messages import UnsafeReason
+from ndb_formats.statement_logging.questions import Questions
+from ndb_formats.statement_logging.settings import Engine, Isolation, engine_of, together
+from ndb_formats.statement_logging.statement_kinds import Action, StatementFacts
+from ndb_formats.statement_logging.table_use import TableUse, Use
 
 # The question that comes up most often: a statement that matches no rows logs none.
 ROWS_CHANGE = "do rows change?"
@@ -73,7 +71,7 @@ def change_properties(
     """
     # The server gives no warning on LOAD DATA, which it never logs as a statement under MIXED.
     load = facts.action is Action.LOAD
-    reasons = frozenset(() if load else use.reasons | set(session_reasons(use, situation)))
+    reasons = frozenset(() if load else use.reasons | set(_session_reasons(use, situation)))
     replicated = [table for table in use.written if not table.local]
     logged = [table for table in replicated if not table.temporary]
     create = facts.action is Action.CREATE_TABLE
@@ -124,7 +122,7 @@ def _reaches_children(parents: list[TableUse], questions: Questions) -> bool:
     return questions.ask(f"do rows of other tables refer to the changed rows of {names}?", default=True)
 
 
-def session_reasons(use: Use, situation: Situation) -> Iterator[UnsafeReason]:
+def _session_reasons(use: Use, situation: Situation) -> Iterator[UnsafeReason]:
     """Yield the reasons that a transaction or the engines together give."""
     accessed = [(table, situation.engine(table)) for table in use.tables if not (table.local and table.written)]
     if _is_mixed(accessed, situation):

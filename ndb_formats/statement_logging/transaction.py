@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from ndb_formats.rules.statement_logging.decision import Logged
-
-__all__ = ["Entry", "TransactionLog"]
+from ndb_formats.statement_logging.decision import Logged
 
 
 @attrs.frozen

@@ -11,8 +11,6 @@ from typing import Self
 
 import attrs
 
-__all__ = ["Level", "LoggingMessage", "ServerMessage", "UnsafeReason", "unsafe_warning"]
-
 
 class Level(Enum):
     """Whether the server refuses the statement, or runs it and says something."""
@@ -241,7 +239,7 @@ class LoggingMessage:
     reason: UnsafeReason | None = None
 
 
-def unsafe_warning(reason: UnsafeReason) -> LoggingMessage:
+def _unsafe_warning(reason: UnsafeReason) -> LoggingMessage:
     """Return the warning that an unsafe statement gets under ``binlog_format=STATEMENT``."""
     message = ServerMessage.ER_BINLOG_UNSAFE_STATEMENT
     return LoggingMessage(Level.NOTE, message, message.text.format(reason.text), reason)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
-from ndb_formats.rules.statement_logging.sql_names import SAFE_FUNCTIONS, UNSAFE_FUNCTIONS
-from ndb_formats.rules.statement_logging.sql_text import split_statements
-from ndb_formats.rules.statement_logging.statement_facts import statement_facts
+from ndb_formats.statement_logging.references import SAFE_FUNCTIONS, UNSAFE_FUNCTIONS
+from ndb_formats.statement_logging.sql_text import split_statements
+from ndb_formats.statement_logging.statement_facts import statement_facts
+from ndb_formats.statement_logging.statement_kinds import Action, StatementFacts
 
 
 def facts_of(sql: str) -> StatementFacts:

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from ndb_formats.rules.statement_logging.decision import (
+from ndb_formats.statement_logging.decision import (
     DECISIONS,
     BinlogFormat,
     Capability,
@@ -17,12 +17,13 @@ from ndb_formats.rules.statement_logging.decision import (
     Safety,
     Tables,
     decide,
+    decision_markdown,
     matching_rows,
+    reasons_markdown,
 )
-from ndb_formats.rules.statement_logging.decision_text import decision_markdown, reasons_markdown
-from ndb_formats.rules.statement_logging.messages import Level, ServerMessage, UnsafeReason
+from ndb_formats.statement_logging.messages import Level, ServerMessage, UnsafeReason
 
-DOCS = Path(__file__).parents[4] / "docs" / "logging.md"
+DOCS = Path(__file__).parents[3] / "docs" / "logging.md"
 SAFE = (Safety.SAFE, Safety.ROWS_IN_MIXED)
 
 

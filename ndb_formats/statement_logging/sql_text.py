@@ -1,7 +1,7 @@
 """
-The statements in the body of a stored routine or trigger.
+SQL text as statements: those of a script, and those in the body of a stored routine or trigger.
 
-Control flow is not followed: a statement inside IF, CASE or a loop may run or not.
+Control flow in a body is not followed: a statement inside IF, CASE or a loop may run or not.
 """
 
 from __future__ import annotations
@@ -10,11 +10,47 @@ from collections.abc import Iterator
 
 import attrs
 
-from ndb_formats.rules.statement_logging.sql_text import SqlStatement
 from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.script import split_script
 from ndb_formats.schema.sql_words import Words
 
-__all__ = ["BodyStatement", "body_statements"]
+
+@attrs.frozen
+class SqlStatement:
+    """
+    One statement.
+
+    Attributes:
+        text: Its text, without the semicolon.
+        content: Text and kind of each word.
+    """
+
+    text: str
+    content: tuple[tuple[str, WordKind], ...] = attrs.field(repr=False)
+
+    def words(self) -> Words:
+        """Return its words, to be read from the first."""
+        return Words(list(self.content))
+
+
+def split_statements(sql: str) -> list[SqlStatement]:
+    """
+    Return the statements of a text; see `split_script`.
+
+    Raises:
+        SchemaError: A quote or comment has no end.
+    """
+    return [SqlStatement(each.text, tuple(each.words().words)) for each in split_script(sql)]
+
+
+def name_parts(words: Words, database: str) -> tuple[str, str]:
+    """Step over a name of a table or routine and return its database and name; `database` is the default one."""
+    name = words.step()
+    if words.kind is WordKind.DOT:
+        words.step()
+        return name, words.step()
+    return database, name
+
 
 _ONE_WORD = frozenset({"ELSE", "LOOP", "REPEAT", "THEN", "DO"})
 _OPENING = frozenset({"IF", "CASE", "WHILE", "LOOP", "REPEAT"})

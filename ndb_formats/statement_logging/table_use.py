@@ -10,21 +10,19 @@ from collections.abc import Iterator
 
 import attrs
 
-from ndb_formats.rules.statement_logging.catalog import Catalog, Routine, TableFacts
-from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
-from ndb_formats.rules.statement_logging.messages import UnsafeReason
-from ndb_formats.rules.statement_logging.questions import Questions
-from ndb_formats.rules.statement_logging.sql_names import (
+from ndb_formats.statement_logging.catalog import Catalog, Routine, TableFacts
+from ndb_formats.statement_logging.messages import UnsafeReason
+from ndb_formats.statement_logging.questions import Questions
+from ndb_formats.statement_logging.references import (
     ACL_TABLES,
     BUILT_IN_FUNCTIONS,
     LOCAL_DATABASES,
     LOCAL_TABLES,
     UNSAFE_FUNCTIONS,
+    Reference,
 )
-from ndb_formats.rules.statement_logging.statement_facts import statement_facts
-from ndb_formats.rules.statement_logging.table_references import Reference
-
-__all__ = ["TableUse", "Use", "use_of"]
+from ndb_formats.statement_logging.statement_facts import statement_facts
+from ndb_formats.statement_logging.statement_kinds import Action, StatementFacts
 
 _SYSTEM_DATABASES = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _EVENTS = {

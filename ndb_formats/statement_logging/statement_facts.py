@@ -11,36 +11,33 @@ from collections.abc import Callable
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.rules.statement_logging.change_facts import (
-    read_delete,
-    read_insert,
-    read_load,
-    read_replace,
-    read_update,
-)
-from ndb_formats.rules.statement_logging.definition_facts import (
-    read_alter,
-    read_create,
-    read_drop,
-    read_flush,
-    read_maintain,
-    read_set,
-    read_truncate,
-)
-from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
-from ndb_formats.rules.statement_logging.sql_names import LOGGED_VARIABLES
-from ndb_formats.rules.statement_logging.sql_text import SqlStatement
-from ndb_formats.rules.statement_logging.table_references import (
+from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.sql_words import Words
+from ndb_formats.statement_logging.references import (
+    LOGGED_VARIABLES,
     Reference,
     called_functions,
     table_references,
     unsafe_variables,
     with_names,
 )
-from ndb_formats.schema.lexer import WordKind
-from ndb_formats.schema.sql_words import Words
-
-__all__ = ["statement_facts"]
+from ndb_formats.statement_logging.sql_text import SqlStatement
+from ndb_formats.statement_logging.statement_kinds import (
+    Action,
+    StatementFacts,
+    read_alter,
+    read_create,
+    read_delete,
+    read_drop,
+    read_flush,
+    read_insert,
+    read_load,
+    read_maintain,
+    read_replace,
+    read_set,
+    read_truncate,
+    read_update,
+)
 
 _PHRASES = (
     *(("ON", "DUPLICATE", "KEY", "UPDATE"), ("SKIP", "LOCKED"), ("IF", "NOT", "EXISTS"), ("IF", "EXISTS")),

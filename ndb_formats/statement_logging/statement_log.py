@@ -1,6 +1,4 @@
-"""
-How the statements of a text are logged, one after the other.
-"""
+"""How the statements of a text are logged, one after the other."""
 
 from __future__ import annotations
 
@@ -10,15 +8,13 @@ from collections.abc import Iterable
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.rules.statement_logging.catalog import Catalog
-from ndb_formats.rules.statement_logging.decision import Decision, Logged
-from ndb_formats.rules.statement_logging.messages import LoggingMessage
-from ndb_formats.rules.statement_logging.questions import Questions, explore, questions_that_matter
-from ndb_formats.rules.statement_logging.session import Session, UndecidedError
-from ndb_formats.rules.statement_logging.sql_text import SqlStatement, split_statements
 from ndb_formats.schema.sql_words import Words
-
-__all__ = ["LoggedStatement", "Outcome", "catalog_of", "log_statements"]
+from ndb_formats.statement_logging.catalog import Catalog
+from ndb_formats.statement_logging.decision import Decision, Logged
+from ndb_formats.statement_logging.messages import LoggingMessage
+from ndb_formats.statement_logging.questions import Questions, explore, questions_that_matter
+from ndb_formats.statement_logging.session import Session, UndecidedError
+from ndb_formats.statement_logging.sql_text import SqlStatement, split_statements
 
 
 @attrs.frozen

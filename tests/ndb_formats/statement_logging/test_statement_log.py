@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.rules.statement_logging.decision import BinlogFormat, Logged
-from ndb_formats.rules.statement_logging.messages import UnsafeReason
-from ndb_formats.rules.statement_logging.questions import Questions, explore, questions_that_matter
-from ndb_formats.rules.statement_logging.session import Session
-from ndb_formats.rules.statement_logging.settings import Settings
-from ndb_formats.rules.statement_logging.sql_names import UNSAFE_FUNCTIONS
-from ndb_formats.rules.statement_logging.sql_text import split_statements
-from ndb_formats.rules.statement_logging.statement_log import LoggedStatement, catalog_of, log_statements
+from ndb_formats.statement_logging.decision import BinlogFormat, Logged
+from ndb_formats.statement_logging.messages import UnsafeReason
+from ndb_formats.statement_logging.questions import Questions, explore, questions_that_matter
+from ndb_formats.statement_logging.references import UNSAFE_FUNCTIONS
+from ndb_formats.statement_logging.session import Session
+from ndb_formats.statement_logging.settings import Settings
+from ndb_formats.statement_logging.sql_text import split_statements
+from ndb_formats.statement_logging.statement_log import LoggedStatement, catalog_of, log_statements
 
 SCHEMA = """
 CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=InnoDB;

@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 
 import attrs
 
-__all__ = ["Answered", "Questions", "explore", "questions_that_matter"]
-
 Outcome = TypeVar("Outcome")
 # More open questions than this for one statement are not followed: the answers would be too many to show.
 _MAX_QUESTIONS = 8

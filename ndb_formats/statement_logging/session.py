@@ -1,36 +1,23 @@
-"""
-A session: follows statements one after the other and says how each is logged.
-"""
+"""A session: follows statements one after the other and says how each is logged."""
 
 from __future__ import annotations
 
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.rules.statement_logging.catalog import Catalog, Routine, is_unsafe_default
-from ndb_formats.rules.statement_logging.decision import (
-    BinlogFormat,
-    Decision,
-    Kind,
-    Logged,
-    Properties,
-    Safety,
-    decide,
-)
-from ndb_formats.rules.statement_logging.engines import Engine
-from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
-from ndb_formats.rules.statement_logging.messages import Level, LoggingMessage, ServerMessage
-from ndb_formats.rules.statement_logging.properties import ROWS_CHANGE, Situation, change_properties
-from ndb_formats.rules.statement_logging.questions import Questions
-from ndb_formats.rules.statement_logging.settings import Settings
-from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_parts, split_statements
-from ndb_formats.rules.statement_logging.statement_facts import statement_facts
-from ndb_formats.rules.statement_logging.table_use import Use, use_of
-from ndb_formats.rules.statement_logging.transaction import Entry, TransactionLog
 from ndb_formats.schema.lexer import WordKind
 from ndb_formats.schema.sql_words import Words
-
-__all__ = ["ROWS_CHANGE", "Session", "UndecidedError"]
+from ndb_formats.statement_logging.catalog import Catalog, Routine, is_unsafe_default
+from ndb_formats.statement_logging.decision import BinlogFormat, Decision, Kind, Logged, Properties, Safety, decide
+from ndb_formats.statement_logging.messages import Level, LoggingMessage, ServerMessage
+from ndb_formats.statement_logging.properties import Situation, change_properties
+from ndb_formats.statement_logging.questions import Questions
+from ndb_formats.statement_logging.settings import Engine, Settings
+from ndb_formats.statement_logging.sql_text import SqlStatement, name_parts, split_statements
+from ndb_formats.statement_logging.statement_facts import statement_facts
+from ndb_formats.statement_logging.statement_kinds import Action, StatementFacts
+from ndb_formats.statement_logging.table_use import Use, use_of
+from ndb_formats.statement_logging.transaction import Entry, TransactionLog
 
 _INNODB_DETAIL = (
     " InnoDB is limited to row-logging when transaction isolation level is READ COMMITTED or READ UNCOMMITTED."
