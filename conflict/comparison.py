@@ -14,7 +14,6 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.comparing.assumptions import assumptions
 from conflict.comparing.caveats import caveat_of
 from conflict.comparing.defaults import all_policies, default_policies, kept_columns, own_columns, primary_of
@@ -23,6 +22,7 @@ from conflict.comparing.pairs import Pair, parse_policies
 from conflict.comparing.policies import MEANINGS, OVERWRITE
 from conflict.comparing.trials import binlog_types_of, judged_tables
 from conflict.config.run_file import RunFile
+from conflict.engine.columnar.setups import ClusterSetup
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder

@@ -39,9 +39,7 @@ LAYERS = {
         ),
         "decoding",
         *(
-            "reference",
-            "columnar",
-            "inference",
+            "engine",
             "model",
             "comparing",
             "runs",

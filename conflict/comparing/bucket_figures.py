@@ -11,15 +11,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.columnar.applier_stops import StoppingOperation
-from conflict.columnar.bucket import Bucket
-from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.image_values import ImageReader
-from conflict.columnar.kernels.logged_rows import logged_rows
-from conflict.columnar.kernels.lost_changes import LAST_OPERATION, Made, Written, lost_changes, written_by
-from conflict.columnar.output.counts import count_bucket
-from conflict.columnar.output.final_rows import count_unequal
 from conflict.comparing.transactions import Rejected, rejected_in
+from conflict.engine.columnar.applier_stops import StoppingOperation
+from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.bucket_result import BucketResult, count_bucket
+from conflict.engine.columnar.final_rows import count_unequal
+from conflict.engine.columnar.image_values import ImageReader
+from conflict.engine.kernels.logged_rows import logged_rows
+from conflict.engine.kernels.lost_changes import LAST_OPERATION, Made, Written, lost_changes, written_by
 from conflict.results.ledger import table_figures
 
 __all__ = ["BucketFigures", "bucket_figures", "written_in"]

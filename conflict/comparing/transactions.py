@@ -10,8 +10,8 @@ from typing import Self
 import attrs
 import numpy as np
 
-from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.kernels.arrays import BucketRows, EpochApplies, Int64, OperationKind, Presence, UInt64
+from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.kernels.arrays import BucketRows, EpochApplies, Int64, OperationKind, Presence, UInt64
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from conflict.columnar.cluster_setup import ClusterSetup
-from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.pairs import Pair, Policy, function_on, role_on
-from conflict.comparing.relogging import Relogging
+from conflict.engine.columnar.bucket_view import BucketView, CommitTimes, Relogging
+from conflict.engine.columnar.setups import ClusterSetup
 from conflict.grid.manifest import Manifest
 from conflict.history.logged_images import columns_of_text
 from conflict.history.tables import TableNumbers

@@ -15,10 +15,9 @@ import attrs
 from conflict.diverging.retelling import Told
 from conflict.diverging.scope import Scope
 from conflict.diverging.state import NAME
+from conflict.engine.reference.applier import Applier
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.history.model import Transaction
-from conflict.reference.applier import Applier
-from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.epoch_log import LoggedChange
 from ndb_formats.events.extra_row_info import ExtraRowInfo
 from ndb_formats.rules.images import LoggedImages, Logging, Row
 from ndb_formats.schema.tables import Table

@@ -19,9 +19,9 @@ from conflict.diverging.scope import DATABASE, NAMES, TABLE, Scope
 from conflict.diverging.search import Found
 from conflict.diverging.state import NAME, cells
 from conflict.diverging.steps import Commit, Load, SetBack
+from conflict.engine.reference.replay import resolve
 from conflict.grid.beside import new_folder
 from conflict.history.model import EpochApply, RowChange, Transaction
-from conflict.reference.replay import resolve
 from conflict.results.model import ClusterResult
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation

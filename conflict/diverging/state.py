@@ -12,9 +12,8 @@ from collections.abc import Mapping
 import attrs
 
 from conflict.diverging.scope import DATA_BYTES, DATABASE, TABLE, Scope
-from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.row_store import Row, RowKey
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
+from conflict.engine.reference.row_store import Row, RowKey
 from ndb_formats.events.row_image import RowImage
 
 __all__ = ["EPOCH", "NAME", "Change", "Entry", "Logged", "Made", "Side", "State", "cells", "data", "replayed"]

@@ -15,12 +15,11 @@ import attrs
 from conflict.diverging.goals import Values
 from conflict.diverging.scope import KEY_BYTES, VALUE_BYTES, Scope
 from conflict.diverging.state import EPOCH, NAME, Entry, Logged, Made, Side, State, data, replayed
+from conflict.engine.reference.applier import Applier
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
+from conflict.engine.reference.row_store import Row
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, RowChange, Transaction
-from conflict.reference.applier import Applier
-from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.row_store import Row
 from conflict.results.model import Outcome, Stop
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 import pyarrow.dataset as pads
 
+from conflict.engine.reference.decide import DependencyTracker
 from conflict.explaining.decisions import Decided, decided, outcomes_where
 from conflict.explaining.story import Tree
-from conflict.reference.dependencies import DependencyTracker
 from conflict.result import Result
 from conflict.rules.decision import Cause
 

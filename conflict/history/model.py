@@ -172,7 +172,7 @@ class EpochApply:
         traced: Whether the applier's binlog shows it. An epoch that changed nothing but ``mysql.ndb_apply_status`` is
             not logged, and never comes back to the other cluster.
         restarted: Whether the applier is known to have been restarted since the epoch apply before. Then it has
-            forgotten that it was looking for transactions in conflict (see `conflict.reference.applier`).
+            forgotten that it was looking for transactions in conflict (see `conflict.engine.reference.applier`).
         moments: Rows that it judged some time before the commit. All others were judged as they stood at the commit.
         arrived: An own position before which the applier cannot have begun to apply it.
         window: What else bounds its place, if it left no trace and its place is not given.

@@ -14,8 +14,8 @@ from typing import BinaryIO
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Int32, Int64
-from conflict.columnar.kernels.records import Records
+from conflict.engine.kernels.arrays import Int32, Int64
+from conflict.engine.kernels.records import Records
 from conflict.model.kernels.logged_rows import LoggedRows, RowKind
 from conflict.model.kernels.row_events import (
     CHECKSUM,

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Int64
+from conflict.engine.kernels.arrays import Int64
 from conflict.history.epochs import BinlogEpoch
 
 __all__ = ["EpochClock", "Journeys", "journeys", "never_arrived"]

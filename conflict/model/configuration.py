@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.engine.columnar.setups import ClusterSetup
 from conflict.errors import ConfigurationError
 from conflict.model.kernels.world import FOREVER, Stamp
 from conflict.model.workload import Workload

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Int64
 from conflict.config.run_file import check_clusters
+from conflict.engine.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
 from conflict.history.run import Run

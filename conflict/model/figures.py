@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, UInt64, each_read_only
-from conflict.columnar.kernels.column_scans import CountedDecisions, count_outcomes
-from conflict.columnar.kernels.lost_changes import WORD, written_parts
-from conflict.columnar.kernels.records import DecisionBuffers
-from conflict.columnar.output.counts import status_counters
+from conflict.engine.columnar.bucket_result import status_counters
+from conflict.engine.kernels.arrays import Decisions, Int64, OperationKind, UInt64, each_read_only
+from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
+from conflict.engine.kernels.lost_changes import WORD, written_parts
+from conflict.engine.kernels.records import DecisionBuffers
 from conflict.model.as_history import row_key
 from conflict.model.configuration import DATABASE
 from conflict.model.kernels.losses import Happened, Lost, Parts, trace_losses

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.columnar.kernels.arrays import Int64
+from conflict.engine.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Int64
-from conflict.columnar.kernels.records import DecisionBuffers, Records
+from conflict.engine.kernels.arrays import Int64
+from conflict.engine.kernels.records import DecisionBuffers, Records
 from conflict.model.kernels.logged_rows import Held, LoggedRows, Origin, log_epochs
 from conflict.model.kernels.users import epoch_number
 from conflict.model.kernels.world import EPOCH

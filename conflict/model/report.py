@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.columnar.kernels.arrays import Bool, Decisions, Int64, OperationKind
+from conflict.engine.kernels.arrays import Bool, Decisions, Int64, OperationKind
 from conflict.model.binlogs import bytes_by_type
 from conflict.model.configuration import Model
 from conflict.model.connections import followers_of

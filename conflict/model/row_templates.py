@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Int32, Int64, UInt64
+from conflict.engine.kernels.arrays import Int32, Int64, UInt64
 from conflict.model.kernels.logged_rows import LoggedRows, RowKind
 from conflict.model.kernels.row_events import Templates
 from conflict.model.kernels.world import RESOLVE_BIT

@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.columnar.cluster_setup import ClusterSetup, rules_of
-from conflict.columnar.kernels.arrays import Int8, Int16, Int64, RowMoments
-from conflict.columnar.kernels.early_rows import Early
-from conflict.columnar.kernels.records import (
+from conflict.engine.columnar.setups import ClusterSetup, rules_of
+from conflict.engine.kernels.arrays import Int8, Int16, Int64, RowMoments
+from conflict.engine.kernels.places import Early
+from conflict.engine.kernels.records import (
     ARRIVAL,
     BOTH,
     CHANGE,

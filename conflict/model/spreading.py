@@ -10,7 +10,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Bool, Int64, each_read_only
+from conflict.engine.kernels.arrays import Bool, Int64, each_read_only
 from conflict.model.kernels.losses import Taken, spread_epochs
 from conflict.model.kernels.users import epoch_number
 from conflict.model.kernels.world import NEVER, World

@@ -14,7 +14,7 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Bool, Int8, Int64, UInt64
+from conflict.engine.kernels.arrays import Bool, Int8, Int64, UInt64
 from conflict.model.chance import Purpose, stream
 from conflict.model.kernels.world import RESOLVE_BIT, Wish
 from conflict.model.key_choice import KeyChoice, Latest, Uniform, drawn_by_weight

@@ -108,7 +108,7 @@ OUTCOME_PLACE = pa.field(
     ),
 )
 # Columns beside rows of exceptions tables without numbers: the epoch apply; whether the operation was rejected for a
-# cause of its own, not with its transaction; and its order in the epoch (see `conflict.columnar.operation_order`).
+# cause of its own, not with its transaction; and its order in the epoch (see `conflict.engine.columnar.order`).
 EPOCH_APPLY, OWN_CAUSE = pa.field("apply", pa.int64()), pa.field("own_cause", pa.bool_())
 OPERATION_ORDER = pa.field("operation_order", pa.list_(pa.int64()))
 STAGED = (EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER, OUTCOME_PLACE)

@@ -44,8 +44,8 @@ __all__ = [
     "CONTRADICTED",
     "OPEN_DECISIONS",
     "ClusterLedger",
-    "Column",
     "FinalTable",
+    "LedgerColumn",
     "LedgerPart",
     "candidates_of",
     "has_a_line",
@@ -62,7 +62,7 @@ Bool = npt.NDArray[np.bool_]
 Int = npt.NDArray[np.integer]
 Int64 = npt.NDArray[np.int64]
 # A column of numbers is an array where it is never NULL.
-Column: TypeAlias = npt.NDArray[Any] | pa.Array
+LedgerColumn: TypeAlias = npt.NDArray[Any] | pa.Array
 
 # Open decisions of one applier. The verdict is -1 if it did not come to the operation; `candidates` is the sum of an
 # `outcome_bit` for each decision that is possible.
@@ -109,7 +109,7 @@ def has_a_line(verdict: Int, logged: Bool, *, every: bool) -> Int64:
     return np.flatnonzero((verdict != Verdict.APPLIED) | logged | every)
 
 
-def outcome_table(columns: Mapping[str, Column]) -> pa.Table:
+def outcome_table(columns: Mapping[str, LedgerColumn]) -> pa.Table:
     """
     Return outcomes as `OUTCOMES`, with dictionaries in place of some strings.
 
@@ -124,21 +124,21 @@ def outcome_table(columns: Mapping[str, Column]) -> pa.Table:
     return pa.table([arrays[name] for name in OUTCOMES.names], schema=pa.schema(fields))
 
 
-def outcome_places(columns: Mapping[str, Column]) -> pa.StructArray:
+def outcome_places(columns: Mapping[str, LedgerColumn]) -> pa.StructArray:
     """Return what tells outcomes from others as `OUTCOME_PLACE`, given its columns and maybe more."""
     fields = list(OUTCOME_PLACE.type)
     arrays = [_arrow(columns[field.name]).cast(field.type) for field in fields]
     return pa.StructArray.from_arrays(arrays, fields=fields)
 
 
-def staged_exceptions(rows: pa.Table, *others: Column) -> pa.Table:
+def staged_exceptions(rows: pa.Table, *others: LedgerColumn) -> pa.Table:
     """Return rows of an exceptions table without numbers, with the columns of `STAGED` beside them."""
     for field, column in zip(STAGED, others, strict=True):
         rows = rows.append_column(field, _arrow(column))
     return rows
 
 
-def _arrow(column: Column) -> pa.Array:
+def _arrow(column: LedgerColumn) -> pa.Array:
     return column if isinstance(column, pa.Array) else pa.array(column)
 
 

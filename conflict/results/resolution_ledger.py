@@ -31,8 +31,8 @@ from conflict.results.ledger import (
     CONTRADICTED,
     OPEN_DECISIONS,
     ClusterLedger,
-    Column,
     FinalTable,
+    LedgerColumn,
     LedgerPart,
     has_a_line,
     outcome_places,
@@ -223,14 +223,14 @@ def _table_numbers(
     return np.array([number[row.table] for row in rows], np.int16)
 
 
-def _columns(rows: Sequence[object], fields: Iterable[pa.Field], prefix: str = "") -> dict[str, Column]:
+def _columns(rows: Sequence[object], fields: Iterable[pa.Field], prefix: str = "") -> dict[str, LedgerColumn]:
     """Return attributes of some rows, by prefix and name; NULL where there is no row, or one is not known."""
     return {
         prefix + field.name: pa.array([getattr(row, field.name, None) for row in rows], field.type) for field in fields
     }
 
 
-def place_columns(rows: Sequence[Outcome | OutcomePlace], keys: KeyTexts) -> dict[str, Column]:
+def place_columns(rows: Sequence[Outcome | OutcomePlace], keys: KeyTexts) -> dict[str, LedgerColumn]:
     """Return what tells outcomes from others, the columns of `OUTCOME_PLACE`."""
     return {**_columns(rows, (field for field in OUTCOME_PLACE.type if field.name != "key")), "key": keys.of(rows)}
 

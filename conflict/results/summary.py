@@ -110,7 +110,7 @@ class RunSummary:
         open_epochs: Epoch applies with rows of which the binlogs do not show when they were judged.
         copied: Per cluster, rows that its applier copied for changes of definitions.
         restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
-        rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
+        rounds: Sizes of the rounds (see `conflict.engine.columnar`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
             the resolve job alone.
         not_examined: Epoch applies that may leave open when a row was judged, and are too many to look at; of the

@@ -3,7 +3,7 @@ When a change that a user committed is lost. The one definition: docs/compare.md
 
 A change is lost if another cluster rejected it, or if a change that had not seen it overwrote what it wrote. A change
 writes *parts* of its row: columns, that the row is there, and that it is gone. The tables below say which.
-`conflict.columnar.kernels.lost_changes` holds the same for arrays.
+`conflict.engine.kernels.lost_changes` holds the same for arrays.
 """
 
 from __future__ import annotations

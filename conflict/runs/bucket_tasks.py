@@ -10,34 +10,34 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.applier_stops import StoppingOperation, first_stopping, stopping_decisions
-from conflict.columnar.bucket import Bucket
-from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.cluster_setup import rules_of
-from conflict.columnar.foreign_keys.states import linked_states
-from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
-from conflict.columnar.kernels.fold import fold
-from conflict.columnar.kernels.records import packed_changes
-from conflict.columnar.older_states import OlderRows, find_older_rows, older_applies
-from conflict.columnar.output.contested import ContestedRows, contested_rows
-from conflict.columnar.output.effects import Differing, compare_effects
-from conflict.columnar.output.exceptions_numbering import TrackedRows
-from conflict.columnar.output.writer import write_bucket
-from conflict.columnar.rounds.bucket_round import (
+from conflict.engine.columnar.applier_stops import StoppingOperation, first_stopping, stopping_decisions
+from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.bucket_round import (
     Changed,
     Findings,
     conflicting_transactions,
     fold_again,
     fold_round,
 )
-from conflict.columnar.rounds.kept_rows import keep_logged, keep_rows, load_logged, load_rows
-from conflict.columnar.told_transactions import (
+from conflict.engine.columnar.contested import ContestedRows, contested_rows
+from conflict.engine.columnar.effects import Differing, compare_effects
+from conflict.engine.columnar.exceptions_numbering import TrackedRows
+from conflict.engine.columnar.foreign_keys import linked_states
+from conflict.engine.columnar.kept_rows import keep_logged, keep_rows, load_logged, load_rows
+from conflict.engine.columnar.older_rows import OlderRows, find_older_rows, older_applies
+from conflict.engine.columnar.setups import rules_of
+from conflict.engine.columnar.told_transactions import (
     ToldTransactions,
     TouchedTransactions,
     refreshing_applies,
     touched_transactions,
 )
-from conflict.columnar.unique_keys.states import unique_states
+from conflict.engine.columnar.unique_keys import unique_states
+from conflict.engine.columnar.writer import write_bucket
+from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
+from conflict.engine.kernels.fold import fold
+from conflict.engine.kernels.records import packed_changes
 from conflict.grid.folder import Folder
 from conflict.results.summary import BucketSummary
 from conflict.runs.resolve_run import ResolveRun

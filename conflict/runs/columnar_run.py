@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from conflict.columnar.foreign_keys.states import has_changing_links
-from conflict.columnar.older_rows import changes_older_rows
-from conflict.columnar.setups_over_time import changes_functions, compares_reflected
+from conflict.engine.columnar.foreign_keys import has_changing_links
+from conflict.engine.columnar.older_rows import changes_older_rows
+from conflict.engine.columnar.setups import changes_functions, compares_reflected
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder

@@ -18,22 +18,22 @@ from typing import Self
 import attrs
 import numpy as np
 
-from conflict.columnar.applier_stops import first_stopping, stop_of
-from conflict.columnar.apply_order import ApplierEpochs
-from conflict.columnar.bucket import Bucket, load_bucket
-from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.cluster_setup import ClusterSetup, rules_of
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.columnar.kernels.fold import fold
-from conflict.columnar.kernels.lost_changes import Written
-from conflict.columnar.kernels.records import Changes, packed_changes
-from conflict.columnar.rounds.fixed_point import FixedPoint, without_rounds
 from conflict.comparing.bucket_figures import BucketFigures, bucket_figures, written_in
-from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.figures import Figures, add_figures
 from conflict.comparing.pairs import Pair
 from conflict.comparing.transactions import Rejected, Transactions, partly_rejected
 from conflict.comparing.trials import Subject, Trial
+from conflict.engine.columnar.applier_stops import first_stopping, stop_of
+from conflict.engine.columnar.bucket import Bucket, load_bucket
+from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.bucket_view import BucketView, CommitTimes
+from conflict.engine.columnar.fixed_point import FixedPoint, without_rounds
+from conflict.engine.columnar.order import ApplierEpochs
+from conflict.engine.columnar.setups import ClusterSetup, rules_of
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.engine.kernels.fold import fold
+from conflict.engine.kernels.lost_changes import Written
+from conflict.engine.kernels.records import Changes, packed_changes
 from conflict.errors import NotBuiltError
 from conflict.grid.epoch_files import EPOCHS, epochs_part
 from conflict.runs.resolve_job import Settled, count_transactions

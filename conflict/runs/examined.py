@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 import attrs
 import numpy as np
 
-from conflict.columnar.output.contested import ContestedRows
+from conflict.engine.columnar.contested import ContestedRows
 from conflict.grid.epoch_files import read_epoch_sizes
 from conflict.history.model import Position
 from conflict.runs.resolve_run import ResolveRun

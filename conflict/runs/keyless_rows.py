@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.columnar.kernels.arrays import EpochApplies, Int32
+from conflict.engine.kernels.arrays import EpochApplies, Int32
 from conflict.grid.schemas import KEYLESS, keyless_part
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
@@ -96,7 +96,7 @@ def transactions_of_equal_rows(run: ResolveRun, rows: TouchedRows, applies: Epoc
     Return the transactions of one epoch that inserted equal rows one right after the other.
 
     Returns:
-        Number of the row, epoch apply, and both groups, as `conflict.columnar.rounds.bucket_round.Findings`. int32,
+        Number of the row, epoch apply, and both groups, as `conflict.engine.columnar.bucket_round.Findings`. int32,
         shape (pairs, 4).
     """
     layouts, names = run.manifest.layouts(run.numbers), list(run.manifest.clusters)

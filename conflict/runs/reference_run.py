@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from conflict.engine.inference.moments import Moments, find_moments
+from conflict.engine.inference.placement import Placed, place_untraced, restricted, touched_rows
+from conflict.engine.inference.replay import resolve as replay
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.folder import Folder
 from conflict.history.effects import recorded_effects, recorded_images
@@ -27,9 +30,6 @@ from conflict.history.reading import (
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import ClusterHints, summarize
 from conflict.history.scheduling.start import changes_older_rows
-from conflict.inference.moments import Moments, find_moments
-from conflict.inference.placement import Placed, place_untraced, restricted, touched_rows
-from conflict.inference.replay import resolve as replay
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradicted_marks import contradicted_marks
 from conflict.results.contradictions import ContradictedRow, contradicted_rows
@@ -244,7 +244,7 @@ def _written(
 def place_in_memory(
     history: History, setups: Mapping[str, dict[str, TableSetup]], recorded: Recorded, *, skip_missing: bool = False
 ) -> Placed:
-    """Place the untraced epochs of a History in memory; see `conflict.inference.placement`."""
+    """Place the untraced epochs of a History in memory; see `conflict.engine.inference.placement`."""
     touched = restricted(history, touched_rows(history, setups, recorded))
     return place_untraced(touched, setups, recorded, skip_missing=skip_missing)
 

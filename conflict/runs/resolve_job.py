@@ -1,15 +1,15 @@
 """
 A History on disk to a result on disk: the driver of the resolve job. Computes docs/jobs.md, "Resolve".
 
-1. Order the epoch applies of both appliers once (see `conflict.columnar.apply_order`), and share them with all tasks.
+1. Order the epoch applies of both appliers once (see `conflict.engine.columnar.order`), and share them with all tasks.
 2. Where transactions can be in conflict, or what one applier logs can stop the other, fold the buckets in rounds until
-   both are known (see `conflict.columnar.rounds.fixed_point`).
+   both are known (see `conflict.engine.columnar.fixed_point`).
 3. Run one task per bucket, which decides it in one pass and writes its part of the result (see
    `conflict.runs.bucket_tasks`). If a task meets an operation that stops an applier, leave out all that this applier
    would have applied from there on, and resolve the buckets again.
 4. Number the rows of the exceptions tables, and add up the summaries.
 5. Where the binlogs contradict the result, or leave open when a row was judged, find the moments (see
-   `conflict.inference.moments`); if these explain a contradiction, write the result again.
+   `conflict.engine.inference.moments`); if these explain a contradiction, write the result again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.columnar.applier_stops import stop_of
-from conflict.columnar.apply_order import ApplierEpochs
-from conflict.columnar.bucket import CarefulRows
-from conflict.columnar.cluster_setup import ClusterSetup
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
-from conflict.columnar.setups_over_time import cluster_setups, ends_apart
+from conflict.engine.columnar.applier_stops import stop_of
+from conflict.engine.columnar.bucket import CarefulRows
+from conflict.engine.columnar.order import ApplierEpochs
+from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, ends_apart
+from conflict.engine.inference.moments import Moments
+from conflict.engine.inference.placement import Placed
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies
 from conflict.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
@@ -34,8 +35,6 @@ from conflict.grid.schemas import SCHEDULE
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
-from conflict.inference.moments import Moments
-from conflict.inference.placement import Placed
 from conflict.ingestion.definition_steps import changes_that_count, row_steps
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import applied_epochs_path, applied_epochs_table
@@ -82,7 +81,7 @@ def resolve_history(
         out: Folder of the result.
         options: What the result holds.
         use_evidence: Where the order of the binlogs leaves something open, choose what agrees with the changes that
-            they show (see `conflict.inference.moments`).
+            they show (see `conflict.engine.inference.moments`).
         progress: Called with the name of the stage, tasks done, and their number.
         part: What is read of it, with its schedule and figures (see `part_of_log`); None for all.
 

@@ -9,13 +9,13 @@ from functools import cached_property
 import attrs
 import numpy as np
 
-from conflict.columnar.applier_stops import can_log_stopping
-from conflict.columnar.bucket import Bucket, CarefulRows, load_bucket
-from conflict.columnar.cluster_setup import ClusterSetup, transactional_tables
-from conflict.columnar.foreign_keys.states import LinkedKeys, linked_keys
-from conflict.columnar.kernels.arrays import Bool
-from conflict.columnar.unique_keys.states import has_unique_keys
-from conflict.comparing.bucket_view import BucketView
+from conflict.engine.columnar.applier_stops import can_log_stopping
+from conflict.engine.columnar.bucket import Bucket, CarefulRows, load_bucket
+from conflict.engine.columnar.bucket_view import BucketView
+from conflict.engine.columnar.foreign_keys import LinkedKeys, linked_keys
+from conflict.engine.columnar.setups import ClusterSetup, transactional_tables
+from conflict.engine.columnar.unique_keys import has_unique_keys
+from conflict.engine.kernels.arrays import Bool
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.history.tables import TableNumbers

@@ -11,19 +11,18 @@ from typing import Any, TypeVar
 import attrs
 import numpy as np
 
-from conflict.columnar.applier_stops import StoppingOperation
-from conflict.columnar.apply_order import ApplierEpochs
-from conflict.columnar.bucket import CarefulRows
-from conflict.columnar.foreign_keys.broken import rows_of_broken_links
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.columnar.older_states import older_applies
-from conflict.columnar.output.contested import ContestedRows
-from conflict.columnar.output.exceptions_numbering import OlderEpochs, number_exceptions
-from conflict.columnar.rounds.bucket_round import Findings
-from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
-from conflict.columnar.told_transactions import told_transactions
-from conflict.columnar.unique_keys.duplicates import find_duplicates
-from conflict.columnar.unique_keys.states import has_unique_keys
+from conflict.engine.columnar.applier_stops import StoppingOperation
+from conflict.engine.columnar.bucket import CarefulRows
+from conflict.engine.columnar.bucket_round import Findings
+from conflict.engine.columnar.contested import ContestedRows
+from conflict.engine.columnar.exceptions_numbering import OlderEpochs, number_exceptions
+from conflict.engine.columnar.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
+from conflict.engine.columnar.foreign_keys import rows_of_broken_links
+from conflict.engine.columnar.older_rows import older_applies
+from conflict.engine.columnar.order import ApplierEpochs
+from conflict.engine.columnar.told_transactions import told_transactions
+from conflict.engine.columnar.unique_keys import find_duplicates, has_unique_keys
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.errors import NotBuiltError
 from conflict.history.model import Position
 from conflict.results.careful import CareKind, LeftToReferenceError

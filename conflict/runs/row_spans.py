@@ -16,9 +16,9 @@ from typing import Literal, Self
 import attrs
 import numpy as np
 
-from conflict.columnar.bucket import Bucket
-from conflict.columnar.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
-from conflict.columnar.output.contested import ContestedRows
+from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.contested import ContestedRows
+from conflict.engine.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
 from conflict.grid.columns import GridColumns
 from conflict.grid.schemas import RowStep
 from conflict.history.effects import Effect

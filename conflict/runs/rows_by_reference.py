@@ -16,18 +16,18 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
-from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
-from conflict.columnar.output.exceptions_numbering import TrackedRows
-from conflict.columnar.rounds.bucket_round import Findings
-from conflict.columnar.told_transactions import ToldTransactions
+from conflict.engine.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
+from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.bucket_round import Findings
+from conflict.engine.columnar.exceptions_numbering import TrackedRows
+from conflict.engine.columnar.order import LOGGED, NO_CAUSE, ORDER, OWN
+from conflict.engine.columnar.told_transactions import ToldTransactions
+from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
+from conflict.engine.inference.replay import resolve
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment, Transaction
 from conflict.history.timeline import timeline_of
-from conflict.inference.observed import KnownTransactions, OtherConflictsError
-from conflict.inference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.careful import CareKind
 from conflict.results.contradictions import Images, ShownImages, contradicted_rows
@@ -163,7 +163,7 @@ def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
 
 def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:
     """
-    Return what these rows tell in a round of the transactions in conflict (see `conflict.columnar.rounds`).
+    Return what these rows tell in a round of the transactions in conflict (see `conflict.engine.columnar`).
 
     Of tables without a primary key, no row is in conflict; they only make transactions depend on each other.
     """
@@ -459,7 +459,7 @@ def _order(
     place_of: Places,
     ordinals: Mapping[tuple[int, int], Sequence[int]],
 ) -> list[int]:
-    """Return the order of an operation in its epoch; see `conflict.columnar.operation_order`."""
+    """Return the order of an operation in its epoch; see `conflict.engine.columnar.order`."""
     order: list[int] = []
     for group, ordinal in steps:
         if ordinal >= 0:

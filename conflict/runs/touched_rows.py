@@ -1,5 +1,5 @@
 """
-The rows of a History on disk on which the places of wanted epochs depend (see `conflict.inference.placement`).
+The rows of a History on disk on which the places of wanted epochs depend (see `conflict.engine.inference.placement`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.bucket import Bucket
-from conflict.columnar.cluster_setup import rules_of
-from conflict.columnar.kernels.arrays import Bool, Int64
+from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.setups import rules_of
+from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.grid.schemas import IMAGES, PLACE
 from conflict.history.effects import Effect
 from conflict.history.model import Origin, Position, RowChange, Transaction

@@ -35,11 +35,11 @@ from functools import cache
 
 import attrs
 
+from conflict.engine.inference.replay import resolve
+from conflict.engine.reference.applier import Applier
+from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.history.model import Cluster, EpochApply, History, RowChange, RowMoment, Transaction
 from conflict.history.tables import TableNumbers
-from conflict.inference.replay import resolve
-from conflict.reference.applier import Applier
-from conflict.reference.cluster import ReplayedCluster
 from conflict.results.model import Resolution
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from conflict.reference.epoch_log import LoggedChange
+from conflict.engine.reference.cluster import LoggedChange
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.histories import TABLES

@@ -17,11 +17,11 @@ from typing import Literal
 import attrs
 from hypothesis import strategies as st
 
+from conflict.engine.inference.observed import ObservedCluster, ObservedPass
+from conflict.engine.inference.replay import ObservedApplier
+from conflict.engine.reference.cluster import LoggedChange
+from conflict.engine.reference.row_store import Row
 from conflict.history.model import Cluster, EpochApply, RowChange, RowMoment, Transaction
-from conflict.inference.observed import ObservedCluster, ObservedPass
-from conflict.inference.replay import ObservedApplier
-from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.row_store import Row
 from conflict.results.model import Outcome
 from conflict.rules.roles import Role
 from ndb_formats.events.row_image import RowImage

@@ -32,7 +32,7 @@ _MAIN = """
 import json, os, resource, signal, sys, tempfile, traceback
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
-import conflict.pipeline, conflict.columnar.bucket, conflict.reference.replay
+import conflict.pipeline, conflict.engine.columnar.bucket, conflict.engine.reference.replay
 import conflict.cli.commands.decode, conflict.cli.commands.ingest, conflict.cli.commands.resolve
 import conflict.cli.views.result
 import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.outputs, conflict.decoding.table_files

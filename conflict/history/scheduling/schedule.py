@@ -5,7 +5,7 @@ A binlog shows every foreign epoch that changed something. An epoch that changed
 at which it was applied is only bounded: by its neighbours, because epochs are applied in order; by causality, because
 an epoch that reports an own epoch as applied was applied after that own epoch; and by other sources (`Hint`). These
 bounds are its `Window`. This module places it as early as they allow; its operations decide where it belongs inside
-them (see `conflict.inference.placement`).
+them (see `conflict.engine.inference.placement`).
 
 An untraced epoch apply belongs to the own epoch that is logged next. If an engine finds that it does change something,
 because other functions are tried on the same binlogs, its changes are logged in that epoch.

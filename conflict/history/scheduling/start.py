@@ -3,7 +3,7 @@ Where the logs of a run start and stop: all of them, or a cut that is asked for.
 
 A log that starts in the middle has a consistent start on both clusters: one starts where it is told to, the other after
 the last of its epochs that the first had applied by then. What was on the way from the first to the other then is not
-known, and is taken from the other's own binlog (see `conflict.inference.not_known`).
+known, and is taken from the other's own binlog (see `conflict.engine.inference.not_known`).
 """
 
 from __future__ import annotations

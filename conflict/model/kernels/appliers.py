@@ -1,7 +1,7 @@
 """
 What an applier does with an epoch of its source.
 
-The decisions are those of `conflict.columnar.kernels.passes`; here is what surrounds them in a simulation: the max
+The decisions are those of `conflict.engine.kernels.passes`; here is what surrounds them in a simulation: the max
 replicated epoch, transactions in conflict, data columns, and what goes on to a third cluster.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from conflict.columnar.kernels.dependencies import find_dependent_groups
-from conflict.columnar.kernels.fold import log_rows
-from conflict.columnar.kernels.passes import FULL, Groups, decide_pass, restore
-from conflict.columnar.kernels.plain_values import NO, YES
-from conflict.columnar.kernels.rules import is_delete_delete, reads_before
+from conflict.engine.kernels.arrays import NO, YES
+from conflict.engine.kernels.dependencies import find_dependent_groups
+from conflict.engine.kernels.fold import log_rows
+from conflict.engine.kernels.passes import FULL, Groups, decide_pass, restore
+from conflict.engine.kernels.rules import is_delete_delete, reads_before
 from conflict.model.kernels.users import epoch_number, note_difference, put_change
 from conflict.model.kernels.world import NEVER, RESOLVE_BIT, all_columns, column_bit
 from conflict.rules.decision import Verdict

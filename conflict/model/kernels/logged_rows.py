@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int64, UInt64
-from conflict.columnar.kernels.plain_values import YES, ZERO
-from conflict.columnar.kernels.records import DecisionBuffers, Records
+from conflict.engine.kernels.arrays import YES, ZERO, Bool, Int8, Int16, Int64, UInt64
+from conflict.engine.kernels.records import DecisionBuffers, Records
 from conflict.model.kernels.world import RESOLVE_BIT, Entries, Made
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel

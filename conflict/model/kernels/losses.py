@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
-from conflict.columnar.kernels.records import DecisionBuffers, Records
-from conflict.columnar.kernels.rules import is_delete_delete
+from conflict.engine.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
+from conflict.engine.kernels.records import DecisionBuffers, Records
+from conflict.engine.kernels.rules import is_delete_delete
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from conflict.columnar.kernels.arrays import Int32, Int64, UInt64
+from conflict.engine.kernels.arrays import Int32, Int64, UInt64
 from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel
 from ndb_formats.columnar.kernels.checksums import crc32
 

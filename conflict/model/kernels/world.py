@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
-from conflict.columnar.kernels.records import Changes, DecisionBuffers, Records, Rules, Schedule, Work
+from conflict.engine.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
+from conflict.engine.kernels.records import Changes, DecisionBuffers, Records, Rules, Schedule, Work
 from ndb_formats.columnar.kernel import inlined, interpreted_by, unsigned
 
 __all__ = [
@@ -209,7 +209,7 @@ class Rows(NamedTuple):
         wrote: The columns that this epoch apply wrote, of a row that is relayed. Shape (keys,).
         value: The resolve column before that. Shape (keys, clusters), or (0, clusters) if no cluster relays.
         since: Since when it differs between the clusters; -1 if it does not. Shape (keys,).
-        last_apply: For `conflict.columnar.kernels.dependencies`. Shape (keys,).
+        last_apply: For `conflict.engine.kernels.dependencies`. Shape (keys,).
         last_group: The same.
     """
 

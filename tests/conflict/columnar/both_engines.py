@@ -12,6 +12,7 @@ import attrs
 import pyarrow.dataset as pads
 
 from conflict.conformance.case import ConflictCase
+from conflict.engine.inference.replay import resolve
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
@@ -19,7 +20,6 @@ from conflict.history.definitions.following import make_run
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
 from conflict.history.run import Run
-from conflict.inference.replay import resolve
 from conflict.pipeline import run_local
 from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows

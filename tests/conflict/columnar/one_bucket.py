@@ -6,13 +6,13 @@ import tempfile
 
 import numpy as np
 
-from conflict.columnar.apply_order import ApplierEpochs, order_applies
-from conflict.columnar.bucket import load_bucket
-from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.cluster_setup import ClusterSetup, rules_of
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
-from conflict.columnar.kernels.fold import fold
-from conflict.columnar.kernels.records import packed_changes
+from conflict.engine.columnar.bucket import load_bucket
+from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.order import ApplierEpochs, order_applies
+from conflict.engine.columnar.setups import ClusterSetup, rules_of
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies
+from conflict.engine.kernels.fold import fold
+from conflict.engine.kernels.records import packed_changes
 from conflict.grid.folder import Folder
 from conflict.grid.writer import write_history
 from conflict.history.model import History

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.columnar.bucket_result import BucketResult
-from conflict.inference.replay import resolve
+from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.inference.replay import resolve
 from conflict.rules.decision import Verdict
 from conflict.rules.roles import Role
 from tests.conflict.columnar.one_bucket import bucket_by_kernels

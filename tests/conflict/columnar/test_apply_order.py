@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from conflict.columnar.apply_order import ApplierEpochs, plan_applies
+from conflict.engine.columnar.order import ApplierEpochs, plan_applies
 from conflict.errors import HistoryError
 from conflict.grid.epoch_files import schedule_table
 from conflict.history.model import EpochApply

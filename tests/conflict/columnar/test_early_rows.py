@@ -5,8 +5,8 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.engine.inference.replay import resolve
 from conflict.history.model import EpochApply, History
-from conflict.inference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role

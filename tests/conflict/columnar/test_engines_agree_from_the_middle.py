@@ -3,7 +3,7 @@
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from conflict.inference.replay import resolve
+from conflict.engine.inference.replay import resolve
 from conflict.results.careful import LeftToReferenceError
 from conflict.rules.roles import Role
 from conflict.runs.runner import in_process

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from conflict.columnar.kernels.event_masks import event_masks, mark_columns
+from conflict.engine.kernels.logged_rows import event_masks, mark_columns
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.columnar import image_values
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.engine.columnar import image_values
 from conflict.history.model import Cluster, History, RowChange, Transaction
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow

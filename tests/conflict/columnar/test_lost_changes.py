@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.columnar.kernels.lost_changes import Made, lost_changes, written_by
+from conflict.engine.inference.replay import resolve
+from conflict.engine.kernels.lost_changes import Made, lost_changes, written_by
 from conflict.history.model import Cluster, EpochApply, History, Transaction
-from conflict.inference.replay import resolve
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write
 from conflict.rules.roles import Role

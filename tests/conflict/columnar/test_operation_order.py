@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.columnar.kernels.arrays import BucketRows, Decisions, EpochApplies, Logged
-from conflict.columnar.operation_order import ORDER, operation_orders, sorted_by_order
+from conflict.engine.columnar.order import ORDER, operation_orders, sorted_by_order
+from conflict.engine.kernels.arrays import BucketRows, Decisions, EpochApplies, Logged
 
 SMALL = st.integers(0, 2)
 STEPS = st.lists(st.tuples(SMALL, st.just(1), SMALL, st.integers(0, 1)), max_size=3)

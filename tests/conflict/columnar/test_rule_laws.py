@@ -8,19 +8,18 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conflict.columnar.apply_order import plan_applies
-from conflict.columnar.kernels.arrays import OperationKind
-from conflict.columnar.kernels.dependencies import dependent_groups
-from conflict.columnar.kernels.effects import effect_number
-from conflict.columnar.rounds.fixed_point import in_conflict
-from conflict.columnar.setups_over_time import compares_reflected
+from conflict.engine.columnar.fixed_point import in_conflict
+from conflict.engine.columnar.order import plan_applies
+from conflict.engine.columnar.setups import compares_reflected
+from conflict.engine.kernels.arrays import OperationKind
+from conflict.engine.kernels.dependencies import dependent_groups
+from conflict.engine.kernels.effects import effect_number
+from conflict.engine.reference.applier import Applier
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
+from conflict.engine.reference.decide import DependencyTracker
+from conflict.engine.reference.replay import replay
 from conflict.history.effects import NO_EFFECT, effect_on_row
 from conflict.history.model import Cluster, EpochApply, History
-from conflict.reference.applier import Applier
-from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.dependencies import DependencyTracker
-from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.replay import replay
 from ndb_formats.events.extra_row_info import ConflictFlag
 from tests.conflict.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.random_histories import BINLOG_TYPES, SETTINGS, configuration, make_history

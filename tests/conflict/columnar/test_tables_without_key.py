@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conflict.columnar.setups_over_time import compares_reflected
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.conformance.corpus import RecordingKind, find_recordings
+from conflict.engine.columnar.setups import compares_reflected
 from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
 from conflict.history.model import History

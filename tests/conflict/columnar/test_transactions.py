@@ -4,10 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from conflict.columnar.applier_stops import Phase, StoppingOperation
-from conflict.columnar.rounds.fixed_point import in_conflict
-from conflict.columnar.unique_keys.duplicates import find_duplicates
-from conflict.columnar.unique_keys.states import states_schema
+from conflict.engine.columnar.applier_stops import Phase, StoppingOperation
+from conflict.engine.columnar.fixed_point import in_conflict
+from conflict.engine.columnar.unique_keys import find_duplicates, states_schema
 from conflict.rules.stops import ServerStop
 from ndb_formats.schema.create_table import parse_schema
 

@@ -8,9 +8,9 @@ import pytest
 
 from conflict.comparing.figures import Figures
 from conflict.comparing.pairs import Pair, parse_policies
-from conflict.comparing.relogging import Relogging
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import ConflictCase
+from conflict.engine.columnar.bucket_view import Relogging
 from conflict.grid.epoch_files import epochs_part, epochs_table
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE

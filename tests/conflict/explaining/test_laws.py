@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.columnar.apply_order import plan_applies
+from conflict.engine.columnar.order import plan_applies
 from conflict.explaining.decisions import Applied
 from conflict.explaining.drafts import Facts
 from conflict.explaining.row_changes import Log

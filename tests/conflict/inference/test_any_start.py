@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conflict.inference.replay import resolve
-from conflict.reference.replay import resolve as plain_resolve
+from conflict.engine.inference.replay import resolve
+from conflict.engine.reference.replay import resolve as plain_resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role

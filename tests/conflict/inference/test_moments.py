@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.engine.inference.moments import Moments, find_moments
+from conflict.engine.inference.placement import place_untraced, restricted, touched_rows
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
 from conflict.history.scheduling.reconcile import Inference
-from conflict.inference.moments import Moments, find_moments
-from conflict.inference.placement import place_untraced, restricted, touched_rows
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.open_rows import OpenEpoch, OpenRow
 from conflict.results.resolution_ledger import ReferenceLedger

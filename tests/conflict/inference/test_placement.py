@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.engine.inference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
+from conflict.engine.inference.replay import resolve
+from conflict.engine.reference.cluster import LoggedChange
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.history.network import direct_traces
@@ -16,9 +19,6 @@ from conflict.history.run import Run
 from conflict.history.scheduling.causal_order import interleave
 from conflict.history.scheduling.schedule import Summary, epoch_ends, place_applies
 from conflict.history.timeline import timeline_of
-from conflict.inference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
-from conflict.inference.replay import resolve
-from conflict.reference.epoch_log import LoggedChange
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.model import Resolution
 from conflict.results.open_places import Alternative, OpenPlace

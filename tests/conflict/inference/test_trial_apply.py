@@ -7,13 +7,13 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.engine.inference.background import Background, background_of, epochs_known
+from conflict.engine.inference.observed import ObservedPass
+from conflict.engine.inference.trial_apply import TrialApply
+from conflict.engine.reference.applier import effects_of
+from conflict.engine.reference.row_store import RowKey
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
-from conflict.inference.background import Background, background_of, epochs_known
-from conflict.inference.observed import ObservedPass
-from conflict.inference.trial_apply import TrialApply
-from conflict.reference.epoch_commit import effects_of
-from conflict.reference.row_store import RowKey
 from conflict.rules.roles import Role
 from tests.conflict.columnar.test_early_rows import with_moments
 from tests.conflict.histories import setups

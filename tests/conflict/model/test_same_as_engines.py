@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.engine.reference.replay import resolve
 from conflict.history.run import Run
 from conflict.model.as_history import history_of
 from conflict.model.configuration import DATABASE, Model
 from conflict.model.figures import counters_of, decided, final_rows
 from conflict.model.run import Simulated, simulate
-from conflict.reference.replay import resolve
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.runner import in_process

@@ -2,9 +2,8 @@
 
 import pytest
 
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.history.model import RowChange
-from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.epoch_log import LoggedChange
 from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage

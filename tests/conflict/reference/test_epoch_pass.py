@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.reference.decide import decide_by_function
+from conflict.engine.reference.decide import decide_by_function
 from conflict.rules.decision import IGNORED, Cause, Verdict
 from conflict.rules.functions import Cell, ConflictFunction, FunctionSpec
 from conflict.rules.roles import Role

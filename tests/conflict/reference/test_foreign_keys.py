@@ -2,9 +2,9 @@
 
 import pytest
 
-from conflict.inference.rows import OlderRows
-from conflict.reference.foreign_keys import ForeignKeys, Side, Value
-from conflict.reference.row_store import Row, RowStore
+from conflict.engine.inference.rows import OlderRows
+from conflict.engine.reference.keys import ForeignKeys, Side, Value
+from conflict.engine.reference.row_store import Row, RowStore
 from conflict.results.model import Resolution
 from tests.conflict.histories import MORE_TABLES, TABLES, key, resolved, rows, setups
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.row_store import Row
+from conflict.engine.reference.cluster import LoggedChange
+from conflict.engine.reference.row_store import Row
 from conflict.results.model import Outcome
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role

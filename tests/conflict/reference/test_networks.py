@@ -15,11 +15,11 @@ from conflict.cli.app import app
 from conflict.cli.exit_codes import ExitCode
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
+from conflict.engine.reference.replay import resolve
 from conflict.errors import ConfigurationError
 from conflict.explaining.explain import opened
 from conflict.explaining.story import Kind
 from conflict.history.model import Cluster
-from conflict.reference.replay import resolve
 from conflict.result import read_result
 from conflict.rules.decision import Verdict
 from conflict.rules.roles import Role

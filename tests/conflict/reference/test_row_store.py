@@ -1,6 +1,6 @@
 """Rows as a data node keeps them: images written over each other, undo."""
 
-from conflict.reference.row_store import EMPTY_ROW, Row, RowStore
+from conflict.engine.reference.row_store import EMPTY_ROW, Row, RowStore
 from tests.conflict.histories import image
 
 

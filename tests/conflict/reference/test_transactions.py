@@ -2,8 +2,8 @@
 
 import pytest
 
-from conflict.reference.dependencies import DependencyTracker
-from conflict.reference.replay import resolve
+from conflict.engine.reference.decide import DependencyTracker
+from conflict.engine.reference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.columnar.kernels.open_decisions import outcome_bit as bit_in_kernels
+from conflict.engine.kernels.open_decisions import outcome_bit as bit_in_kernels
 from conflict.grid.folder import Folder
 from conflict.history.effects import Effect
 from conflict.results.contradictions import CONTRADICTIONS

@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
+from conflict.engine.inference.replay import resolve
 from conflict.history.model import EpochApply, History
-from conflict.inference.replay import resolve
 from conflict.results.model import ClusterResult
 from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.rules.conflict_fn_text import parse_conflict_function

@@ -1,3 +1,0 @@
-"""
-The columnar engine: the semantics of the reference engine over arrays.
-"""

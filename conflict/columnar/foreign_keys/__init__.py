@@ -1,3 +1,0 @@
-"""
-Foreign keys, over all buckets: whether one of them stops an applier or changes a row.
-"""

@@ -1,3 +1,0 @@
-"""
-The columnar engine's compiled loops over the arrays of one bucket.
-"""

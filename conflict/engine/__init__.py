@@ -1,0 +1,3 @@
+"""
+What decides: the reference engine, the same compiled, and the inference above both.
+"""

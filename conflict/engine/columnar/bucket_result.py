@@ -1,0 +1,179 @@
+"""
+A decided bucket, and the figures of it.
+
+A decided bucket: what the kernels computed of it.
+
+The status counters of a bucket, and the figures of each table. Computes docs/functions.md, "Counters".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+import attrs
+import numpy as np
+
+from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.older_rows import OlderRows
+from conflict.engine.columnar.setups import ClusterSetup, held_columns, masks_of
+from conflict.engine.kernels.arrays import (
+    Bool,
+    Conflicts,
+    Decisions,
+    EpochApplies,
+    Int64,
+    OperationKind,
+    each_read_only,
+)
+from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
+from conflict.engine.kernels.fold import Folded
+from conflict.engine.kernels.provenance import trace_images
+from conflict.engine.kernels.provenance_records import FinalRows
+from conflict.rules.counters import (
+    DELETE_DELETE,
+    REFLECTED_DISCARDED,
+    REFLECTED_RECEIVED,
+    REFRESH_RECEIVED,
+    TRANSACTION_ROW_CONFLICTS,
+    TRANSACTION_ROW_REJECTS,
+)
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["BucketResult", "count_bucket", "status_counters"]
+
+
+class BucketResult:
+    """
+    A decided bucket.
+
+    Attributes:
+        bucket: The bucket.
+        clusters: Both clusters.
+        applies: All epoch applies in order.
+        conflicts: The transactions in conflict.
+        folded: The decisions.
+        watched: Tables of whose rows every state is traced; None for none. Shape (tables,).
+        older: The rows before the log starts; None if there were none.
+    """
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        clusters: tuple[ClusterSetup, ...],
+        applies: EpochApplies,
+        conflicts: Conflicts,
+        folded: Folded,
+        *,
+        watched: Bool | None = None,
+        older: OlderRows | None = None,
+    ) -> None:
+        self.bucket, self.clusters, self.applies = bucket, clusters, applies
+        self.conflicts, self.folded, self.watched, self.older = conflicts, folded, watched, older
+
+    @cached_property
+    def final(self) -> FinalRows:
+        """The image that each column of each row and of each logged event comes from, traced on first use."""
+        bucket = self.bucket
+        keys = (bucket.slots, bucket.key_table)
+        older = None if self.older is None else self.older.were_there
+        masks, logged = masks_of(self.clusters), self.folded.logged
+        widest = max((len(table.columns) for table in bucket.numbers.tables), default=0)
+        held = held_columns(self.clusters, self.applies, logged, bucket.key_table[logged.key], widest)
+        final = trace_images(
+            self.applies, bucket.rows, bucket.column_sets, keys, masks, self.folded, held, self.watched, older
+        )
+        if self.older is None:
+            return final
+        return attrs.evolve(final, exists=final.exists & ~self.older.left_open)
+
+    @cached_property
+    def columns_not_known(self) -> Int64:
+        """How many stored columns of each final row nothing told of. Shape (clusters, keys)."""
+        keys = len(self.bucket.key_table)
+        if self.older is None or not keys:
+            return np.zeros((2, keys), np.int64)
+        stored = [[column.generated != "virtual" for column in table.columns] for table in self.bucket.numbers.tables]
+        # A column of a table, by slot.
+        starts = np.cumsum([0, *map(len, stored)])[self.bucket.key_table]
+        places = np.arange(self.bucket.slots[-1]) - np.repeat(self.bucket.slots[:-1], np.diff(self.bucket.slots))
+        counted = np.concatenate(stored)[np.repeat(starts, np.diff(self.bucket.slots)) + places]
+        unknown = np.add.reduceat((self.final.unknown & counted).astype(np.int64), self.bucket.slots[:-1], axis=1)
+        return np.where(self.final.exists, unknown, 0)
+
+    @property
+    def may_be_missing(self) -> Bool:
+        """Which rows are not there for all that is known, but may be. Shape (clusters, keys)."""
+        if self.older is None:
+            return np.zeros(self.folded.exists.shape, np.bool_)
+        return self.older.never_met & ~self.folded.exists
+
+
+DELETE = int(Operation.DELETE_ROW)
+
+
+def count_bucket(result: BucketResult) -> list[tuple[Int64, Int64, dict[str, int]]]:
+    """
+    Count what each cluster's applier did.
+
+    Returns:
+        Per cluster, the number of operations by table, verdict and cause, that of refreshed rows by table, and what the
+        bucket adds to its status counters.
+    """
+    counted = _count(result, result.folded.decisions)
+    # Both passes over an epoch count, TRACK and APPLY.
+    passes = (counted, _count(result, result.folded.tracked))
+    found = []
+    for number, cluster in enumerate(result.clusters):
+        total: Counter[str] = Counter()
+        for each in passes:
+            total.update(status_counters(cluster, each[number]))
+        found.append((counted[number].sum(axis=(1, 2)), _refreshes(result, number), dict(total)))
+    return found
+
+
+def _count(result: BucketResult, decisions: Decisions) -> Int64:
+    """Count decisions; see `count_outcomes` for the shape."""
+    tables = len(result.bucket.numbers.tables)
+    shape = (len(result.clusters), tables, len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
+    counts = np.zeros(shape, np.int64)
+    columns = (getattr(decisions, name) for name in CountedDecisions._fields[2:])
+    given = CountedDecisions(*each_read_only(result.applies.applier, result.bucket.key_table, *columns))
+    count_outcomes(given, counts)
+    return counts
+
+
+def _refreshes(result: BucketResult, number: int) -> Int64:
+    """Return how many rows the applier of a cluster refreshed. Shape (tables,)."""
+    logged = result.folded.logged
+    refreshed = logged.key[logged.refresh & (logged.cluster == number)]
+    return np.bincount(result.bucket.key_table[refreshed], minlength=len(result.bucket.numbers.tables))
+
+
+def status_counters(cluster: ClusterSetup, counts: Int64) -> Counter[str]:
+    """Return the status counters. Shape of `counts` (tables, operations, kinds, verdicts, causes)."""
+    rejected = counts[:, :, :, Verdict.REJECTED]
+    with_transaction = int(rejected[..., Cause.TRANS_IN_CONFLICT].sum())
+    own = rejected.sum(axis=(2, 3)) - rejected[..., Cause.TRANS_IN_CONFLICT].sum(axis=2)  # by table and operation
+    delete_deletes = rejected[:, DELETE, :, Cause.ROW_DOES_NOT_EXIST].sum(axis=1)
+    counters: Counter[str] = Counter(
+        {
+            REFRESH_RECEIVED: int(counts[:, :, OperationKind.REFRESH].sum()),
+            REFLECTED_RECEIVED: int(counts[:, :, OperationKind.REFLECTED].sum()),
+            REFLECTED_DISCARDED: int(counts[:, :, :, Verdict.DISCARDED].sum()),
+            TRANSACTION_ROW_REJECTS: with_transaction,
+            TRANSACTION_ROW_CONFLICTS: 0,
+        }
+    )
+    for table, setup in enumerate(cluster.setups):
+        if setup.function is None:
+            continue
+        spec = setup.function.spec
+        counters[spec.counter] += int(own[table].sum())
+        if spec.refreshes:
+            counters[DELETE_DELETE] += int(delete_deletes[table])
+        if spec.transactional:
+            ignored = 0 if spec.delete_delete_conflicts else int(delete_deletes[table])
+            counters[TRANSACTION_ROW_CONFLICTS] += int(own[table].sum()) - ignored
+    return counters

@@ -1,0 +1,153 @@
+"""
+Rows that their own cluster changed while its applier may have been judging an epoch.
+
+Where such a row came to nothing, or was refreshed, it may have been judged before the change (see
+`conflict.engine.inference.moments`, which looks at the epochs that are found here). Computes docs/concepts.md, "What
+binlogs leave open".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.effects import compare_effects
+from conflict.engine.columnar.setups import rules_of
+from conflict.engine.kernels.arrays import Bool, BucketRows, Int64, read_only
+from conflict.engine.kernels.open_moments import JudgedRows, moments_differ
+from conflict.engine.kernels.places import open_starts
+from conflict.engine.kernels.records import packed_changes, packed_schedule
+from conflict.rules.decision import Verdict
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["ContestedRows", "contested_rows"]
+
+
+@attrs.frozen(eq=False)
+class ContestedRows:
+    """
+    Such rows, each with the epoch apply that may have judged it earlier. int64, shape (rows,).
+
+    Attributes:
+        bucket: Number of the bucket.
+        apply: Number of the epoch apply.
+        key: Number of the row in the bucket.
+    """
+
+    bucket: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    apply: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    key: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def chosen(self, chosen: Bool | Int64 | slice) -> ContestedRows:
+        """Return some of them."""
+        return ContestedRows(self.bucket[chosen], self.apply[chosen], self.key[chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[ContestedRows]) -> ContestedRows:
+        """Return those of several buckets, in the order of the epoch applies."""
+        columns = zip(*(attrs.astuple(each, recurse=False) for each in parts), strict=True)
+        joined = cls(*(np.concatenate(column) for column in columns))
+        return joined.chosen(np.argsort(joined.apply, kind="stable"))
+
+
+def contested_rows(result: BucketResult, *, contradicted: bool = False, every: bool = False) -> ContestedRows:
+    """
+    Return such rows of functions that judge row by row, without those that every moment decides alike.
+
+    Of rows on which the binlogs contradict the result, and of those for which a moment was found, all are returned:
+    what the search assumes of them is not what was decided.
+
+    Args:
+        result: A decided bucket.
+        contradicted: Whether the binlogs contradict it.
+        every: Return all such rows; for rows that are older than the log, or are not decided by the kernels.
+    """
+    number = result.bucket.number
+    found = np.concatenate([_contested(result, side) for side in range(len(result.clusters))], axis=1)
+    rows = ContestedRows(np.full(found.shape[1], number), *found)
+    if not len(rows) or every:
+        return rows
+    moments = result.applies.moments.of_bucket(number)
+    known = np.ones(len(result.bucket.key_table), np.bool_)
+    known[moments.key] = False
+    if contradicted:
+        for each in compare_effects(result, with_applies=False).rows:
+            known[each.key] = False
+    kept = ~known[rows.key]
+    if not kept.all():
+        kept[~kept] = _open(result, rows.chosen(~kept))
+    return rows.chosen(kept)
+
+
+def _open(result: BucketResult, rows: ContestedRows) -> Bool:
+    """Return which rows another moment may have decided otherwise. Shape (rows,)."""
+    keys, places = np.unique(rows.key, return_inverse=True)
+    chosen = [_of_keys(each, keys) for each in result.bucket.rows]
+    order = np.lexsort((places, rows.apply))
+    pairs = JudgedRows.of(rows.apply[order], places[order], len(result.applies))
+    found = np.empty(len(rows), np.bool_)
+    found[order] = moments_differ(
+        result.applies, chosen, rules_of(result.clusters), result.conflicts, result.bucket.key_table[keys], pairs
+    )
+    return found
+
+
+def _of_keys(rows: BucketRows, keys: Int64) -> BucketRows:
+    """Return the changes of some keys, which are numbered anew; `keys` are sorted."""
+    place = np.minimum(np.searchsorted(keys, rows.key), len(keys) - 1)
+    chosen = np.flatnonzero(keys[place] == rows.key)
+    columns = {field.name: getattr(rows, field.name)[chosen] for field in attrs.fields(BucketRows)}
+    return BucketRows(**{**columns, "key": place[chosen].astype(np.int32)})
+
+
+def _contested(result: BucketResult, number: int) -> Int64:
+    """Return epoch apply and key of those of one applier. Shape (2, rows)."""
+    apply, key = _not_simply_applied(result, number)
+    own = result.bucket.rows[number]
+    asked = np.zeros(len(result.bucket.key_table), np.bool_)
+    asked[key] = True
+    changes = np.flatnonzero(asked[own.key])  # in order of time
+    changes = changes[np.argsort(own.key[changes], kind="stable")]
+    # Key and place of a change in one number, so that those of a key between two places are a stretch.
+    width = len(own) + 1
+    places = own.key[changes].astype(np.int64) * width + changes
+    begins, ends = _windows(result, number, apply)
+    first = np.searchsorted(places, key.astype(np.int64) * width + begins)
+    last = np.searchsorted(places, key.astype(np.int64) * width + ends)
+    return np.unique(np.stack([apply, key])[:, first < last], axis=1)
+
+
+def _not_simply_applied(result: BucketResult, number: int) -> tuple[Int64, Int64]:
+    """Return epoch apply and key of the operations that came to nothing, and of deletes, which can undo a write."""
+    decisions, applies = result.folded.decisions, result.applies
+    judged = np.array(
+        [
+            setup.function is not None and not setup.function.spec.transactional
+            for setup in result.clusters[number].setups
+        ],
+        np.bool_,
+    )
+    chosen = (decisions.verdict != Verdict.APPLIED) | (decisions.operation == Operation.DELETE_ROW)
+    rows = np.flatnonzero(chosen)
+    rows = rows[(applies.applier == number)[decisions.apply[rows]] & applies.traced[decisions.apply[rows]]]
+    rows = rows[_judged_keys(result, judged)[decisions.key[rows]]]
+    return decisions.apply[rows].astype(np.int64), decisions.key[rows].astype(np.int64)
+
+
+def _judged_keys(result: BucketResult, judged: Bool) -> Bool:
+    """Return which keys are of some tables. Shape (keys,)."""
+    return judged[result.bucket.key_table]
+
+
+def _windows(result: BucketResult, number: int, apply: Int64) -> tuple[Int64, Int64]:
+    """Return the first own change after an applier began with each epoch apply, and the first one after its commit."""
+    schedule, changes = packed_schedule(result.applies), packed_changes(result.bucket.rows)
+    distinct, place = np.unique(apply, return_inverse=True)
+    begins = open_starts(read_only(distinct), schedule, changes) - changes.begin[number]
+    return begins[place], result.folded.own_end[distinct][place]

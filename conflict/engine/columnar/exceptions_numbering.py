@@ -1,0 +1,163 @@
+"""
+Numbers the rows of exceptions tables, which buckets write without numbers.
+
+``NDB$count`` runs from 1 per applier and table, over all buckets, in the order in which the applier met the operations.
+A pass over an epoch that was rolled back used up numbers too. Computes docs/functions.md, "Exceptions tables".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from conflict.engine.columnar.order import sorted_by_order
+from conflict.engine.columnar.setups import ClusterSetup, steps_before
+from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
+from conflict.grid.folder import Folder
+from conflict.results.arrow_rows import row_schema
+from conflict.results.layout import (
+    EPOCH_APPLY,
+    OPERATION_ORDER,
+    OUTCOME_PLACE,
+    OWN_CAUSE,
+    STAGED_EXCEPTIONS,
+    exceptions_path,
+    staged_exceptions_path,
+)
+from conflict.rules.exceptions_table import ExceptionsTable
+from ndb_formats.schema.tables import Table
+
+__all__ = ["OlderEpochs", "TrackedRows", "number_exceptions"]
+
+_COUNT_COLUMN = 3
+# By cluster and exceptions table, the epoch applies in which pass TRACK made rows in one bucket, and how many.
+TrackedRows = Mapping[tuple[str, str], tuple[Int64, Int64]]
+
+
+@attrs.frozen(eq=False)
+class OlderEpochs:
+    """
+    The epoch applies of epochs that are older than the log. Shape (applies,).
+
+    Attributes:
+        refreshed: Those with a refreshed row in the binlog: a transaction was in conflict.
+        untold: Those of appliers whose binlogs show nothing of their work.
+    """
+
+    refreshed: Bool
+    untold: Bool
+
+    @staticmethod
+    def none(applies: int) -> OlderEpochs:
+        """Return none, where there are so many epoch applies."""
+        return OlderEpochs(np.zeros(applies, np.bool_), np.zeros(applies, np.bool_))
+
+
+def number_exceptions(
+    out: Folder,
+    clusters: Sequence[ClusterSetup],
+    applies: EpochApplies,
+    conflicts: Conflicts,
+    tracked: Mapping[int, TrackedRows],
+    older: OlderEpochs,
+) -> dict[str, dict[int, dict[str, int]]]:
+    """
+    Join the buckets' parts of each exceptions table, number them, and write the tables.
+
+    Args:
+        out: Folder of the result.
+        clusters: Both clusters.
+        applies: All epoch applies in order.
+        conflicts: The transactions in conflict.
+        tracked: By the number of each part, the rows that one pass TRACK made.
+        older: The epoch applies of epochs that are older than the log.
+
+    Returns:
+        Per cluster, for each epoch apply with conflicts that began in pass TRACK, by its number among those of the
+        applier: the rows per exceptions table that one further pass would have made.
+    """
+    numbered: list[dict[str, pa.Table]] = []
+    tables: dict[str, ExceptionsTable] = {}
+    passes = _passes_rolled_back(applies, conflicts, older)
+    further: dict[str, dict[int, dict[str, int]]] = {}
+    for cluster in clusters:
+        own = [setup.exceptions for setup in cluster.setups if setup.exceptions is not None]
+        tables.update({exceptions.table.full_name: exceptions for exceptions in own})
+        numbered.append({})
+        for each in own:
+            name = each.table.full_name
+            each_pass = np.zeros(len(applies), np.int64)
+            for part in tracked.values():
+                if (cluster.name, name) in part:
+                    applied, rows = part[cluster.name, name]
+                    each_pass[applied] += rows
+            used_up = each_pass * passes
+            for apply in np.flatnonzero((passes == 1) & (each_pass > 0)).tolist():
+                own_number = int(applies.number[apply])
+                further.setdefault(cluster.name, {}).setdefault(own_number, {})[name] = int(each_pass[apply])
+            paths = [staged_exceptions_path(cluster.name, name, bucket) for bucket in sorted(tracked)]
+            eras = steps_before(cluster.renewed.get(name, ()), applies)
+            eras[applies.applier != len(numbered) - 1] = -1
+            numbered[-1][name] = _numbered(out, paths, each.table, used_up, eras)
+    for number, cluster in enumerate(clusters):
+        for name, exceptions in tables.items():
+            schema = row_schema(exceptions.table).append(OUTCOME_PLACE)
+            parts = [numbered[number][name]] if name in numbered[number] else []
+            if exceptions.replicated and name in numbered[1 - number]:
+                parts.append(_received(numbered[1 - number][name], applies, number))
+            if parts:
+                joined = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)
+                out.write_table(exceptions_path(cluster.name, name), joined)
+    out.delete(STAGED_EXCEPTIONS)
+    return further
+
+
+def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts, older: OlderEpochs) -> Int64:
+    """Return how many passes of each epoch apply were rolled back for transactions in conflict. Shape (applies,)."""
+    in_conflict = np.diff(conflicts.offsets) > 0
+    passes = np.zeros(len(applies), np.int64)
+    for applier in (0, 1):
+        mine = np.flatnonzero((applies.applier == applier) & ~older.untold)
+        # After an epoch with conflicts the applier starts the next one in pass TRACK, unless it was restarted.
+        begun = (in_conflict | older.refreshed)[mine[:-1]]
+        tracking = np.append(False, begun)[: len(mine)] & ~applies.restarted[mine]
+        passes[mine] = np.where(in_conflict[mine], np.where(tracking, 1, 2), 0)
+    return passes
+
+
+def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int64, eras: Int64) -> pa.Table:
+    """
+    Return one applier's rows of a table in order, with their numbers, and their epoch apply beside them.
+
+    Args:
+        out: Folder of the result.
+        paths: Paths of the buckets' rows.
+        definition: The exceptions table.
+        used_up: How many numbers the rolled back passes of each epoch apply used up. Shape (applies,).
+        eras: How often counting had started again before each epoch apply of the applier. Shape (applies,).
+    """
+    schema = pa.schema([*row_schema(definition), OUTCOME_PLACE, EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER])
+    rows = out.read_tables(paths, schema)
+    # The rows of rejected transactions come first in an epoch apply.
+    keys = np.stack([rows.column(field.name).to_numpy().astype(np.int64) for field in (EPOCH_APPLY, OWN_CAUSE)], axis=1)
+    order = sorted_by_order(keys, rows.column(OPERATION_ORDER.name).combine_chunks())
+    rows = rows.drop_columns(OPERATION_ORDER.name).take(pa.array(order))
+    apply, field = rows.column(EPOCH_APPLY.name).to_numpy(), schema.field(_COUNT_COLUMN)
+    before = np.cumsum(used_up)
+    counts = np.arange(1, len(rows) + 1) + before[apply]
+    for era in np.unique(eras[apply]).tolist():
+        mine, first = eras[apply] == era, int(np.flatnonzero(eras == era)[0])
+        counts[mine] -= int(np.flatnonzero(mine)[0]) + before[first] - used_up[first]
+    counts = pa.array(counts).cast(field.type)
+    return rows.set_column(_COUNT_COLUMN, field, counts)
+
+
+def _received(rows: pa.Table, applies: EpochApplies, applier: int) -> pa.Table:
+    """Return the rows of the other cluster's table that this applier applied, as often as it applied their epoch."""
+    applied, times = np.unique(applies.foreign_epoch[applies.applier == applier], return_counts=True)
+    made_in = applies.epoch[rows.column(EPOCH_APPLY.name).to_numpy()]
+    known = np.flatnonzero(np.isin(made_in, applied))
+    return rows.take(pa.array(np.repeat(known, times[np.searchsorted(applied, made_in[known])])))

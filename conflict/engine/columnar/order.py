@@ -1,0 +1,273 @@
+"""
+The order of epoch applies, and of the operations in each, over all buckets.
+
+The order of all epoch applies, computed once for all buckets. Computes docs/concepts.md, "Max replicated epoch".
+
+The max replicated epoch follows from this order alone: before an epoch apply it is the highest own epoch whose
+`ndb_apply_status` row came back in an epoch applied before.
+
+The order of operations within their foreign epoch, over all buckets.
+
+The order of an operation is a list of numbers, `_STEP` for each step from the operation to what caused it. Orders
+compare as lists do.
+
+* The other cluster's own change has no cause: its group, 0, its number among the own changes of its epoch, -1.
+* What its applier logged: its group, 1, number of the epoch apply that logged it, 1 for a refresh and 0 for a reflected
+  change; then the order of the operation that caused it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.engine.kernels.arrays import (
+    Bool,
+    BucketRows,
+    Decisions,
+    EpochApplies,
+    Int32,
+    Int64,
+    Logged,
+    RowMoments,
+    UInt64,
+    read_only,
+)
+from conflict.engine.kernels.places import NO_CLUSTER, known_before, order
+from conflict.history.model import Cluster, EpochApply
+from conflict.history.scheduling.causal_order import circular_schedule
+from conflict.results.layout import OPERATION_ORDER
+
+__all__ = [
+    "LOGGED",
+    "NO_CAUSE",
+    "ORDER",
+    "OWN",
+    "ApplierEpochs",
+    "Located",
+    "operation_orders",
+    "order_applies",
+    "plan_applies",
+    "sorted_by_order",
+]
+
+_TYPES = {
+    "foreign_epoch": np.uint64,
+    "epoch": np.uint64,
+    "group": np.int32,
+    "traced": np.bool_,
+    "restarted": np.bool_,
+    "arrived_epoch": np.uint64,
+    "arrived_group": np.int32,
+    "committed": np.int64,
+}
+
+# Bucket and number in it of rows, by table and key.
+Located = Mapping[tuple[str, bytes], tuple[int, int]]
+_MOMENTS = tuple(field.name for field in attrs.fields(RowMoments))
+
+
+@attrs.frozen(eq=False)
+class ApplierEpochs:
+    """
+    The epoch applies of one applier in order; see `EpochApplies` for the columns. Shape (applies,).
+
+    The `apply` of a moment is the number among these.
+    """
+
+    foreign_epoch: UInt64
+    epoch: UInt64
+    group: Int32
+    traced: Bool
+    restarted: Bool
+    arrived_epoch: UInt64
+    arrived_group: Int32
+    committed: Int64
+    moments: RowMoments
+
+    def __len__(self) -> int:
+        return len(self.epoch)
+
+    @classmethod
+    def of_cluster(cls, cluster: Cluster, located: Located | None = None) -> Self:
+        """Return the epoch applies of a cluster of a History in memory; `located` has the rows of their moments."""
+        applies = [item for item in cluster.timeline if isinstance(item, EpochApply)]
+        rows = [
+            (
+                each.foreign_epoch,
+                each.epoch,
+                each.group,
+                each.traced,
+                each.restarted,
+                *each.arrived,
+                each.committed or 0,
+            )
+            for each in applies
+        ]
+        columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
+        known: dict[str, Any] = {
+            name: np.array(each, kind) for (name, kind), each in zip(_TYPES.items(), columns, strict=True)
+        }
+        moments = [
+            (number, *(located or {})[each.table, each.key], *each.after)
+            for number, apply in enumerate(applies)
+            for each in apply.moments
+        ]
+        return cls(**known, moments=RowMoments.of_rows(moments))
+
+    @classmethod
+    def of_table(cls, table: pa.Table, applier: str) -> Self:
+        """Return the epoch applies of an applier in a table `SCHEDULE`; no row is judged early."""
+        mine = table.filter(pc.and_(pc.equal(table.column("applier"), applier), table.column("applied")))
+        columns = {name: mine.column(name) for name in _TYPES}
+        columns["committed"] = pc.fill_null(columns["committed"], 0)
+        known = {name: column.to_numpy() for name, column in columns.items()}
+        return cls(**{name: np.asarray(each, _TYPES[name]) for name, each in known.items()}, moments=RowMoments.none())
+
+    def first(self, kept: int | None) -> ApplierEpochs:
+        """Return the first `kept` epoch applies, or all if it is None."""
+        count = len(self) if kept is None else kept
+        moments = self.moments.chosen(self.moments.apply < count)
+        return ApplierEpochs(**{name: getattr(self, name)[:kept] for name in _TYPES}, moments=moments)
+
+
+def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
+    """
+    Order the epoch applies of two clusters of a History in memory.
+
+    Args:
+        clusters: The two clusters, in the order of their numbers.
+
+    Raises:
+        HistoryError: The schedule is circular.
+    """
+    return order_applies(
+        [ApplierEpochs.of_cluster(cluster) for cluster in clusters], [cluster.name for cluster in clusters]
+    )
+
+
+def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> EpochApplies:
+    """
+    Order the epoch applies of both appliers, causes before effects; those of one applier stay in order.
+
+    An epoch can be applied only after everything that its own cluster's applier committed in it.
+
+    Args:
+        applied: Per cluster, its epoch applies.
+        names: Names of the clusters.
+
+    Raises:
+        HistoryError: The schedule is circular.
+    """
+    epochs, foreign, traced = (
+        tuple(read_only(array) for array in arrays)
+        for arrays in (
+            [each.epoch for each in applied],
+            [each.foreign_epoch for each in applied],
+            [each.traced for each in applied],
+        )
+    )
+    applier, number, stuck = order(epochs, foreign)
+    if stuck != NO_CLUSTER:
+        at = len(applier) - int((applier != stuck).sum())
+        raise circular_schedule(names[stuck], int(applied[stuck].foreign_epoch[at]))
+    known = known_before(applier, number, epochs, foreign, traced)
+    chosen = number + applier.astype(np.int64) * len(applied[0])
+    columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _TYPES}
+    place = np.empty(len(chosen), np.int32)
+    place[chosen] = np.arange(len(chosen), dtype=np.int32)
+    moments = [
+        attrs.evolve(each.moments, apply=place[each.moments.apply + side * len(applied[0])])
+        for side, each in enumerate(applied)
+    ]
+    joined = RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
+    return EpochApplies(applier=applier, number=number, max_replicated_epoch=known, moments=joined, **columns)
+
+
+ORDER = OPERATION_ORDER.type
+_STEP = 4
+OWN, LOGGED, NO_CAUSE = 0, 1, -1
+
+
+def operation_orders(
+    chosen: Int64, decisions: Decisions, logged: Logged, applies: EpochApplies, rows: Sequence[BucketRows]
+) -> pa.ListArray:
+    """
+    Return the order of the operations of some decisions.
+
+    Args:
+        chosen: Numbers of the decisions. Shape (operations,).
+        decisions: All decisions of a bucket.
+        logged: What the appliers logged in it.
+        applies: All epoch applies.
+        rows: The own changes of both clusters.
+
+    Returns:
+        `ORDER`, shape (operations,).
+    """
+    owners, steps = [np.zeros(0, np.int64)], [np.zeros((0, _STEP), np.int64)]
+    owner, decision = np.arange(len(chosen)), chosen
+    while len(decision):
+        source, applier = decisions.source[decision], applies.applier[decisions.apply[decision]]
+        step = np.empty((len(decision), _STEP), np.int64)
+        for side in (0, 1):
+            own = (source >= 0) & (applier == 1 - side)
+            row = source[own]
+            step[own] = _columns(rows[side].group[row], OWN, rows[side].ordinal[row], NO_CAUSE)
+        caused = source < 0
+        entry = -1 - source[caused]
+        made_in = logged.apply[entry]
+        step[caused] = _columns(applies.group[made_in], LOGGED, made_in, logged.refresh[entry])
+        owners.append(owner)
+        steps.append(step)
+        owner, decision = owner[caused], logged.decision[entry]
+    owner, step = np.concatenate(owners), np.concatenate(steps)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(chosen)))]) * _STEP
+    numbers = step[np.argsort(owner, kind="stable")].ravel()
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(numbers))
+
+
+def _columns(first: np.ndarray, kind: int, second: np.ndarray, third: np.ndarray | int) -> Int64:
+    return np.stack(np.broadcast_arrays(first, kind, second, third), axis=1).astype(np.int64)
+
+
+def sorted_by_order(keys: Int64, orders: pa.ListArray) -> Int64:
+    """
+    Return the numbers of operations, sorted by keys, then by order; the sort is stable.
+
+    Args:
+        keys: What comes before the order. Shape (operations, keys).
+        orders: The order of each operation. `ORDER`, shape (operations,).
+    """
+    offsets = (orders.offsets.to_numpy() - orders.offsets[0].as_py()) // _STEP
+    steps = orders.flatten().to_numpy().reshape(-1, _STEP)
+    first, depth = offsets[:-1], np.diff(offsets)
+    rank = _refined(np.zeros(len(keys), np.int64), keys)
+    # Operations of one rank are equal up to here: either all of them have another step, or none has.
+    for level in range(int(depth.max(initial=0))):
+        deep = np.flatnonzero(depth > level)
+        rank[deep] = _refined(rank[deep], steps[first[deep] + level])
+    return np.argsort(rank, kind="stable")
+
+
+def _refined(rank: Int64, keys: Int64) -> Int64:
+    """
+    Sort operations of equal rank by keys, and return the new ranks. Shape (operations,).
+
+    Args:
+        rank: How many operations come before each; equal for operations that are equal so far. Shape (operations,).
+        keys: Shape (operations, keys).
+    """
+    order = np.lexsort((*keys.T[::-1], rank))
+    ranks, sorted_keys, numbers = rank[order], keys[order], np.arange(len(order))
+    other_rank = np.diff(ranks, prepend=-1) != 0
+    other = other_rank | np.append(True, np.any(sorted_keys[1:] != sorted_keys[:-1], axis=1))[: len(order)]
+    moved = ranks + numbers - np.maximum.accumulate(np.where(other_rank, numbers, 0))
+    refined = np.empty_like(rank)
+    refined[order] = moved[np.maximum.accumulate(np.where(other, numbers, 0))]
+    return refined

@@ -1,0 +1,342 @@
+"""
+The setup of the two clusters for the kernels, and how definitions change it.
+
+The setup of the two clusters, and what follows from it for the kernels. Computes docs/functions.md, "The table".
+
+The setup of clusters for the kernels, where definitions change too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from conflict.config.configuration import ClusterConfiguration
+from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged, each_read_only
+from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
+from conflict.engine.kernels.records import RULE, Rules
+from conflict.grid.key_numbering import SegmentStep
+from conflict.history.model import DefinitionChange, Position
+from conflict.history.run import Run
+from conflict.history.scheduling.fitting import misfit
+from conflict.history.tables import TableNumbers
+from conflict.rules.decision import unwritten_value
+from conflict.rules.functions import Image
+from conflict.rules.roles import Role
+from conflict.rules.stops import Misfit, active_function
+from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Table
+
+__all__ = [
+    "ClusterSetup",
+    "changes_functions",
+    "cluster_setups",
+    "compares_reflected",
+    "ends_apart",
+    "held_columns",
+    "masks_of",
+    "rules_of",
+    "steps_before",
+    "transactional_tables",
+]
+
+
+@attrs.frozen
+class ClusterSetup:
+    """
+    The setup of one cluster.
+
+    Attributes:
+        name: Its name.
+        server_id: Its server id.
+        setups: Setup of each table, in the order of the table numbers.
+        role: Its role, for the functions that use roles.
+        skip_missing: Skip operations that lack the value to compare, instead of stopping the applier.
+        versions: By table number, the setups after each change of its definition, in order. `setups` then has what
+            holds at any time: a function, an exceptions table.
+        first: By table number, the setup before the first change.
+        steps: By table number, the own positions (epoch, group) of these changes.
+        renewed: By exceptions table, the own positions from which on its rows are counted from 1 again.
+        copied: By table number, which of its changes its applier made by copying, for the other cluster.
+        wholes: The History tables, in the order of the table numbers; empty if they are the tables of the setups.
+        misfits: By table number, a column that the applier may not convert.
+    """
+
+    name: str
+    server_id: int
+    setups: tuple[TableSetup, ...]
+    role: Role = Role.NONE
+    skip_missing: bool = False
+    versions: Mapping[int, tuple[TableSetup, ...]] = attrs.field(factory=dict)
+    first: Mapping[int, TableSetup] = attrs.field(factory=dict)
+    steps: Mapping[int, tuple[Position, ...]] = attrs.field(factory=dict)
+    renewed: Mapping[str, tuple[Position, ...]] = attrs.field(factory=dict)
+    copied: Mapping[int, tuple[int, ...]] = attrs.field(factory=dict)
+    wholes: tuple[Table, ...] = ()
+    misfits: Mapping[int, Misfit] = attrs.field(factory=dict)
+
+    def over_time(self, table: int) -> tuple[TableSetup, ...]:
+        """Return the setups of a table, one after the other."""
+        return (self.first.get(table, self.setups[table]), *self.versions.get(table, ()))
+
+
+def steps_before(steps: Sequence[Position], applies: EpochApplies) -> Int64:
+    """Return how many of some changes of definitions come before each epoch apply of the cluster. Shape (applies,)."""
+    follows = applies.group.astype(np.int64) + ~applies.traced
+    found = np.zeros(len(applies), np.int64)
+    for epoch, group in steps:
+        found += (applies.epoch > np.uint64(epoch)) | ((applies.epoch == np.uint64(epoch)) & (follows > group))
+    return found
+
+
+def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
+    """Return what each applier does with each table, in the form that the kernels read."""
+    tables = len(clusters[0].setups)
+    count = tables + max(sum(map(len, cluster.versions.values())) for cluster in clusters)
+    resolve_columns = [_resolve_column(clusters, table) for table in range(tables)]
+    records = np.zeros((len(clusters), count), RULE)
+    cells = np.zeros((len(clusters), count, len(Operation) + 1), np.int8)  # operations are numbered from 1
+    for number, cluster in enumerate(clusters):
+        records[number]["next"] = np.arange(count)
+        numbered = [(table, table, cluster.over_time(table)[0]) for table in range(tables)]
+        for table, later in cluster.versions.items():
+            last = table
+            for setup in later:
+                records[number, last]["next"] = last = len(numbered)
+                numbered.append((last, table, setup))
+        for place, table, setup in numbered:
+            rule, function = records[number, place], active_function(setup.function, cluster.role)
+            column = resolve_columns[table]
+            rule["unwritten"] = 0 if column is None else unwritten_value(setup.table.columns[column])
+            rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing
+            if function is None:
+                continue  # every cell is `Cell.APPLY`
+            rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
+            rule["reflects"] = reflects(setup, cluster.role)
+            rule["secondary"] = function.spec.uses_role and cluster.role is Role.SECONDARY
+            if not rule["secondary"]:  # the secondary follows the primary: every cell is `Cell.APPLY`
+                cells[number, place, 1:] = [function.spec.cell(operation) for operation in Operation]
+    return Rules(*each_read_only(records, cells))
+
+
+def _resolve_column(clusters: Sequence[ClusterSetup], table: int) -> int | None:
+    """Return the position of the column that a function of either cluster compares; None if none does."""
+    setups = (setup for cluster in clusters for setup in (cluster.setups[table], *cluster.over_time(table)))
+    judging = ((setup.table, setup.function) for setup in setups if setup.function is not None)
+    return next((each.ordinal(function.column) for each, function in judging if function.column is not None), None)
+
+
+def masks_of(clusters: Sequence[ClusterSetup]) -> EventMasks:
+    """Return which columns the events carry that each cluster's applier logs."""
+    return event_masks([(cluster.role, cluster.setups) for cluster in clusters])
+
+
+def held_columns(
+    clusters: Sequence[ClusterSetup], applies: EpochApplies, logged: Logged, table_of: Int16, widest: int
+) -> Bool:
+    """
+    Return the columns that each row had that an applier logged, on its cluster. Shape (entries, widest table).
+
+    Args:
+        clusters: Both clusters.
+        applies: All epoch applies in order.
+        logged: What the appliers logged.
+        table_of: Table number of each entry. Shape (entries,).
+        widest: Number of columns of the widest table.
+    """
+    tables = len(clusters[0].setups)
+    latest = max((len(each.over_time(table)) for each in clusters for table in range(tables)), default=0)
+    held = np.zeros((len(clusters), tables, latest, widest), np.bool_)
+    version = np.zeros(len(logged), np.int64)
+    for number, cluster in enumerate(clusters):
+        for table in range(tables):
+            for place, setup in enumerate(cluster.over_time(table)):
+                shown, places = setup.shown
+                stored = [at for at, column in zip(places, shown.columns, strict=True) if column.generated != "virtual"]
+                held[number, table, place, stored] = True
+        for table, steps in cluster.steps.items():
+            mine = np.flatnonzero((logged.cluster == number) & (table_of == table))
+            version[mine] = steps_before(steps, applies)[logged.apply[mine]]
+    return np.asarray(held[logged.cluster, table_of, version])
+
+
+def transactional_tables(clusters: Sequence[ClusterSetup]) -> Bool:
+    """Return where a row conflict puts its transaction in conflict. Shape (clusters, tables)."""
+    return np.array(
+        [
+            [setup.function is not None and setup.function.spec.transactional for setup in cluster.setups]
+            for cluster in clusters
+        ],
+        np.bool_,
+    )
+
+
+def changes_functions(over_time: Mapping[str, Mapping[str, Sequence[TableSetup]]]) -> bool:
+    """Whether a table has different functions at different times, as a new name can give it; the kernels know one."""
+    return any(
+        len({setup.function for setup in setups if setup.function is not None}) > 1
+        for tables in over_time.values()
+        for setups in tables.values()
+    )
+
+
+def cluster_setups(
+    run: Run,
+    numbers: TableNumbers,
+    changes: Mapping[str, Sequence[DefinitionChange]],
+    steps: Mapping[str, Sequence[SegmentStep]],
+) -> tuple[ClusterSetup, ...]:
+    """
+    Return the setups of both clusters.
+
+    Args:
+        run: The run.
+        numbers: Its tables.
+        changes: Per cluster, the changes of definitions that were read.
+        steps: Per cluster, what they do to the rows of each table, in order.
+    """
+    setups = run.setups.at_end
+    return tuple(
+        ClusterSetup(
+            cluster.name,
+            cluster.server_id,
+            tuple(
+                _at_any_time(run, cluster.name, table.full_name, setups[cluster.name], numbers)
+                for table in numbers.tables
+            ),
+            cluster.role,
+            run.configuration.skip_missing,
+            **_over_time(run, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
+        )
+        for cluster in run.clusters
+    )
+
+
+def _at_any_time(
+    run: Run, cluster: str, table: str, setups: Mapping[str, TableSetup], numbers: TableNumbers
+) -> TableSetup:
+    """Return the setup of a table with the function that it had at any time."""
+    setup = setups.get(table)
+    if setup is None:
+        return TableSetup(numbers.tables[numbers.number(table)])  # on the other cluster alone
+    if not run.definitions:
+        return setup
+    known = [moment.setups.get(table) for moment in run.definitions[cluster].moments]
+    function = next((each.function for each in known if each is not None and each.function is not None), None)
+    refusal = None if setup.refusal is not None and setup.refusal.kind is RefusalKind.DROPPED else setup.refusal
+    return attrs.evolve(setup, function=setup.function or function, refusal=refusal)
+
+
+def _over_time(
+    run: Run,
+    cluster: ClusterConfiguration,
+    numbers: TableNumbers,
+    changes: Sequence[DefinitionChange],
+    steps: Sequence[SegmentStep],
+) -> dict[str, Any]:
+    """Return the attributes of `ClusterSetup` that say what changes."""
+    known = run.definitions.get(cluster.name)
+    if known is None:
+        return {}
+    versions: dict[int, tuple[TableSetup, ...]] = {}
+    positions: dict[int, tuple[Position, ...]] = {}
+    renewed: dict[str, tuple[Position, ...]] = {}
+    copied: dict[int, tuple[int, ...]] = {}
+    left, before = list(steps), known.start
+    for change in changes:
+        after = change.step.after
+        for name in change.step.touched:
+            number, place = numbers.number(name), left.pop(0)
+            last = versions.get(number, (before.setups.get(name),))[-1]
+            now = after.setups.get(name) or _missing(last or _none(numbers, number))
+            versions[number] = (*versions.get(number, ()), now)
+            if name in change.step.copied and change.step.server_id != cluster.server_id:
+                copied[number] = (*copied.get(number, ()), len(positions.get(number, ())))
+            positions[number] = (*positions.get(number, ()), (place.epoch, place.group))
+            for setup in (before.setups.get(name), after.setups.get(name)) if name in change.step.renewed else ():
+                if setup is not None and setup.exceptions is not None:
+                    table = setup.exceptions.table.full_name
+                    renewed[table] = (*renewed.get(table, ()), (place.epoch, place.group))
+        before = after
+    first = {number: _missing(setups[0]) for number, setups in versions.items()}
+    first |= {numbers.number(name): setup for name, setup in known.start.setups.items()}
+    misfits = _misfits(run, cluster.name, numbers)
+    return {
+        "versions": versions,
+        "first": first,
+        "steps": positions,
+        "renewed": renewed,
+        "copied": copied,
+        "wholes": numbers.tables,
+        "misfits": misfits,
+    }
+
+
+def _missing(setup: TableSetup) -> TableSetup:
+    """Return the setup of a table for the time when the cluster does not have it."""
+    return attrs.evolve(setup, refusal=Refusal(RefusalKind.DROPPED, 0, None, "the table does not exist"))
+
+
+def _none(numbers: TableNumbers, number: int) -> TableSetup:
+    return TableSetup(numbers.tables[number])
+
+
+def _misfits(run: Run, cluster: str, numbers: TableNumbers) -> dict[int, Misfit]:
+    """Return the tables whose changes an applier cannot take from the start on, with the reason."""
+    mine = run.definitions[cluster].start.setups
+    theirs = run.definitions[run.links.peer(cluster).name].start.setups
+    found = {}
+    for name in mine.keys() & theirs.keys():
+        reason = misfit(theirs[name], mine[name])
+        if reason is not None:
+            found[numbers.number(name)] = reason
+    return found
+
+
+def ends_apart(run: Run) -> bool:
+    """
+    Whether a statement counts on one cluster alone, so that changes of the one do not fit tables of the other.
+
+    The kernels know only the changes that do not fit from the start on.
+    """
+    if not run.definitions:
+        return False
+    first, second = run.definitions.values()
+    return any(
+        _are_apart(first.end.setups, second.end.setups, name)
+        and not _are_apart(first.start.setups, second.start.setups, name)
+        for name in first.end.setups.keys() | second.end.setups.keys()
+    )
+
+
+def _are_apart(first: Mapping[str, TableSetup], second: Mapping[str, TableSetup], name: str) -> bool:
+    """Whether one cluster alone has a table, or what it logs does not fit the other one's."""
+    mine, theirs = first.get(name), second.get(name)
+    if mine is None or theirs is None:
+        return mine is not theirs
+    return misfit(mine, theirs) is not None or misfit(theirs, mine) is not None
+
+
+def compares_reflected(run: Run) -> bool:
+    """
+    Whether a function on one cluster compares values in before images that the other one's applier reflects.
+
+    The kernels know the key alone of such an image.
+    """
+    over_time = run.setups.over_time
+    for cluster in run.clusters:
+        for peer in run.clusters:
+            for table, setups in over_time[cluster.name].items() if peer is not cluster else ():
+                reflected = any(reflects(setup, peer.role) for setup in over_time[peer.name].get(table, ()))
+                if reflected and any(_compares_before(setup) for setup in setups):
+                    return True
+    return False
+
+
+def _compares_before(setup: TableSetup) -> bool:
+    function = setup.function
+    return function is not None and function.column is not None and Image.BEFORE in function.spec.needs.values()

@@ -1,0 +1,234 @@
+"""
+How rows stood at every moment, as far as the binlogs show it.
+
+An epoch apply without a trace changed no row and sent nothing back. So own transactions and traced epoch applies alone
+make the rows, wherever the untraced ones were. What a traced one did to a row is what its binlog shows: the rules only
+give the values.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+
+import attrs
+
+from conflict.engine.inference.observed import ObservedCluster, ObservedPass
+from conflict.engine.inference.replay import ObservedApplier
+from conflict.engine.inference.rows import rows_at_start
+from conflict.engine.inference.taken_effects import take_shown
+from conflict.engine.reference.applier import commit_pass, effects_of
+from conflict.engine.reference.cluster import LoggedChange
+from conflict.engine.reference.epoch_pass import ChangedRow, EpochPass
+from conflict.engine.reference.row_store import Row, RowKey, RowStore, touched_keys
+from conflict.history.effects import Effect
+from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Link, Position, Transaction
+from conflict.history.scheduling.causal_order import interleave
+from conflict.rules.table_setup import TableSetup
+
+__all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
+
+# Per cluster, by own epoch and group: the effects on rows that its binlog shows.
+Recorded = Mapping[str, Mapping[Position, Mapping[RowKey, Effect]]]
+Setups = Mapping[str, dict[str, TableSetup]]
+
+
+@attrs.define
+class Background:
+    """
+    The rows of one cluster over time.
+
+    Attributes:
+        cluster: The cluster as the replay left it; its log is what the other applier receives.
+        at_start: Its rows at the start of its log.
+        moments: Per row, the own positions that gave it its states, in order.
+        states: Per row, these states.
+        setups: How the server set up each table, each time with the own position from which on.
+    """
+
+    cluster: ObservedCluster
+    at_start: RowStore = attrs.field(factory=RowStore)
+    moments: dict[RowKey, list[Position]] = attrs.field(factory=dict)
+    states: dict[RowKey, list[Row | None]] = attrs.field(factory=dict)
+    setups: list[tuple[Position, dict[str, TableSetup]]] = attrs.field(factory=list)
+
+    def setups_at(self, position: Position) -> dict[str, TableSetup]:
+        """Return how the server set up each table after the group at a position."""
+        place = bisect.bisect_right(self.setups, position, key=itemgetter(0))
+        return self.setups[max(place - 1, 0)][1]
+
+    def row_at(self, key: RowKey, position: Position) -> Row | None:
+        """Return a row after the group at a position."""
+        place = self.version_at(key, position)
+        return self.states[key][place - 1] if place else self.at_start.get(key)
+
+    def version_at(self, key: RowKey, position: Position) -> int:
+        """Return how many states a row had been given after the group at a position."""
+        return bisect.bisect_right(self.moments.get(key, ()), position)
+
+    def changes_between(self, keys: Iterable[RowKey], after: Position, before: Position) -> list[Position]:
+        """Return where one of several rows changed between two positions, in order."""
+        return sorted({at for key in keys for at in self.changes(key, after, before)})
+
+    def changes(self, key: RowKey, after: Position, before: Position) -> list[Position]:
+        """Return where a row changed between two positions, in order."""
+        moments = self.moments.get(key, [])
+        return moments[bisect.bisect_right(moments, after) : bisect.bisect_left(moments, before)]
+
+    def keep(self, keys: Iterable[RowKey], position: Position) -> None:
+        """Note how rows stand after a group."""
+        for key in keys:
+            self.moments.setdefault(key, []).append(position)
+            self.states.setdefault(key, []).append(self.cluster.store.get(key))
+
+
+# The applying cluster, the epoch apply, the other cluster.
+Visit = Callable[[Background, EpochApply, Background], None]
+
+
+def background_of(
+    history: History,
+    setups: Setups,
+    recorded: Recorded,
+    known: Mapping[Link, Sequence[int]],
+    visit: Visit = lambda here, apply, source: None,
+) -> dict[str, Background]:
+    """
+    Replay the own transactions and the traced epoch applies of all clusters.
+
+    Args:
+        history: What happened; it may be restricted to some rows.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, the effects of its applier that its binlog shows.
+        known: Per link, the max replicated epoch before each epoch apply (see `epochs_known`).
+        visit: Called before each epoch apply, with the rows of both clusters as they then are.
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    before = {
+        link: {
+            (item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[link], strict=True)
+        }
+        for link, own in history.links.items()
+    }
+    found = {
+        cluster.name: Background(
+            ObservedCluster(
+                cluster, setups[cluster.name], history.layouts, history.relays, shown=recorded[cluster.name]
+            ),
+            rows_at_start(cluster),
+            setups=[(START, setups[cluster.name])],
+        )
+        for cluster in history.clusters
+    }
+    traced = attrs.evolve(history, clusters=tuple(_traced_only(cluster) for cluster in history.clusters))
+    for cluster, item in interleave(traced):
+        here = found[cluster.name]
+        if isinstance(item, Transaction):
+            here.cluster.commit(item)
+            keys = dict.fromkeys(key for change in item.changes for key in touched_keys(change))
+            here.keep(keys, (item.epoch, item.group))
+        elif isinstance(item, DefinitionChange):
+            emptied = [key for key in here.cluster.store.rows if key[0] in item.step.emptied]
+            here.cluster.define(item)
+            here.setups.append(((item.epoch, item.group), here.cluster.setups))
+            here.keep(emptied, (item.epoch, item.group))
+        else:
+            assert isinstance(item, EpochApply)
+            place = item.epoch, item.group, item.foreign_epoch
+            here.cluster.max_replicated_epoch = before[cluster.name, item.source][place]
+            source, shown = found[item.source], recorded[cluster.name]
+            visit(here, item, source)
+            if cluster.start is not None:
+                _apply_in_the_middle(here, item, source.cluster)
+            else:
+                _apply(here, item, source.cluster, shown.get((item.epoch, item.group), {}) if shown else None)
+    return found
+
+
+def _traced_only(cluster: Cluster) -> Cluster:
+    kept = tuple(item for item in cluster.timeline if not isinstance(item, EpochApply) or item.traced)
+    return attrs.evolve(cluster, timeline=kept)
+
+
+def _apply(here: Background, apply: EpochApply, source: ObservedCluster, shown: Mapping[RowKey, Effect] | None) -> None:
+    """Apply a traced epoch with the effects that the binlog shows; None if it shows no effects at all."""
+    entries = here.cluster.arriving(source, apply.foreign_epoch)
+    if not entries:
+        return
+    current = ObservedPass(here.cluster, source.cluster, apply)
+    current.handle_all(entries, went_on=True)  # the effects decide
+    if shown is not None:
+        derived, by_row = effects_of(current), dict[RowKey, list[LoggedChange]]()
+        for entry in entries:
+            by_row.setdefault(entry.row, []).append(entry)
+        for key, operations in by_row.items():
+            if derived.get(key) is not shown.get(key) and not operations[0].change.keyless:
+                _force(current, operations, shown.get(key))
+    commit_pass(current, source)
+    here.keep(dict.fromkeys(key for entry in entries for key in touched_keys(entry.change)), (apply.epoch, apply.group))
+
+
+def _apply_in_the_middle(here: Background, apply: EpochApply, source: ObservedCluster) -> None:
+    """Apply a traced epoch to rows that may not be known; what the binlog shows of them counts."""
+    cluster, place = here.cluster, (apply.epoch, apply.group)
+    arriving = [entry.row for entry in cluster.arriving(source, apply.foreign_epoch)]
+    ObservedApplier(cluster).apply_epoch(apply, source)
+    if cluster.result.stop is not None:
+        cluster.result.stop = None  # the binlog shows that it did not stop
+        take_shown(cluster, apply)
+    here.keep(dict.fromkeys([*arriving, *cluster.shown_by(apply)]), place)
+
+
+def _force(current: EpochPass, entries: Sequence[LoggedChange], effect: Effect | None) -> None:
+    """Give a row the effect that the binlog shows instead of the derived one."""
+    store, first = current.cluster.store, entries[0]
+    changed = current.changed.pop(first.row, None)
+    current.refreshes.pop(first.row, None)
+    before = changed.before if changed is not None else store.get(first.row)
+    store.put(first.row, before)
+    if effect in (Effect.REFRESHED, Effect.REFRESHED_ABSENT):
+        # What was refreshed was there, also if the changes that made it are not.
+        kept = before or Row({}, local=True, epoch=current.apply.epoch)
+        store.put(first.row, kept if effect is Effect.REFRESHED else None)
+        current.refreshes[first.row] = first.change
+    elif effect is not None:
+        row = current.changed[first.row] = changed or ChangedRow(before, first.change, first.server_id)
+        for entry in entries:
+            if entry.change.after is not None:
+                row.change = entry.change
+                row.written.update(entry.change.after.present)
+                store.write(entry.change, local=False, epoch=current.apply.epoch)
+        if effect is Effect.DELETED:
+            store.put(first.row, None)
+
+
+def epochs_known(links: Mapping[Link, Sequence[EpochApply]]) -> dict[Link, list[int]]:
+    """
+    Return, per link and epoch apply, the max replicated epoch before it; the place of an apply does not change it.
+
+    That is so for two clusters, which are all that functions by epoch work with.
+
+    Args:
+        links: Per link, its epoch applies in order.
+    """
+    news: dict[Link, dict[int, int]] = {}
+    for (applier, source), own in links.items():
+        came_back = news.setdefault((source, applier), {})
+        for apply in own:
+            if apply.traced and apply.reported:
+                came_back[apply.epoch] = max(came_back.get(apply.epoch, 0), apply.foreign_epoch)
+    found = {}
+    for link, own in links.items():
+        found[link] = list[int]()
+        surely = here = period = 0
+        for apply in own:
+            if apply.period != period:
+                period, here = apply.period, surely
+            found[link].append(here)
+            here = max(here, news.get(link, {}).get(apply.foreign_epoch, 0))
+            if apply.applied:
+                surely = here
+    return found

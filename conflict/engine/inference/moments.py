@@ -1,0 +1,304 @@
+"""
+When an applier judged the rows of an epoch, as far as the binlogs show it.
+
+An applier judges a row some time before it commits the epoch. Until then a local transaction can change the row,
+unless the applier has changed it itself: that locks the row. So a row that came to nothing, or was refreshed, may have
+been judged as it stood before a change that the binlog lists in front of the epoch. An applier that goes over an epoch
+several times, because of transactions in conflict, has all the more time for that.
+
+Each epoch apply is looked at by itself, on the rows as the binlogs show them (see
+`conflict.engine.inference.background`), so that no explanation depends on another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from itertools import count, islice
+from math import prod
+
+import attrs
+
+from conflict.engine.inference.background import Background, Recorded, Setups, background_of, epochs_known
+from conflict.engine.inference.hypotheses import answers, possible
+from conflict.engine.inference.observed import OVERLAPPING
+from conflict.engine.inference.rows import is_dated, is_partial
+from conflict.engine.inference.trial_apply import TrialApply
+from conflict.engine.reference.cluster import LoggedChange
+from conflict.engine.reference.row_store import RowKey
+from conflict.history.effects import Effect
+from conflict.history.model import (
+    START,
+    Cluster,
+    DefinitionChange,
+    EpochApply,
+    History,
+    Position,
+    RowMoment,
+    Transaction,
+)
+from conflict.history.scheduling.reconcile import Inference
+from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
+
+__all__ = ["MAX_TRIALS", "Moments", "find_moments"]
+
+# An epoch apply is tried so often, at most, to find the moments at which it does what its binlog shows.
+MAX_TRIALS = 5_000
+# More epoch applies than this without an explanation do not come from moments; another function was in force.
+MAX_UNEXPLAINED = 50
+
+Effects = Mapping[RowKey, Effect]
+# By applying cluster and own position of an epoch apply, some of its rows; None for all.
+Wanted = Mapping[str, Mapping[Position, AbstractSet[RowKey] | None]]
+Assumed = dict[RowKey, Position]
+
+
+@attrs.define
+class Moments:
+    """
+    What was found.
+
+    Attributes:
+        found: By applying cluster and own position of an epoch apply, the rows that were judged earlier.
+        inferences: The same, as answers to report.
+        open_epochs: Epoch applies with rows whose moment is open.
+        unexplained: How many epoch applies were not explained.
+    """
+
+    found: dict[tuple[str, Position], tuple[RowMoment, ...]] = attrs.field(factory=dict)
+    inferences: list[Inference] = attrs.field(factory=list)
+    open_epochs: list[OpenEpoch] = attrs.field(factory=list)
+    unexplained: int = 0
+
+    def clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+        """Return clusters with these moments in their epoch applies."""
+        return tuple(
+            attrs.evolve(cluster, timeline=tuple(self._item(cluster.name, item) for item in cluster.timeline))
+            for cluster in clusters
+        )
+
+    def _item(
+        self, name: str, item: Transaction | EpochApply | DefinitionChange
+    ) -> Transaction | EpochApply | DefinitionChange:
+        if not isinstance(item, EpochApply) or not item.traced:
+            return item
+        return attrs.evolve(item, moments=self.found.get((name, (item.epoch, item.group)), ()))
+
+
+def find_moments(
+    history: History,
+    setups: Setups,
+    recorded: Recorded,
+    *,
+    skip_missing: bool = False,
+    wanted: Wanted | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Moments:
+    """
+    Find the moments that explain the effects in the binlogs, and those that the binlogs leave open.
+
+    Args:
+        history: What happened, with every epoch apply at its place. Of the changes, those of the rows that the wanted
+            epochs touch are enough.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, the effects of its applier that its binlog shows.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+        wanted: Which rows of which epoch applies to look at; None for all. Of an epoch with some rows, none may be of
+            a rejected transaction.
+        progress: Called with the epoch applies that were looked at, and their number.
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    moments = Moments()
+    applies = {
+        cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
+        for cluster in history.clusters
+    }
+    with_applies = attrs.evolve(history, applies=applies)
+    links = with_applies.links
+    before = {link: _begun(own) for link, own in links.items()}
+    done, total = count(1), sum(map(len, (before if wanted is None else wanted).values()))
+
+    def visit(here: Background, apply: EpochApply, source: Background) -> None:
+        name, place = here.cluster.name, (apply.epoch, apply.group)
+        if wanted is not None and place not in wanted[name]:
+            return
+        progress(next(done), total)
+        entries = here.cluster.arriving(source.cluster, apply.foreign_epoch)
+        rows = None if wanted is None else wanted[name][place]
+        if rows is not None:
+            entries = [entry for entry in entries if entry.row in rows]
+        if not entries or not recorded[name]:
+            return
+        if not _all_known(here, source, apply, entries):
+            return
+        shown = recorded[name].get(place, {})
+        if rows is not None:
+            shown = {key: effect for key, effect in shown.items() if key in rows}
+        trial = TrialApply(here, source, apply, entries, shown, skip_missing)
+        _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
+
+    background_of(with_applies, setups, recorded, epochs_known(links), visit)
+    return moments
+
+
+def _all_known(here: Background, source: Background, apply: EpochApply, entries: Sequence[LoggedChange]) -> bool:
+    """Whether all is known of the rows of an epoch; in a log that starts in the middle it may not be."""
+    setups = here.cluster.setups
+    tables = {entry.change.table for entry in entries}
+    if any(name in setups and not setups[name].table.primary_key for name in tables):
+        return False  # equal rows cannot be distinguished
+    unclear = source.cluster.unclear.get(apply.foreign_epoch, set())
+    rows = {entry.row for entry in entries}
+    states = (here.cluster.store.get(key) for key in rows)
+    return unclear.isdisjoint(rows) and all(row is None or (is_dated(row) and not is_partial(row)) for row in states)
+
+
+def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:
+    """Return, per traced epoch apply, the positions before which one worker, and parallel ones, cannot have begun."""
+    found, places = {}, [START] * OVERLAPPING
+    for apply in applies:
+        if apply.traced:
+            found[apply.epoch, apply.group] = max(apply.arrived, places[-1]), max(apply.arrived, places[-OVERLAPPING])
+        places.append((apply.epoch, apply.group))
+    return found
+
+
+@attrs.define
+class _Search:
+    """
+    The search for the moments of one epoch apply.
+
+    Attributes:
+        here: The applying cluster, before the epoch is applied.
+        apply: The epoch apply.
+        entries: Its operations.
+        shown: Its effects in the binlog.
+        trial: Tries moments.
+        begun: The own position before which it cannot have begun.
+        overlapping: The same, if workers apply epochs in parallel.
+    """
+
+    here: Background
+    apply: EpochApply
+    entries: Sequence[LoggedChange]
+    shown: Effects
+    trial: TrialApply
+    begun: Position
+    overlapping: Position
+
+    def run(self, moments: Moments) -> None:
+        """Add what is found to `moments`."""
+        contested = self._contested(self.begun)
+        assumed: Assumed = {}
+        differing = self.trial.differing(assumed)
+        if differing and moments.unexplained < MAX_UNEXPLAINED:
+            for after in dict.fromkeys((self.begun, self.overlapping)):
+                candidates = self._contested(after)
+                explained = self._explain(candidates, differing)
+                if explained is not None:
+                    assumed = explained
+                    self._note(moments, assumed, candidates, len(differing))
+                    break
+            else:
+                moments.unexplained += 1
+        open_rows = tuple(self._open_rows(contested, assumed)) if contested else ()
+        if open_rows:
+            open_keys = {(row.table, row.key) for row in open_rows}
+            others = tuple(each for key, each in self.trial.rejected(assumed) if key not in open_keys)
+            place = self.apply.epoch, self.apply.group
+            epoch = OpenEpoch(self.here.cluster.name, self.apply.foreign_epoch, place, open_rows, others)
+            moments.open_epochs.append(epoch)
+
+    def _contested(self, begun: Position) -> dict[RowKey, list[Position]]:
+        """Return the rows that were changed since `begun`, each with the moments before one of the changes."""
+        found = {}
+        place = self.apply.epoch, self.apply.group
+        for key in dict.fromkeys(entry.row for entry in self.entries):
+            changed = self.here.changes(key, begun, place)
+            if changed:
+                found[key] = [(epoch, group - 1) for epoch, group in reversed(changed)]
+        return found
+
+    def _explain(self, contested: Mapping[RowKey, list[Position]], differing: set[RowKey]) -> Assumed | None:
+        """Return as few moments as possible with which the epoch does what the binlog shows; None if there are none."""
+        # Rows that differ themselves come first: those of a function that judges row by row depend on nothing else.
+        order = sorted(contested, key=lambda key: key not in differing)
+        trials = islice(self._assumptions(order, contested), MAX_TRIALS)
+        assumed, left = self._improve({}, differing, trials)
+        while left:
+            more = ({**assumed, key: after} for key in order if key not in assumed for after in contested[key])
+            better, remaining = self._improve(assumed, left, islice(more, MAX_TRIALS))
+            if len(remaining) >= len(left):
+                return None
+            assumed, left = better, remaining
+        return self._fewest(assumed)
+
+    def _assumptions(self, order: Sequence[RowKey], contested: Mapping[RowKey, list[Position]]) -> Iterator[Assumed]:
+        """Yield one row judged earlier; then all rows judged at one moment, the last one first."""
+        for key in order:
+            for after in contested[key]:
+                yield {key: after}
+        for after in sorted({after for each in contested.values() for after in each}, reverse=True):
+            together = {key: after for key in order if after <= contested[key][0]}
+            impossible = self.trial.impossible(together)
+            yield {key: after for key in together if key not in impossible}
+
+    def _improve(
+        self, assumed: Assumed, differing: set[RowKey], trials: Iterator[Assumed]
+    ) -> tuple[Assumed, set[RowKey]]:
+        """Return the assumption that leaves the fewest differences, and these; the first of several."""
+        for trial in trials:
+            left = self.trial.differing(trial)
+            if len(left) < len(differing):
+                assumed, differing = trial, left
+            if not differing:
+                break
+        return assumed, differing
+
+    def _fewest(self, assumed: Assumed) -> Assumed:
+        """Return the assumption without the rows that it does not need."""
+        for key in list(assumed):
+            fewer = {other: after for other, after in assumed.items() if other != key}
+            if not self.trial.differing(fewer):
+                assumed = fewer
+        return assumed
+
+    def _note(
+        self, moments: Moments, assumed: Assumed, contested: Mapping[RowKey, list[Position]], differing: int
+    ) -> None:
+        """Add an explanation of some differing rows."""
+        name, place = self.here.cluster.name, (self.apply.epoch, self.apply.group)
+        moments.found[name, place] = tuple(RowMoment(*key, after) for key, after in assumed.items())
+        # Each row may also have been judged at the commit.
+        candidates = prod(len(contested[key]) + 1 for key in assumed)
+        moments.inferences.append(Inference(name, self.apply.foreign_epoch, len(assumed), candidates, differing))
+
+    def _open_rows(self, contested: Mapping[RowKey, list[Position]], assumed: Assumed) -> Iterator[OpenRow]:
+        """Yield the rows on which several moments have the effect that the binlog shows, but decide otherwise."""
+        with_transactions = {key for key, each in self.trial.rejected(assumed) if each.with_transaction}
+        for key, earlier in contested.items():
+            if key in with_transactions:
+                continue
+            found = self._answers(key, assumed.get(key), earlier)
+            if len(found) > 1:
+                yield OpenRow(*key, found, 0)
+
+    def _answers(self, key: RowKey, assumed: Position | None, earlier: Sequence[Position]) -> tuple[RowAnswer, ...]:
+        """Return the different answers on a row that have the effect that the binlog shows; that of `assumed` first."""
+        chosen = self.trial.answer(key, assumed)
+        if chosen is None:
+            return ()
+        tried = possible(
+            (None, *self.trial.different(key, earlier)),
+            partial(self.trial.answer, key),
+            lambda each: each[1] is self.shown.get(key),
+        )
+        found = answers([chosen, *tried], lambda each: _outcomes(each[0]))
+        return tuple(same[0][0] for same in found.values())
+
+
+def _outcomes(answer: RowAnswer) -> Hashable:
+    return tuple((each.decision.verdict, each.decision.cause) for each in answer.operations), answer.counters

@@ -1,0 +1,210 @@
+"""
+A cluster whose History is replayed beside its binlog, and a pass over its rows, of which not all is known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from conflict.engine.inference.rows import OlderRow, rows_at_start
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
+from conflict.engine.reference.decide import decide_by_function, missing_image
+from conflict.engine.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.engine.reference.row_store import Row, RowKey
+from conflict.history.effects import Effect
+from conflict.history.model import START, EpochApply, Position, RowChange, RowMoment, Transaction
+from conflict.rules.decision import APPLIED, Decision, Verdict
+from conflict.rules.functions import ConflictFunction, Image
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.schema.tables import Table
+
+__all__ = [
+    "OVERLAPPING",
+    "Effects",
+    "KnownTransactions",
+    "ObservedCluster",
+    "ObservedPass",
+    "OtherConflictsError",
+    "compares_unknown",
+]
+
+# Parallel workers may judge an epoch before so many epochs in front of it are committed.
+OVERLAPPING = 4
+# (own epoch, group) -> row -> effect
+Effects = Mapping[Position, Mapping[RowKey, Effect]]
+
+
+@attrs.frozen
+class KnownTransactions:
+    """
+    What is known of the transactions of an epoch from all rows, also from those that a History lacks.
+
+    Attributes:
+        in_conflict: Those in conflict.
+        passed: Those with a row that the applier did not refresh.
+        told: Those that were the last one to touch a row that the applier refreshed, apart from `passed`.
+        alone: Those that touched one row, which was refreshed.
+    """
+
+    in_conflict: frozenset[int] = frozenset()
+    passed: frozenset[int] = frozenset()
+    told: frozenset[int] = frozenset()
+    alone: frozenset[int] = frozenset()
+
+
+class OtherConflictsError(Exception):
+    """Rows lead to other transactions in conflict than are given."""
+
+
+@attrs.define
+class ObservedCluster(ReplayedCluster):
+    """
+    One cluster, with what its binlog shows of its applier's work.
+
+    Attributes:
+        shown: Effects on rows by own epoch and group. They show what rows were that are older than the log.
+        given: Per epoch apply of its applier, what is known of its transactions; None if the rows here show all.
+        earlier: Per row changed here during the applier's last epochs, its states before each change, with the own
+            position (epoch, group) of the change.
+        unclear: Per own epoch, the rows that its applier sent on without this log showing what it sent.
+        last_unclear: Per row of these, the last such epoch: the row may have been changed here then.
+        met: Rows that were not known when an operation on them arrived.
+    """
+
+    shown: Effects = attrs.field(factory=dict)
+    given: Sequence[KnownTransactions] | None = None
+    earlier: dict[RowKey, list[tuple[Position, Row | None]]] = attrs.field(factory=dict)
+    unclear: dict[int, set[RowKey]] = attrs.field(factory=dict)
+    last_unclear: dict[RowKey, int] = attrs.field(factory=dict)
+    met: set[RowKey] = attrs.field(factory=set)
+    _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.store = rows_at_start(self.cluster)
+        self.foreign_keys.update(self.store.rows, self.store)
+
+    @property
+    def known_transactions(self) -> KnownTransactions | None:
+        """What is known of the transactions of the epoch that its applier applies now; None if nothing is given."""
+        return None if self.given is None else self.given[len(self.result.applies)]
+
+    def shown_by(self, apply: EpochApply) -> Mapping[RowKey, Effect]:
+        """Return the effects that its binlog shows of an epoch apply."""
+        return self.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
+
+    def make(self, change: RowChange, transaction: Transaction) -> None:
+        """Make a change of an own transaction."""
+        setup, key = self.setups.get(change.table), (change.table, change.key)
+        if setup is None or setup.table.primary_key:
+            self.overwrite(key, (transaction.epoch, transaction.group), self.store.get(key))
+        super().make(change, transaction)
+
+    @property
+    def last_applied(self) -> Position:
+        """The own position at which its applier committed last."""
+        return self._applied_at[-1]
+
+    def overwrite(self, key: RowKey, position: Position, before: Row | None) -> None:
+        """Note that a row was changed at an own position."""
+        self.earlier.setdefault(key, []).append((position, before))
+
+    def rows_at(self, moments: Iterable[RowMoment]) -> dict[RowKey, Row | None]:
+        """Return rows as they stood some time ago; as they are now if they did not change since."""
+        found = {}
+        for each in moments:
+            key = each.table, each.key
+            states = (state for position, state in self.earlier.get(key, ()) if position > each.after)
+            found[key] = next(states, self.store.get(key))
+        return found
+
+    def leave_unclear(self, epoch: int, row: RowKey) -> None:
+        """Note that it is not known what its applier sent on of a row in an own epoch."""
+        self.unclear.setdefault(epoch, set()).add(row)
+        self.last_unclear[row] = epoch
+
+    def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
+        """Note that its applier committed an epoch."""
+        super().applied(apply, source)
+        if not self.relays:  # else it may apply the epochs of several clusters side by side
+            self._forget(self._applied_at[0])
+        self._applied_at.append((apply.epoch, apply.group))
+
+    def _forget(self, until: Position) -> None:
+        """Forget states before changes up to an own position."""
+        kept = {key: [each for each in states if each[0] > until] for key, states in self.earlier.items()}
+        self.earlier = {key: states for key, states in kept.items() if states}
+
+
+@attrs.define
+class ObservedPass(EpochPass):
+    """
+    A pass over rows of which not all is known, or that were judged some time before the commit.
+
+    Attributes:
+        early: Rows that are judged as they stood some time ago, until an operation is applied: that locks the row.
+        locked: Rows of `early` on which an operation was applied.
+    """
+
+    early: Mapping[RowKey, Row | None] = attrs.field(factory=dict)
+    locked: set[RowKey] = attrs.field(factory=set)
+
+    def handle_all(self, entries: Iterable[LoggedChange], *, went_on: bool = False) -> None:
+        """
+        Handle operations of an epoch that is tried.
+
+        Args:
+            entries: The operations.
+            went_on: Whether the binlog shows that none stopped the applier; else nothing comes after one that does.
+        """
+        for entry in entries:
+            try:
+                self.handle(entry)
+            except ApplierStopped:
+                if not went_on:
+                    return
+
+    def decide(
+        self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None
+    ) -> tuple[Decision, Row | None]:
+        """Return the decision, and the row on which it was made."""
+        key = entry.row
+        if key in self.early and key not in self.locked:
+            early = self.early[key]
+            decision = self.decide_on(early, entry.change, setup, function)
+            if decision.verdict is not Verdict.APPLIED:
+                return decision, early
+            self.locked.add(key)
+        return super().decide(entry, setup, function)
+
+    def lacks_value(self, change: RowChange, setup: TableSetup) -> bool:
+        """Whether an operation lacks the value that the function of its table compares; not that it is not known."""
+        function = setup.function
+        unknown = function is not None and compares_unknown(change, function, setup.table)
+        return not unknown and super().lacks_value(change, setup)
+
+    def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
+        """Return the decision of a conflict function; APPLIED where it compares a value that is not known."""
+        if missing_image(change, function, table) is not None and compares_unknown(change, function, table):
+            known = self.cluster.max_replicated_epoch
+            return APPLIED if row is not None else decide_by_function(row, change, function, table, known)
+        if not isinstance(row, OlderRow):
+            return super().judge(row, change, table, function)
+        judged = row
+        if function.column is not None and row.assumed is not None:
+            assumed = {table.ordinal(function.column): row.assumed.to_bytes(8, "little")}
+            judged = attrs.evolve(row, payloads={**row.payloads, **assumed})
+        decision = super().judge(judged, change, table, function)
+        known = row.dated if function.column is None else row.assumed is None
+        return decision if known else attrs.evolve(decision, stored=None)
+
+
+def compares_unknown(change: RowChange, function: ConflictFunction, table: Table) -> bool:
+    """Whether a function compares a value that an operation brings, but that is not known."""
+    if function.column is None or change.doubtful:
+        return function.column is not None
+    before = function.spec.needs.get(change.operation) is Image.BEFORE
+    return table.ordinal(function.column) in (change.unknown | change.unknown_before if before else change.unknown)

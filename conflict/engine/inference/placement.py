@@ -1,0 +1,206 @@
+"""
+The place of every epoch that left no trace: the schedule from the binlogs alone.
+
+An epoch without a trace belongs where no operation of it changes the rows as they then were. The rows do
+not depend on these places (see `conflict.engine.inference.background`). So each place can be tried by itself (see
+`conflict.engine.inference.trials`), and then all timelines are brought into one order of causes (see
+`conflict.history.scheduling.placing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from conflict.engine.inference.background import Recorded, Setups, background_of, epochs_known
+from conflict.engine.inference.hypotheses import answers
+from conflict.engine.inference.trials import Trials
+from conflict.engine.reference.row_store import RowKey
+from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction
+from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
+from conflict.history.scheduling.schedule import logged_at
+from conflict.history.timeline import timeline_of
+from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule
+from conflict.rules.foreign_keys import linked_tables
+
+__all__ = ["Placed", "place_untraced", "restricted", "touched_rows"]
+
+NOT_APPLIED = Alternative()
+Tried = list[tuple[Choice, Alternative]]
+
+
+@attrs.frozen
+class Placed:
+    """
+    The schedule, and what it leaves open.
+
+    Attributes:
+        applies: Per cluster, the epochs that its applier applied, in order.
+        schedule: What it leaves open.
+    """
+
+    applies: dict[str, tuple[EpochApply, ...]]
+    schedule: OpenSchedule
+
+    def history(self, history: History) -> History:
+        """Return the History with this schedule."""
+        clusters = []
+        for cluster in history.clusters:
+            own = [item for item in cluster.timeline if isinstance(item, Transaction)]
+            changes = [item for item in cluster.timeline if isinstance(item, DefinitionChange)]
+            clusters.append(attrs.evolve(cluster, timeline=timeline_of(own, self.applies[cluster.name], changes)))
+        return attrs.evolve(history, clusters=tuple(clusters), assumed=self.schedule.assumed)
+
+
+def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip_missing: bool = False) -> Placed:
+    """
+    Place every epoch apply that has a `Window`.
+
+    Args:
+        history: What happened, with all epoch applies that there may have been in `History.applies`. Of the changes,
+            those of `touched_rows` are enough.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, the effects of its applier that its binlog shows.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    links = history.links
+    known = epochs_known(links)
+    rows = background_of(history, setups, recorded, known)
+    tried: dict[Link, list[Tried]] = {}
+    for (name, source), applies in links.items():
+        trials = Trials(rows[name], rows[source], skip_missing)
+        tried[name, source] = [
+            [] if apply.window is None else trials.places(apply, epoch)
+            for apply, epoch in zip(applies, known[name, source], strict=True)
+        ]
+    slots = {
+        link: tuple(_slot(apply, each) for apply, each in zip(applies, tried[link], strict=True))
+        for link, applies in links.items()
+    }
+    places = choose_places(slots, history.ends)
+    placed = Placed(dict.fromkeys(history.applies, ()), OpenSchedule(slots=slots, ends=history.ends))
+    assumed, found = placed.schedule.assumed, list[OpenPlace]()
+    assumed.update(dict.fromkeys(history.applies, 0))
+    for link, applies in links.items():
+        chosen = _up_to_stop(tried[link], places[link])
+        mine = _open_places(link, applies, tried[link], chosen)
+        found += mine
+        name, _ = link
+        placed.applies[name] += tuple(_applied(applies, chosen, history.ends[name]))
+        assumed[name] += len(mine) + sum(
+            apply.window is not None and apply.window.certain and not place.possible
+            for apply, place in zip(applies, chosen, strict=True)
+        )
+    return attrs.evolve(placed, schedule=attrs.evolve(placed.schedule, places=tuple(found)))
+
+
+def _up_to_stop(tried: Sequence[Tried], places: Sequence[Place]) -> list[Place]:
+    """Return the places with nothing applied after an epoch that stops the applier where it was placed."""
+    found, stopped = [], False
+    for each, place in zip(tried, places, strict=True):
+        found.append(Place(place.possible) if stopped else place)
+        stopped = stopped or (place.chosen is not None and each[place.chosen][1].stop is not None)
+    return found
+
+
+def _slot(apply: EpochApply, tried: Tried) -> Slot:
+    if apply.window is None:
+        return Slot(apply.foreign_epoch, trace=(apply.epoch, apply.group), period=apply.period)
+    choices = tuple(choice for choice, _ in tried)
+    return Slot(apply.foreign_epoch, choices, None, apply.period, apply.window.certain, apply.applied)
+
+
+def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Sequence[Position]) -> list[EpochApply]:
+    """Return the epoch applies that are taken to have been, at the places that were chosen."""
+    found = []
+    for apply, place in zip(applies, places, strict=True):
+        if apply.window is None:
+            found.append(apply)
+        elif place.position is not None:
+            epoch, group = logged_at(place.position, ends, apply.window.before)
+            found.append(attrs.evolve(apply, epoch=epoch, group=group, applied=True))
+    return found
+
+
+def _open_places(
+    link: Link, applies: Sequence[EpochApply], tried: Sequence[Tried], places: Sequence[Place]
+) -> list[OpenPlace]:
+    """Return the epoch applies of one link that does different things at its possible places."""
+    found, number = [], 0
+    first_traces = {apply.period: slot for slot, apply in reversed(list(enumerate(applies))) if apply.traced}
+    last_traces = {apply.period: slot for slot, apply in enumerate(applies) if apply.traced}
+    for slot, (apply, each, place) in enumerate(zip(applies, tried, places, strict=True)):
+        if apply.window is not None:
+            effects = [effect for _, effect in each]
+            possible = [effects[choice] for choice in place.possible] + [NOT_APPLIED] * (not apply.window.certain)
+            if len({effect.signature for effect in possible}) > 1:
+                chosen = NOT_APPLIED if place.chosen is None else effects[place.chosen]
+                alternatives = _alternatives(each, place.possible, certain=apply.window.certain)
+                at = [effect.signature for effect in alternatives].index(chosen.signature)
+                begun = apply.period == 0 or slot > first_traces.get(apply.period, slot)
+                led_on = slot < last_traces.get(apply.period, -1)
+                epoch, period = apply.foreign_epoch, apply.period
+                found.append(OpenPlace(*link, epoch, period, number, slot, begun, led_on, alternatives, at))
+        stops = place.chosen is not None and each[place.chosen][1].stop is not None
+        number += place.position is not None and not stops
+    return found
+
+
+def _alternatives(tried: Tried, possible: Sequence[int], *, certain: bool) -> tuple[Alternative, ...]:
+    """Return the different effects of an epoch at its possible places, each with those places."""
+    found = answers((tried[number] for number in possible), lambda each: each[1].signature)
+    effects = [attrs.evolve(same[0][1], choices=tuple(choice for choice, _ in same)) for same in found.values()]
+    return (*effects, *(() if certain or NOT_APPLIED.signature in found else (NOT_APPLIED,)))
+
+
+def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozenset[RowKey]:
+    """
+    Return the rows on which the places of untraced epochs depend.
+
+    Those are the rows that these epochs touch, and all rows of the tables with unique keys or foreign keys, or without
+    a primary key.
+    """
+    over_time = [*setups.values(), *(change.step.after.setups for change in _definition_changes(history))]
+    whole = {
+        name
+        for each in over_time
+        for name, setup in each.items()
+        if setup.table.unique_keys or not setup.table.primary_key
+    }
+    whole |= {name for each in over_time for name in linked_tables(each)}
+    found = set[RowKey]()
+    for (_, source), applies in history.links.items():
+        epochs = {apply.foreign_epoch for apply in applies if apply.window is not None}
+        found |= {
+            (change.table, change.key)
+            for item in history.cluster(source).timeline
+            if isinstance(item, Transaction)
+            for change in item.changes
+            if item.epoch in epochs or change.table in whole
+        }
+        found |= {row for (epoch, _), rows in recorded[source].items() if epoch in epochs for row in rows}
+    return frozenset(found)
+
+
+def _definition_changes(history: History) -> Iterator[DefinitionChange]:
+    for cluster in history.clusters:
+        yield from (item for item in cluster.timeline if isinstance(item, DefinitionChange))
+
+
+def restricted(history: History, rows: frozenset[RowKey]) -> History:
+    """Return a History with the own changes of some rows alone."""
+    clusters = []
+    for cluster in history.clusters:
+        timeline = [_of_rows(item, rows) if isinstance(item, Transaction) else item for item in cluster.timeline]
+        kept = tuple(item for item in timeline if not isinstance(item, Transaction) or item.changes)
+        clusters.append(attrs.evolve(cluster, timeline=kept))
+    return attrs.evolve(history, clusters=tuple(clusters))
+
+
+def _of_rows(transaction: Transaction, rows: frozenset[RowKey]) -> Transaction:
+    changes = tuple(change for change in transaction.changes if (change.table, change.key) in rows)
+    return attrs.evolve(transaction, changes=changes)

@@ -1,0 +1,173 @@
+"""
+Replays clusters beside their binlogs: finds out what is not known, and says what stays open.
+
+The applier is that of `conflict.engine.reference.applier`. Before an epoch it puts rows in place of those that are not
+known (see `conflict.engine.inference.not_known`); it judges rows when they were judged (see
+`conflict.engine.inference.moments`); and after the epoch it goes on with what the binlog shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from conflict.engine.inference.doubtful_transactions import REFRESHES
+from conflict.engine.inference.not_known import Settled, doubt_contradicted, is_before_start, settle, take_contradicted
+from conflict.engine.inference.observed import Effects, KnownTransactions, ObservedCluster, ObservedPass
+from conflict.engine.inference.open_decisions import left_open, open_decisions, unclear_decisions
+from conflict.engine.inference.rows import NOT_KNOWN, is_dated
+from conflict.engine.inference.taken_effects import take_shown, take_unclear
+from conflict.engine.reference.applier import Applier
+from conflict.engine.reference.cluster import ReplayedCluster
+from conflict.engine.reference.epoch_pass import EpochPass
+from conflict.engine.reference.replay import columns_not_known, replay
+from conflict.history.model import Cluster, EpochApply, History
+from conflict.results.model import Resolution, Undecided
+from conflict.rules.table_setup import TableSetup
+
+__all__ = ["ObservedApplier", "resolve"]
+
+
+@attrs.define
+class ObservedApplier(Applier):
+    """The applier of one `ObservedCluster`; the clusters whose epochs it applies are such, too."""
+
+    _settled: Settled = attrs.field(factory=Settled)
+    _undecided: list[Undecided] = attrs.field(factory=list)
+    _may_have_forgotten: bool = False
+
+    @property
+    def here(self) -> ObservedCluster:
+        """Its cluster."""
+        assert isinstance(self.cluster, ObservedCluster)
+        return self.cluster
+
+    def apply_epoch(self, apply: EpochApply, source: ReplayedCluster) -> None:
+        """Apply one epoch of another cluster and commit it; of one before the log, take what the binlog shows."""
+        assert isinstance(source, ObservedCluster)
+        here = self.here
+        if here.result.stop is not None:
+            return
+        here.act_as(apply.role)
+        if is_before_start(apply, source):
+            self._track_as_shown(apply)
+            take_shown(here, apply)
+            here.applied(apply, source)
+            return
+        self._settled, self._undecided = settle(here, source, apply), []
+        self._may_have_forgotten = self._tracking and not apply.restarted
+        super().apply_epoch(apply, source)
+        if here.result.stop is not None:
+            self._settled.forget(here, apply)
+
+    def _track_as_shown(self, apply: EpochApply) -> None:
+        """Note whether an epoch that is older than the log had a transaction in conflict; its rows were refreshed."""
+        if self.here.shown:
+            self._tracking = not REFRESHES.isdisjoint(self.here.shown_by(apply).values())
+
+    def new_pass(self, apply: EpochApply, source: Cluster, rejected: frozenset[int]) -> EpochPass:
+        """Return a pass that judges rows when they were judged."""
+        early = {
+            key: row
+            for key, row in self.here.rows_at(apply.moments).items()
+            if row is not NOT_KNOWN and key not in self._settled.rows
+        }
+        return ObservedPass(self.cluster, source, apply, rejected, early=early)
+
+    def rejected(self, tracked: EpochPass) -> frozenset[int]:
+        """Return the transactions that are rejected: those that a pass found, and those that are given."""
+        given, found, result = self.here.known_transactions, super().rejected(tracked), self.here.result
+        if given is not None and (found or given.in_conflict):
+            result.conflicting[len(result.applies)] = frozenset(tracked.tracker.conflicting)
+            result.dependent[len(result.applies)] = tracked.tracker.pairs
+            return found | given.in_conflict
+        return found
+
+    def apply_without(self, rejected: frozenset[int], tracked: EpochPass, source: ReplayedCluster) -> EpochPass:
+        """Make pass APPLY; note which decisions of the pass that found the conflicts no binlog shows."""
+        changes = self.cluster.arriving(source, tracked.apply.foreign_epoch)
+        self._undecided = open_decisions(self.here, tracked, self._settled.open, rejected, changes)
+        return super().apply_without(rejected, tracked, source)
+
+    def note_track(self, track: EpochPass) -> None:
+        """Note what pass TRACK found; the applier may have been restarted before it, though nothing shows that."""
+        super().note_track(track)
+        rows = Counter(exceptions.table.full_name for exceptions, _ in track.exceptions)
+        if self._may_have_forgotten and rows:
+            self.here.result.further_rows[len(self.here.result.applies)] = dict(rows)
+
+    def commit(self, final: EpochPass, source: ReplayedCluster) -> None:
+        """Commit a pass, and go on with what the binlog shows where that is not known."""
+        assert isinstance(source, ObservedCluster)
+        here, apply, settled = self.here, final.apply, self._settled
+        wrong = doubt_contradicted(here, final, settled, source)
+        for key in final.changed.keys() | final.refreshes.keys():
+            before = final.changed[key].before if key in final.changed else here.store.get(key)
+            here.overwrite(key, (apply.epoch, apply.group), before)
+        super().commit(final, source)
+        here.result.undecided += [*self._undecided, *unclear_decisions(final, settled.open)]
+        if settled.open:
+            first = len(here.outcomes) - len(final.decided)
+            here.outcomes[first:] = left_open(final, settled.open, here.outcomes[first:])
+        settled.forget(here, apply, final)
+        take_unclear(here, source, apply)
+        take_contradicted(here, apply, wrong, settled)
+
+
+def resolve(
+    history: History,
+    setups: Mapping[str, dict[str, TableSetup]],
+    progress: Callable[[int], None] = lambda done: None,
+    *,
+    skip_missing: bool = False,
+    shown: Mapping[str, Effects] | None = None,
+    given: Mapping[str, Sequence[KnownTransactions]] | None = None,
+) -> Resolution:
+    """
+    Resolve a History change by change, and say what the binlogs leave open.
+
+    Args:
+        history: What happened.
+        setups: Per cluster, how its server set up each table.
+        progress: Called with the number of timeline items done so far.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+        shown: Per cluster, what its binlog shows of its applier's work; only for a log that starts in the middle.
+        given: Per cluster and epoch apply, what is known of its transactions; None if the rows of the History show all.
+
+    Raises:
+        HistoryError: The schedule is circular.
+        OtherConflictsError: Rows that are older than the log may lead to other transactions in conflict than are given.
+    """
+    clusters = {
+        each.name: ObservedCluster(
+            each,
+            setups[each.name],
+            history.layouts,
+            history.relays,
+            skip_missing,
+            shown=(shown or {}).get(each.name, {}),
+            given=None if given is None else given[each.name],
+        )
+        for each in history.clusters
+    }
+    resolution = replay(history, {name: ObservedApplier(cluster) for name, cluster in clusters.items()}, progress)
+    for cluster in clusters.values():
+        _count_not_known(cluster)
+    return resolution
+
+
+def _count_not_known(cluster: ObservedCluster) -> None:
+    """Count the rows that nothing showed, those that are known in part, and the columns that they lack."""
+    result, rows = cluster.result, cluster.store.rows
+    for key in cluster.met:
+        if cluster.store.get(key) is NOT_KNOWN:
+            result.unknown_of(key[0]).rows += 1
+    for key, row in rows.items():
+        setup = cluster.setups.get(key[0])
+        columns = 0 if setup is None else columns_not_known(row, setup.table)
+        if columns:
+            result.unknown_of(key[0]).rows_in_part += 1
+            result.unknown_of(key[0]).columns += columns
+    result.versions = {key: version for key, version in result.versions.items() if is_dated(rows[key])}

@@ -1,0 +1,295 @@
+"""
+One bucket of a History as arrays: the input and the output of the kernels.
+
+What exists once per cluster comes in pairs, in the order of `History.clusters`. `conflict.engine.kernels.records` has
+the form in which compiled code receives it.
+
+Values that kernels begin to count with, or hand to each other.
+
+They are no literals: numba compiles a function anew for each literal that it is called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "NO",
+    "NONE",
+    "YES",
+    "ZERO",
+    "BucketRows",
+    "Conflicts",
+    "Decisions",
+    "EpochApplies",
+    "Logged",
+    "OperationKind",
+    "Presence",
+    "RowMoments",
+    "each_read_only",
+    "holds_anything",
+    "read_only",
+]
+
+Bool = npt.NDArray[np.bool_]
+Int8 = npt.NDArray[np.int8]
+Int16 = npt.NDArray[np.int16]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written to: numba compiles a kernel once per kind of array."""
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
+def each_read_only(*arrays: npt.NDArray[Any]) -> list[Any]:
+    """Return such views of several arrays."""
+    return [read_only(array) for array in arrays]
+
+
+def holds_anything(column: npt.NDArray[Any]) -> bool:
+    """Whether a column has a number other than 0; of a broadcast column only the one number is read."""
+    return bool(column[:1].any() if column.strides == (0,) else column.any())
+
+
+class Presence(IntEnum):
+    """Whether an image carries the resolve column; `NO_COLUMNS` is an image without any column."""
+
+    ABSENT = 0
+    PRESENT = 1
+    NO_COLUMNS = 2
+
+
+class OperationKind(IntEnum):
+    """
+    Where an operation that an applier received comes from.
+
+    `CHANGE` is an own change of the other cluster, `EMPTY` one that writes no column and so has no effect. The other
+    cluster's applier logged the rest: it refreshed the row after a conflict, or reflected what it had applied.
+    """
+
+    CHANGE = 0
+    REFRESH = 1
+    REFLECTED = 2
+    EMPTY = 3
+
+
+@attrs.frozen
+class BucketRows:
+    """
+    The own changes of one cluster in a bucket, in its own order.
+
+    All arrays have shape (rows,).
+
+    Attributes:
+        key: Dense number of the row's identity within the bucket.
+        operation: `Operation`.
+        epoch: Own epoch.
+        group: Group within the epoch.
+        ordinal: Number among the cluster's own changes of the epoch, over all buckets.
+        before_presence: `Presence` of the resolve column in the before image.
+        before_value: Its value; 0 for NULL.
+        after_presence: `Presence` of the resolve column in the after image.
+        after_value: Its value; 0 for NULL.
+        incomplete: 1 where the after image lacks a column that a new row must be given, else 0.
+    """
+
+    key: Int32
+    operation: Int8
+    epoch: UInt64
+    group: Int32
+    ordinal: Int32
+    before_presence: Int8
+    before_value: UInt64
+    after_presence: Int8
+    after_value: UInt64
+    incomplete: Int8
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@attrs.frozen(eq=False)
+class RowMoments:
+    """
+    Rows that an applier judged some time before it committed their epoch; see `RowMoment`. Shape (moments,).
+
+    Attributes:
+        apply: Number of the epoch apply.
+        bucket: Number of the row's bucket.
+        key: Number of the row in the bucket.
+        epoch: Own epoch after which it was judged.
+        group: Group of that epoch.
+    """
+
+    apply: Int32
+    bucket: Int32
+    key: Int32
+    epoch: UInt64
+    group: Int32
+
+    def __len__(self) -> int:
+        return len(self.apply)
+
+    @classmethod
+    def none(cls) -> RowMoments:
+        """Return no moments."""
+        return cls.of_rows([])
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[tuple[int, ...]]) -> RowMoments:
+        """Return moments, each given with its attributes in order."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(attrs.fields(RowMoments))
+        kinds = (np.int32, np.int32, np.int32, np.uint64, np.int32)
+        return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))
+
+    def chosen(self, chosen: Bool | Int64) -> RowMoments:
+        """Return some of them."""
+        return RowMoments(*(getattr(self, field.name)[chosen] for field in attrs.fields(RowMoments)))
+
+    def of_bucket(self, number: int) -> RowMoments:
+        """Return those of one bucket."""
+        return self.chosen(self.bucket == number)
+
+    def of_keys(self, keys: Int32) -> RowMoments:
+        """Return those of some keys of a bucket, which are numbered anew; `keys` are sorted."""
+        kept = self.chosen(np.isin(self.key, keys))
+        return attrs.evolve(kept, key=np.searchsorted(keys, kept.key).astype(np.int32))
+
+
+@attrs.frozen(eq=False)
+class EpochApplies:
+    """
+    All epoch applies of both appliers, causes before effects. Shape (applies,).
+
+    Attributes:
+        applier: Number of the applying cluster.
+        foreign_epoch: Epoch of the other cluster.
+        epoch: Own epoch in which it commits.
+        group: Group of that epoch.
+        traced: Whether the binlog shows it.
+        max_replicated_epoch: Max replicated epoch before it.
+        number: Its number among the epoch applies of its applier, from 0.
+        restarted: Whether the applier was restarted since the one before.
+        arrived_epoch: Own epoch before which the applier cannot have begun with it.
+        arrived_group: Group of that epoch.
+        committed: Microsecond since 1970 at which the foreign epoch committed; 0 if not known.
+        moments: Rows that were judged some time before the commit.
+    """
+
+    applier: Int8
+    foreign_epoch: UInt64
+    epoch: UInt64
+    group: Int32
+    traced: Bool
+    max_replicated_epoch: UInt64
+    number: Int64
+    restarted: Bool
+    arrived_epoch: UInt64
+    arrived_group: Int32
+    committed: Int64
+    moments: RowMoments
+
+    def __len__(self) -> int:
+        return len(self.applier)
+
+
+class Conflicts(NamedTuple):
+    """
+    Transactions in conflict, as far as they are known. Compiled code receives it in this form.
+
+    Attributes:
+        offsets: Those of apply n are ``groups[offsets[n]:offsets[n + 1]]``. Shape (applies + 1,), int64.
+        groups: Groups of the foreign epoch, sorted per apply. int32.
+    """
+
+    offsets: Int64
+    groups: Int32
+
+    @property
+    def applies(self) -> Int64:
+        """Numbers of the epoch applies with transactions in conflict. Shape (applies with conflicts,)."""
+        return np.flatnonzero(np.diff(self.offsets))
+
+
+@attrs.frozen
+class Decisions:
+    """
+    One decision per row operation that an applier received, in the order of the appliers. Shape (operations,).
+
+    Attributes:
+        apply: Number of the epoch apply.
+        source: Row number in the source's `BucketRows`; -1 - n is entry n of `Logged`.
+        key: Its row.
+        group: Its transaction: the group of the foreign epoch.
+        operation: `Operation`.
+        kind: `OperationKind`.
+        verdict: `Verdict`.
+        cause: `Cause`.
+        existed: Whether the row existed before.
+        compared: The value of the operation that was compared, ``incoming``, and what it was compared with, ``stored``:
+            records of two uint64. Undefined where the cause is not `Cause.ROW_IN_CONFLICT`.
+    """
+
+    apply: Int32
+    source: Int32
+    key: Int32
+    group: Int32
+    operation: Int8
+    kind: Int8
+    verdict: Int8
+    cause: Int8
+    existed: Bool
+    compared: npt.NDArray[np.void]
+
+    def __len__(self) -> int:
+        return len(self.apply)
+
+
+@attrs.frozen
+class Logged:
+    """
+    The operations that appliers logged for the other applier, in order. Shape (entries,).
+
+    Refreshes of rows in conflict, and changes that a primary reflects to the secondary: one entry per row and epoch
+    apply.
+
+    Attributes:
+        cluster: Number of the cluster whose applier logged it.
+        key: Its row.
+        apply: Number of the epoch apply in which it was logged.
+        operation: `Operation`.
+        refresh: Whether it is a refresh; else it is reflected.
+        given: Whether its after image carries the resolve column.
+        value: Value of the resolve column.
+        decision: Number of the decision that caused it.
+    """
+
+    cluster: Int8
+    key: Int32
+    apply: Int64
+    operation: Int8
+    refresh: Bool
+    given: Bool
+    value: UInt64
+    decision: Int64
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+# To the type checker they are ints and bools.
+ZERO: Any = np.int64(0)
+NONE: Any = np.int64(-1)
+YES: Any = np.bool_(True)
+NO: Any = np.bool_(False)

@@ -1,0 +1,318 @@
+"""
+Where things stand in the order of epoch applies: searches, rows judged early, what arrives, the order itself.
+
+Binary searches in sorted columns: which changes of a cluster come before an epoch apply, where each epoch begins.
+
+Rows that appliers judged some time before the commit, in the form in which the fold reads them.
+
+The fold keeps such a row when it comes by its moment, and decides by that state until an operation is applied: that
+locks the row. Computes docs/functions.md, "One pass over an epoch".
+
+The operations that each epoch apply receives: own changes of its foreign epoch, and what the source's applier logged.
+
+Computes docs/concepts.md, "Refresh, reflect, read".
+
+The order of the epoch applies of two appliers, and the max replicated epoch before each.
+
+Computes docs/concepts.md, "Max replicated epoch".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from conflict.engine.kernels.arrays import Bool, Int8, Int64, RowMoments
+from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.events.rows_event import Operation
+
+__all__ = [
+    "LAST_EPOCH",
+    "NO_CLUSTER",
+    "PAST_ALL_GROUPS",
+    "Early",
+    "boundaries_of",
+    "first_at_least",
+    "known_before",
+    "open_start",
+    "open_starts",
+    "order",
+    "queue_up",
+    "reaches",
+    "start_arrivals",
+]
+
+# Higher than the group of any epoch, and the highest epoch.
+PAST_ALL_GROUPS = np.int64(2**40)
+LAST_EPOCH = np.uint64(2**64 - 1)
+
+
+@kernel
+def boundaries_of(numbers):
+    """
+    Return the distinct numbers of an array, and where each begins.
+
+    Args:
+        numbers: Integers, equal ones next to each other. Shape (rows,).
+
+    Returns:
+        The distinct numbers, shape (distinct,); and the first row of each and the number of rows, int32, shape
+        (distinct + 1,).
+    """
+    starts = np.empty(len(numbers) + 1, np.int32)
+    found = 0
+    for row in range(len(numbers)):
+        if row == 0 or numbers[row] != numbers[row - 1]:
+            starts[found] = row
+            found += 1
+    starts[found] = len(numbers)
+    return numbers[starts[:found]], starts[: found + 1].copy()
+
+
+@inlined
+def reaches(row, epoch, group):
+    """Whether a change (`CHANGE`) belongs to a group of an epoch, or to a later one."""
+    return row["epoch"] > epoch or (row["epoch"] == epoch and row["group"] >= group)
+
+
+@inlined
+def first_at_least(numbers, low, high, number):
+    """Return the first index from `low` to `high` of an element that is not lower than `number`; `high` for none."""
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _seek(rows, low, high, epoch, group):
+    """Return the first change from `low` to `high` of (epoch, group) or later; `high` if there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        if reaches(rows[middle], epoch, group):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def open_start(number, schedule, changes):
+    """
+    Return the first own change that may have come after the applier began with an epoch.
+
+    Computes docs/concepts.md, "What binlogs leave open".
+
+    Args:
+        number: Of the epoch apply.
+        schedule: `Schedule`.
+        changes: `Changes`.
+    """
+    apply = schedule.applies[number]
+    here = np.int64(apply["applier"])
+    low, high = changes.begin[here], changes.begin[here + 1]
+    start = _seek(changes.rows, low, high, apply["arrived_epoch"], np.int64(apply["arrived_group"]) + 1)
+    if apply["previous"] >= 0:
+        before = schedule.applies[apply["previous"]]
+        follows = np.int64(before["group"]) + (not before["traced"])
+        start = max(start, _seek(changes.rows, low, high, before["epoch"], follows))
+    return start
+
+
+@kernel
+def open_starts(applies, schedule, changes):
+    """
+    Return `open_start` of several epoch applies. int64, shape (applies,).
+
+    Args:
+        applies: Their numbers. int64, shape (applies,).
+        schedule: `Schedule`.
+        changes: `Changes`.
+    """
+    found = np.empty(len(applies), np.int64)
+    for place in range(len(applies)):
+        found[place] = open_start(applies[place], schedule, changes)
+    return found
+
+
+Records = npt.NDArray[np.void]
+# A row that an epoch apply judged some time before its commit: after that group of that own epoch. `locked` is the
+# pass that applied an operation to it, which locks the row; -1 is none.
+MOMENT = np.dtype([("epoch", "u8"), ("locked", "i8"), ("key", "i4"), ("group", "i4")], align=True)
+
+
+class Early(NamedTuple):
+    """
+    Rows that appliers judged some time before the commit.
+
+    Attributes:
+        moments: By epoch apply. `MOMENT`, shape (moments,).
+        states: The rows as they were then, once the fold came by. `ROW_STATE`, shape (moments,).
+        order: The moments by own position, those of the first cluster before those of the second. Shape (moments,).
+        passed: Per cluster, the first of `order` that the fold did not come by yet. Shape (clusters,), int64.
+        stop: Per cluster, one past its last. Shape (clusters,), int64.
+        ignored: Whether rows are judged as they are all the same. Shape (1,), bool.
+    """
+
+    moments: Records
+    states: Records
+    order: Int64
+    passed: Int64
+    stop: Int64
+    ignored: Bool
+
+    @classmethod
+    def of(cls, moments: RowMoments, applier: Int8, arrivals: Records, states: Records) -> Early:
+        """
+        Return the moments of a bucket, none passed; `arrivals` are told theirs.
+
+        Args:
+            moments: The moments.
+            applier: Applier of each epoch apply. Shape (applies,).
+            arrivals: `ARRIVAL`, shape (applies,).
+            states: `ROW_STATE`, shape (moments,).
+        """
+        moments = moments.chosen(np.argsort(moments.apply, kind="stable"))
+        records = np.zeros(len(moments), MOMENT)
+        for name in ("epoch", "key", "group"):
+            records[name] = getattr(moments, name)
+        records["locked"] = -1
+        if len(moments):
+            each = np.arange(len(arrivals))
+            arrivals["early_start"] = np.searchsorted(moments.apply, each, "left")
+            arrivals["early_stop"] = np.searchsorted(moments.apply, each, "right")
+        side = applier[moments.apply]
+        order = np.lexsort((moments.group, moments.epoch, side))
+        first = int((side == 0).sum())
+        passed, stop = np.array([0, first], np.int64), np.array([first, len(moments)], np.int64)
+        return cls(records, states, order, passed, stop, np.zeros(1, np.bool_))
+
+
+LAST_OPERATION = max(int(operation) for operation in Operation)
+
+
+@kernel
+def start_arrivals(schedule, changes, arrivals):
+    """
+    Fill in the own changes that each epoch apply receives.
+
+    Args:
+        schedule: `Schedule`.
+        changes: `Changes`.
+        arrivals: `Work.arrivals`; filled in.
+    """
+    rows = changes.rows
+    for side in range(2):
+        place = schedule.second if side == 0 else 0
+        stop = len(schedule.by_epoch) if side == 0 else schedule.second
+        row, end = changes.begin[side], changes.begin[side + 1]
+        while row < end:
+            # The other cluster does not receive what a statement did to rows.
+            if rows[row]["operation"] > LAST_OPERATION:
+                row += 1
+                continue
+            epoch, first = rows[row]["epoch"], row
+            while row < end and rows[row]["epoch"] == epoch and rows[row]["operation"] <= LAST_OPERATION:
+                row += 1
+            while place < stop and schedule.epochs[place] < epoch:
+                place += 1
+            while place < stop and schedule.epochs[place] == epoch:
+                number = schedule.by_epoch[place]
+                arrival = arrivals[number]
+                arrival["active"], arrival["first"], arrival["last"] = True, first, row
+                place += 1
+
+
+@inlined
+def queue_up(number, schedule, first, stop, work):
+    """
+    Queue what an applier logged in an epoch apply for the epoch applies of the other applier that receive it.
+
+    Args:
+        number: Of the epoch apply.
+        schedule: `Schedule`.
+        first: The first entry that it logged.
+        stop: One past the last.
+        work: `Work`; its log and arrivals move on.
+    """
+    apply, log = schedule.applies[number], work.log
+    here = apply["applier"]
+    queued = log.tail[here]
+    for entry in range(first, stop):
+        log.queue[here, log.tail[here]] = entry
+        log.tail[here] += 1
+    for place in range(apply["received_start"], apply["received_stop"] if stop > first else 0):
+        receiver = work.arrivals[schedule.by_epoch[place]]
+        if receiver["queue_start"] == receiver["queue_stop"]:
+            receiver["queue_start"] = queued
+        receiver["queue_stop"], receiver["active"] = log.tail[here], True
+
+
+NO_CLUSTER = -1
+
+
+@kernel
+def order(epochs, foreign):
+    """
+    Return applier and number of the epoch applies in order, and the cluster whose next one is never possible.
+
+    Args:
+        epochs: Per cluster, the own epoch in which each epoch apply commits. uint64, shape (applies of it,).
+        foreign: Per cluster, the foreign epoch of each epoch apply. uint64, shape (applies of it,).
+
+    Returns:
+        int8 and int64, shape (applies,); `NO_CLUSTER` if all are possible.
+    """
+    total = len(foreign[0]) + len(foreign[1])
+    applier, number = np.empty(total, np.int8), np.empty(total, np.int64)
+    done = np.zeros(2, np.int64)
+    count, moved = 0, True
+    while moved:
+        moved = False
+        for side in range(2):
+            mine, theirs = foreign[side], epochs[1 - side]
+            following, other = done[side], done[1 - side]
+            while following < len(mine) and (other == len(theirs) or theirs[other] > mine[following]):
+                applier[count], number[count] = side, following
+                following += 1
+                count += 1
+                moved = True
+            done[side] = following
+    stuck = NO_CLUSTER
+    if done[0] < len(foreign[0]):
+        stuck = 0
+    elif done[1] < len(foreign[1]):
+        stuck = 1
+    return applier[:count], number[:count], stuck
+
+
+@kernel
+def known_before(applier, number, epochs, foreign, traced):
+    """
+    Return the max replicated epoch before each epoch apply. uint64, shape (applies,).
+
+    Args:
+        applier: Applier of each, in order. int8, shape (applies,).
+        number: Its number among those of its applier. int64, shape (applies,).
+        epochs: Per cluster, the own epoch in which each epoch apply commits. uint64.
+        foreign: Per cluster, the foreign epoch of each epoch apply. uint64.
+        traced: Per cluster, whether its binlog shows it; an epoch apply without a trace never comes back. bool.
+    """
+    known = np.zeros(len(applier), np.uint64)
+    now = np.zeros(2, np.uint64)
+    for apply in range(len(applier)):
+        side = applier[apply]
+        known[apply] = now[side]
+        epoch = foreign[side][number[apply]]
+        theirs = epochs[1 - side]
+        other = np.searchsorted(theirs, epoch)
+        while other < len(theirs) and theirs[other] == epoch:
+            if traced[1 - side][other]:
+                now[side] = max(now[side], foreign[1 - side][other])
+            other += 1
+    return known

@@ -1,0 +1,3 @@
+"""
+The reference engine: replays a History change by change, as NDB appliers do, and nothing else.
+"""

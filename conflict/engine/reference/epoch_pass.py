@@ -1,0 +1,330 @@
+"""
+One pass of an applier over the operations of a foreign epoch.
+
+The pass decides on every operation in the order of the log. Each operation sees the rows as the operations before it
+left them. The caller commits the pass or rolls it back (see `conflict.engine.reference.applier`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import attrs
+
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
+from conflict.engine.reference.decide import (
+    DependencyTracker,
+    decide_as_secondary,
+    decide_by_function,
+    decide_without_function,
+    missing_image,
+)
+from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
+from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
+from conflict.history.scheduling.fitting import fitted, misfit
+from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace
+from conflict.rules.counters import (
+    DELETE_DELETE,
+    REFLECTED_DISCARDED,
+    REFLECTED_RECEIVED,
+    REFRESH_RECEIVED,
+    TRANSACTION_ROW_CONFLICTS,
+    TRANSACTION_ROW_REJECTS,
+    moved_counters,
+)
+from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict
+from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
+from conflict.rules.foreign_keys import Link
+from conflict.rules.functions import ConflictFunction
+from conflict.rules.roles import Role
+from conflict.rules.stops import Misfit, ServerStop, StopFacts, active_function, first_stop, stop_facts
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.values import Value
+
+__all__ = ["ApplierStopped", "ChangedRow", "DecidedOperation", "EpochPass"]
+
+SKIPPED = Decision(Verdict.SKIPPED)
+REJECTED_WITH_TRANSACTION = Decision(Verdict.REJECTED, Cause.TRANS_IN_CONFLICT)
+
+
+class ApplierStopped(Exception):  # noqa: N818  # a signal inside this package, not an error
+    """The applier cannot go on; carries the `Stop`, and its place if an operation stops it before the commit."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.message)
+        self.stop = stop
+        self.place: StopPlace | None = None
+
+
+@attrs.frozen
+class DecidedOperation:
+    """An operation, the decision on it, and the row that it met; None if there was none, or it did not matter."""
+
+    entry: LoggedChange
+    decision: Decision
+    met: Row | None = None
+
+
+@attrs.define
+class ChangedRow:
+    """
+    A row that the pass changed.
+
+    Attributes:
+        before: Its state before; None if it did not exist.
+        change: The last operation on it.
+        server_id: Server under whose id the change is logged.
+        written: Positions of the columns that were written.
+        flags: Conflict flags of the logged change.
+        image: The after image of the last operation, if the source made it and it writes values.
+    """
+
+    before: Row | None
+    change: RowChange
+    server_id: int
+    written: set[int] = attrs.field(factory=set)
+    flags: ConflictFlag = NO_FLAGS
+    image: RowImage | None = None
+
+
+@attrs.define
+class EpochPass:
+    """
+    One pass.
+
+    Attributes:
+        cluster: The applying cluster. The pass changes its rows, which can be rolled back.
+        source: The cluster whose epoch it is.
+        apply: The epoch apply.
+        rejected: Transactions in conflict, which the pass rejects whole.
+        tracker: Dependencies between the transactions, and which of them are in conflict.
+        counters: Status counters that the pass moves.
+        decided: Every operation with its decision, in order.
+        track: Pass TRACK, if it found the transactions in conflict that this one rejects.
+        exceptions: Rows for exceptions tables.
+        excepted: The rejected operation of each.
+        refreshes: Rows to refresh, each with the first operation on it that was rejected.
+        changed: Rows that were changed.
+        copies: What happened to rows of tables without a primary key.
+    """
+
+    cluster: ReplayedCluster
+    source: Cluster
+    apply: EpochApply
+    rejected: frozenset[int] = frozenset()
+    tracker: DependencyTracker = attrs.field(factory=DependencyTracker)
+    counters: Counter[str] = attrs.field(factory=Counter)
+    decided: list[DecidedOperation] = attrs.field(factory=list)
+    track: EpochPass | None = None
+    exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
+    excepted: list[DecidedOperation] = attrs.field(factory=list)
+    refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
+    changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
+    copies: CopyChanges = attrs.field(factory=CopyChanges)
+
+    def run(self, changes: Iterable[LoggedChange]) -> None:
+        """
+        Handle the operations of an epoch, and make the exceptions rows.
+
+        Raises:
+            ApplierStopped: The applier cannot go on.
+        """
+        for entry in changes:
+            try:
+                self.handle(entry)
+            except ApplierStopped as stopped:
+                stopped.place = StopPlace(tuple(entry.steps), bool(self.rejected))
+                raise
+        self.make_exceptions_rows()
+
+    def handle(self, entry: LoggedChange) -> None:
+        """
+        Handle one operation.
+
+        Raises:
+            ApplierStopped: The applier cannot go on.
+        """
+        setup = self.cluster.setups.get(entry.change.table)
+        if setup is None:
+            raise self.stopped(ServerStop.NO_SUCH_TABLE, entry.change)
+        entry, wrong = self._fitted(entry, setup)
+        change, facts = entry.change, self._facts(entry, setup, wrong)
+        stop = first_stop(facts)
+        if stop is not None:
+            raise self.stopped(stop, change, wrong)
+        if facts.empty:
+            self.decided.append(DecidedOperation(entry, IGNORED))
+            return
+        if facts.scanned:
+            self._change_copies(entry)
+            return
+        self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
+        self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
+        function = active_function(setup.function, self.cluster.role)
+        self.tracker.touch(entry.row, entry.group)
+        if facts.rejected:
+            self._reject_with_transaction(entry, setup)
+            return
+        if not setup.table.primary_key:
+            self._insert_copy(entry, function)
+            return
+        decision, met = self.decide(entry, setup, function)
+        self.decided.append(DecidedOperation(entry, decision, met))
+        if decision.verdict is Verdict.APPLIED:
+            self._change_row(entry, function)
+        elif decision.verdict is Verdict.REJECTED:
+            assert function is not None
+            self._note_conflict(entry, function, decision)
+        self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
+
+    def _facts(self, entry: LoggedChange, setup: TableSetup, wrong: Misfit | None) -> StopFacts:
+        """Return what can stop the applier at an operation."""
+        change = entry.change
+        compares = setup.function is not None and setup.refusal is None and wrong is None
+        found = StopFacts(
+            no_conversion=wrong is not None,
+            empty=change.operation is Operation.UPDATE_ROW and not (change.after and change.after.present),
+            rejected=entry.group in self.rejected,
+            no_transaction_id=change.transaction_id is None,
+            no_value=compares and not self.cluster.skip_missing and self.lacks_value(change, setup),
+        )
+        return stop_facts(setup, self.cluster.role, change.operation, found)
+
+    def lacks_value(self, change: RowChange, setup: TableSetup) -> bool:
+        """Whether an operation lacks the value that the function of its table compares."""
+        return setup.function is not None and missing_image(change, setup.function, setup.table) is not None
+
+    def _change_copies(self, entry: LoggedChange) -> None:
+        """Apply an operation on a table without a primary key."""
+        store, table = self.cluster.store, self.cluster.setups[entry.change.table].table
+        change = change_copies(store, table, entry.change, local=False, epoch=self.apply.epoch)
+        if change is None:
+            raise self.stopped(ServerStop.ROW_NOT_FOUND, entry.change)
+        entry = attrs.evolve(entry, change=change)
+        self.decided.append(DecidedOperation(entry, APPLIED))
+        self.copies.note(change, entry.server_id, copies_of(store, entry.row))
+
+    def _insert_copy(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
+        """Apply an insert into a table without a primary key, which the primary reflects."""
+        self._change_copies(entry)
+        if function is not None and function.spec.uses_role and self.cluster.role is Role.PRIMARY:
+            self.copies.reflected.append(entry.change)
+
+    def _fitted(self, entry: LoggedChange, setup: TableSetup) -> tuple[LoggedChange, Misfit | None]:
+        """Return an operation as the applier's own table takes it, and a column that does not."""
+        source = entry.setup
+        if source is None or source.declared is setup.declared or setup.refusal is not None:
+            return entry, None
+        wrong = misfit(source, setup)
+        if wrong is not None:
+            return entry, wrong
+        change = fitted(entry.change, source, setup)
+        change = change if setup.table.primary_key else as_own_row(change, setup.table)
+        return attrs.evolve(entry, change=change), None
+
+    def _reject_with_transaction(self, entry: LoggedChange, setup: TableSetup) -> None:
+        """Reject an operation because its transaction is in conflict; its row, if it has a key, is refreshed."""
+        self.counters[TRANSACTION_ROW_REJECTS] += 1
+        self.decided.append(DecidedOperation(entry, REJECTED_WITH_TRANSACTION))
+        if setup.table.primary_key:
+            self.refreshes.setdefault(entry.row, entry.change)
+
+    def decide(
+        self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None
+    ) -> tuple[Decision, Row | None]:
+        """Return the decision, and the row on which it was made."""
+        row = self.cluster.store.get(entry.row)
+        return self.decide_on(row, entry.change, setup, function), row
+
+    def decide_on(
+        self, row: Row | None, change: RowChange, setup: TableSetup, function: ConflictFunction | None
+    ) -> Decision:
+        """Return the decision on an operation that meets a row."""
+        if function is None:
+            return decide_without_function(row, change, setup.table)
+        if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
+            return decide_as_secondary(row, change, setup.table)
+        return self.judge(row, change, setup.table, function)
+
+    def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
+        """Return the decision of a conflict function."""
+        if self.cluster.skip_missing and missing_image(change, function, table) is not None:
+            return SKIPPED
+        return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
+
+    def _change_row(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
+        """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
+        change, cluster = entry.change, self.cluster
+        row = self.changed.setdefault(entry.row, ChangedRow(cluster.store.get(entry.row), change, entry.server_id))
+        reflects = function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY
+        row.change = change
+        row.server_id = cluster.server_id if reflects else entry.server_id
+        row.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
+        from_log = entry.ordinal < 0 or change.flags & ConflictFlag.READ
+        row.image = None if from_log else change.after
+        if change.after is not None:
+            row.written.update(change.after.present)
+        refresh = bool(change.flags & ConflictFlag.REFRESH)
+        by = LastWrite(self.source.name, self.apply.foreign_epoch, change.operation, refresh, change.origin)
+        cluster.store.write(change, local=False, epoch=self.apply.epoch, by=by)
+
+    def _note_conflict(self, entry: LoggedChange, function: ConflictFunction, decision: Decision) -> None:
+        """Count a rejected operation, mark its transaction, and have its row refreshed unless it is a delete-delete."""
+        moved = moved_counters(function.spec, entry.change.operation, decision)
+        self.counters.update(moved)
+        if moved[TRANSACTION_ROW_CONFLICTS]:
+            self.tracker.conflicting.add(entry.group)
+        # As in the server, a delete-delete is counted and not refreshed.
+        if function.spec.refreshes and not moved[DELETE_DELETE]:
+            self.refreshes.setdefault(entry.row, entry.change)
+
+    def make_exceptions_rows(self) -> None:
+        """Number the rejected operations: those of rejected transactions as they came, and after them all others."""
+        rejected = [each for each in self.decided if each.decision.verdict is Verdict.REJECTED]
+        for each in sorted(rejected, key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT):
+            exceptions = self.cluster.setups[each.entry.change.table].exceptions
+            if exceptions is not None:
+                # A pass that is rolled back has used up its numbers all the same.
+                self.cluster.exceptions_count[exceptions.table.full_name] += 1
+                count = self.cluster.exceptions_count[exceptions.table.full_name]
+                self.exceptions.append((exceptions, exceptions.row(self._record(each, count))))
+                self.excepted.append(each)
+
+    def _record(self, rejected: DecidedOperation, count: int) -> ConflictRecord:
+        change = rejected.entry.change
+        with_transaction = rejected.decision.cause is Cause.TRANS_IN_CONFLICT
+        transaction_id = change.transaction_id if with_transaction else None
+        return ConflictRecord(
+            server_id=self.cluster.server_id,
+            source_server_id=self.source.server_id,
+            source_epoch=self.apply.foreign_epoch,
+            count=count,
+            operation=change.operation,
+            cause=rejected.decision.cause,
+            transaction_id=UNKNOWN_TRANSACTION_ID if transaction_id is None else transaction_id,
+            before=change.before,
+            after=change.after,
+            read=with_transaction and bool(change.flags & ConflictFlag.READ),
+        )
+
+    def stopped(
+        self, kind: ServerStop, change: RowChange, wrong: Misfit | None = None, link: Link | None = None
+    ) -> ApplierStopped:
+        """Return the signal that the applier stops at an operation."""
+        setup = self.cluster.setups.get(change.table)
+        at = StoppedAt(
+            self.cluster.name,
+            change.table,
+            change.operation,
+            self.apply.foreign_epoch,
+            change.origin,
+            function=None if setup is None else setup.function,
+            misfit=wrong,
+            link=link,
+        )
+        return ApplierStopped(at.stop(kind))
