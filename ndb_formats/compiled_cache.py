@@ -68,7 +68,7 @@ def provide_cache(package: Path) -> None:
 
 def _kernel_folders() -> Iterator[Path]:
     for package in _packages:
-        yield from package.glob("*/kernels")
+        yield from package.glob("**/kernels")
 
 
 def cache_folder(source: Path) -> Path:

@@ -43,7 +43,7 @@ def _value(kind: Any, value: Any, place: str) -> Any:
     if origin in (tuple, list) and isinstance(value, list):
         return origin(_value(get_args(kind)[0], each, f"{place}[{number}]") for number, each in enumerate(value))
     if origin is None and attrs.has(kind) and isinstance(value, dict):
-        return _object(kind, value, place)
+        return _typed_object(kind, value, place)
     if kind is Path and isinstance(value, str):
         return Path(value)
     if isinstance(kind, type) and issubclass(kind, IntEnum) and type(value) is int and value in [*map(int, kind)]:
@@ -54,7 +54,7 @@ def _value(kind: Any, value: Any, place: str) -> Any:
     raise MisfitError(message)
 
 
-def _object(kind: type[attrs.AttrsInstance], document: Mapping[str, Any], place: str) -> Any:
+def _typed_object(kind: type[attrs.AttrsInstance], document: Mapping[str, Any], place: str) -> Any:
     hints = _hints(kind)
     if unknown := document.keys() - hints.keys():
         message = f"{place.lstrip('.') or 'it'} has {min(unknown)[:40]!r}"

@@ -89,8 +89,8 @@ class PartBuilder:
             return
         number, resolve = self._table(change.table)
         identity = identity_of(number, change.key)
-        part = self._part(identity)
-        part.changes.append(
+        rows = self._part(identity)
+        rows.changes.append(
             (
                 identity,
                 number,
@@ -108,7 +108,7 @@ class PartBuilder:
                 *self._place(change),
             )
         )
-        part.images.append(_images(change))
+        rows.images.append(_images(change))
 
     def _add_keyless(self, change: RowChange, place: tuple[int, int, int], *, own: bool) -> None:
         """Add a row of a table without a primary key; `place`: epoch, group, and number among the own rows of it."""
@@ -126,12 +126,12 @@ class PartBuilder:
 
     def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
-        for bucket, part in sorted(self._parts.items()):
+        for bucket, rows in sorted(self._parts.items()):
             yield (
                 bucket,
-                table_of_rows(part.changes, STAGED_CHANGES),
-                table_of_rows(part.images, IMAGES),
-                table_of_rows(part.consequences, STAGED_CONSEQUENCES),
+                table_of_rows(rows.changes, STAGED_CHANGES),
+                table_of_rows(rows.images, IMAGES),
+                table_of_rows(rows.consequences, STAGED_CONSEQUENCES),
             )
 
     def keyless(self) -> pa.Table:

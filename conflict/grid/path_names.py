@@ -22,7 +22,7 @@ from ndb_formats.schema.full_names import split_full_name
 __all__ = ["folder_of", "name_of", "part_of", "refuse_same_paths", "table_of"]
 
 LONGEST = 100  # so that database and table fit into one part, with an ending, within the usual 255 bytes
-_DIGEST = 16
+_NAME_DIGEST = 16
 _PLAIN = frozenset(string.ascii_letters + string.digits + "_-$")
 
 
@@ -36,8 +36,8 @@ def part_of(name: str) -> str:
     )
     if len(encoded) <= LONGEST:
         return encoded
-    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGEST]
-    return f"{encoded[: LONGEST - _DIGEST - 1]}~{digest}"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_NAME_DIGEST]
+    return f"{encoded[: LONGEST - _NAME_DIGEST - 1]}~{digest}"
 
 
 def name_of(part: str) -> str:
