@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 
 from benchmarks.makers.history_reader import read_history
 from conflict.engine.inference.replay import resolve
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.results.files import read_rows
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, rows_folder

@@ -23,8 +23,8 @@ from benchmarks.timing import environment, markdown_table, write_results
 from conflict.comparing.defaults import all_policies
 from conflict.comparing.figures import Figures
 from conflict.comparing.pairs import Pair, parse_policies
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import read_manifest
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import read_manifest
 from conflict.history.run import Run
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner

@@ -15,14 +15,13 @@ from unittest import mock
 
 from benchmarks.makers.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
-from conflict.grid.folder import Folder
-from conflict.grid.key_numbering import KeyTask, number_keys
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.key_numbering import KeyTask, number_keys
+from conflict.history.ingestion import segment_task
+from conflict.history.ingestion.segment_arrays import UnreadableError
+from conflict.history.ingestion.segment_task import SegmentTask, read_segment
+from conflict.history.ingestion.segments import load_record, plan_segments
 from conflict.history.tables import TableNumbers
-from conflict.ingestion import segment_task
-from conflict.ingestion.segment_arrays import UnreadableError
-from conflict.ingestion.segment_records import load_record
-from conflict.ingestion.segment_task import SegmentTask, read_segment
-from conflict.ingestion.segments import plan_segments
 from ndb_formats.schema.create_table import parse_schema
 
 TABLES = parse_schema(SCHEMA, database="bench")

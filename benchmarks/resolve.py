@@ -37,7 +37,7 @@ from benchmarks.makers.history_shape import Shape
 from benchmarks.sessions import Measured, Session, session
 from benchmarks.timing import Run, Timing, environment, in_turns, markdown_table, measure, write_results
 from conflict.engine.reference.replay import resolve
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.rules.functions import FUNCTIONS
 
 __all__ = ["describe", "history_of", "statistics_of", "warm_up"]

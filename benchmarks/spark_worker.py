@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from benchmarks.makers.history_maker import configuration
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
 from conflict.results.options import ResultOptions

@@ -19,7 +19,7 @@ from benchmarks.makers.history_maker import configuration, usual_binlog_type
 from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import NAMES, history_of, small_shape
 from benchmarks.timing import markdown_table
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process
 

@@ -24,14 +24,14 @@ from conflict.comparing.trials import binlog_types_of, judged_tables
 from conflict.config.run_file import RunFile
 from conflict.engine.columnar.setups import ClusterSetup
 from conflict.errors import ConfigurationError, NotBuiltError
-from conflict.grid.contradictions import refusing_contradictions
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import AGAIN, Manifest
-from conflict.grid.memory_folder import MemoryFolder
+from conflict.history.grid.catalogue import refusing_contradictions
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import AGAIN, Manifest
+from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.ingestion.plan import files_document
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.history.tables import TableNumbers
-from conflict.ingestion.plan import files_document
 from conflict.pipeline import run_of, spark_workers
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind
@@ -91,7 +91,7 @@ class Comparison:
         run: What the run comes to as it is configured, and what the binlogs object to that.
         cut: Why files could not be measured to their end; the bytes before that are counted.
         without_function: Tables that no function is tried on: the run gives them none.
-        files: The binlog files, as `conflict.ingestion.plan.files_document` returns them.
+        files: The binlog files, as `conflict.history.ingestion.plan.files_document` returns them.
     """
 
     rows: tuple[Row, ...]

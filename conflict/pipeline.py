@@ -14,15 +14,14 @@ from conflict.compatibility.deployment import Policy
 from conflict.config.local_paths import refuse_address
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
-from conflict.grid.memory_folder import MemoryFolder
-from conflict.grid.path_names import refuse_same_paths
 from conflict.history.definitions.following import make_run
-from conflict.history.hints import hints_of_run_file
+from conflict.history.grid.folder import Folder, refuse_same_paths
+from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.grid.whole_files import only_writer
+from conflict.history.ingestion.plan import refuse_other_folders
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
-from conflict.ingestion.plan import refuse_other_folders
+from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.results.catalogue import catalogue_result
 from conflict.results.run_document import ResolvedRun
 from conflict.results.target import check_target, refuse_nesting, whole_or_not_at_all
@@ -185,7 +184,7 @@ def run_local(
     """
     Resolve with the columnar engine in this process, without Spark or Java, and write the result.
 
-    A History that nobody wants to keep stays in memory as far as it fits (see `conflict.grid.memory_folder`).
+    A History that nobody wants to keep stays in memory as far as it fits (see `conflict.history.grid.memory_folder`).
     A log that starts in the middle may be left to the reference engine.
     """
     refuse_python_rules(run.setups.at_end)

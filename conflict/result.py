@@ -19,9 +19,9 @@ from conflict.config.moments import Moment, moment_of
 from conflict.config.table_names import known_name, known_table
 from conflict.discovery.logs import refuse_inputs
 from conflict.errors import HistoryError
-from conflict.grid.beside import refuse_moved_away
-from conflict.grid.contradictions import refusing_contradictions
-from conflict.grid.folder import Folder
+from conflict.history.grid.catalogue import refusing_contradictions
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.results.catalogue import RESOLVE_AGAIN, refuse_damaged_result
 from conflict.results.conflicts import count_conflicts, read_conflicts
 from conflict.results.counting import By

@@ -27,9 +27,9 @@ from conflict.decoding.staging import staged_file
 from conflict.discovery.draft import ConflictFns, additions_of
 from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError
-from conflict.grid.contradictions import refusing_contradictions
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
+from conflict.history.grid.catalogue import refusing_contradictions
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import only_writer
 from conflict.library import Source, path_of, run_of
 from conflict.model.learning import learnt_model
 from conflict.model.model_file import model_document, parse_model

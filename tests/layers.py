@@ -33,9 +33,7 @@ LAYERS = {
             "discovery",
             "compatibility",
             "checking",
-            "grid",
             "results",
-            "ingestion",
         ),
         "decoding",
         *(

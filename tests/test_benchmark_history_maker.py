@@ -21,10 +21,10 @@ from benchmarks.makers.history_shape import Shape
 from benchmarks.process_tree import MemoryPeak
 from benchmarks.stages import profiled
 from benchmarks.stages import rows_of as rows_of_profile
-from conflict.grid.folder import Folder
-from conflict.grid.part_builder import bucket_of, identity_of
-from conflict.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
 from conflict.history.epochs import AppliedEpoch
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
+from conflict.history.grid.writer import bucket_of, identity_of
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
 from conflict.history.scheduling.schedule import Summary, place_applies
 from conflict.rules.functions import FUNCTIONS

@@ -30,9 +30,9 @@ from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.explaining.story import EVENTS
-from conflict.grid import schemas as grid
-from conflict.grid.epoch_files import EPOCHS
 from conflict.history.epochs import EpochReader
+from conflict.history.grid import schemas as grid
+from conflict.history.grid.epoch_files import EPOCHS
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.results.arrow_rows import row_schema
 from conflict.results.cause_kinds import CauseKind

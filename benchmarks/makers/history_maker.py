@@ -33,15 +33,15 @@ from benchmarks.makers.history_images import image_bytes
 from benchmarks.makers.history_rows import consequences_of
 from benchmarks.makers.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.grid.catalogue import facts_of
-from conflict.grid.folder import Folder
-from conflict.grid.image_digests import digests_of_columns
-from conflict.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
-from conflict.history.effects import Effect
+from conflict.history.grid.catalogue import facts_of
+from conflict.history.grid.columns import digests_of_columns
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
+from conflict.history.ingestion.kernels.events import add_values
 from conflict.history.run import Run
+from conflict.history.shown_effects import Effect
 from conflict.history.tables import table_definitions
-from conflict.ingestion.kernels.image_digests import add_values
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -325,7 +325,7 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
 
 
 def _digests(bucket: MadeBucket, side: Side, after: Array) -> Array:
-    """Return the digests of after images (see `conflict.grid.image_digests`)."""
+    """Return the digests of after images (see `conflict.history.grid.columns`)."""
     offsets, data = image_bytes(bucket.ids[side.place], side.value, after)
     starts, sizes = offsets[:-1].astype(np.int64), np.where(after == 0, -1, np.diff(offsets)).astype(np.int64)
     digests = digests_of_columns([bytes([each]) if each else b"" for each in range(256)])[after]

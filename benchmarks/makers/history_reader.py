@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from conflict.grid.epoch_files import applies_of
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, read_manifest
-from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
-from conflict.history.model import Cluster, History, Origin, RowChange, Transaction
+from conflict.history.grid.epoch_files import applies_of
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest, read_manifest
+from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
+from conflict.history.model import Cluster, History, Origin, RowChange, Transaction, timeline_of
 from conflict.history.run import Run
-from conflict.history.timeline import timeline_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image

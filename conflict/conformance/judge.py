@@ -21,10 +21,10 @@ from conflict.conformance.logging_differences import judge_decisions, logging_co
 from conflict.conformance.set_back_candidates import set_back_candidates
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
+from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.scheduling.schedule import ClusterHints, HintsOf, Summary
-from conflict.history.scheduling.steps import hints_of_steps
 from conflict.pipeline import ENGINES
 from conflict.runs.options import ResolveOptions
 from ndb_formats.errors import FormatError

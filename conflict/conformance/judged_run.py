@@ -16,7 +16,7 @@ from conflict.conformance.joint_candidates import OpenSide, agreeing_results
 from conflict.conformance.number_gaps import AppliedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run

@@ -13,14 +13,16 @@ from typing import BinaryIO
 
 from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import (
+from conflict.history.grid.whole_files import (
     PART,
     new_file,
     new_name,
+    one_writer,
+    put_back,
     refuse_unwritable,
     remove_left_over,
+    whole_folder,
 )
-from conflict.grid.whole_folder import one_writer, put_back, whole_folder
 
 __all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder"]
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict.decoding.csv_files import CsvWriter
-from conflict.grid.path_names import folder_of
+from conflict.history.grid.folder import folder_of
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, in_order, table_changes

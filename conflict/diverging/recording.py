@@ -20,7 +20,7 @@ from conflict.diverging.search import Found
 from conflict.diverging.state import NAME, cells
 from conflict.diverging.steps import Commit, Load, SetBack
 from conflict.engine.reference.replay import resolve
-from conflict.grid.beside import new_folder
+from conflict.history.grid.whole_files import new_folder
 from conflict.history.model import EpochApply, RowChange, Transaction
 from conflict.results.model import ClusterResult
 from conflict.rules.roles import Role

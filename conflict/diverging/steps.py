@@ -18,8 +18,8 @@ from conflict.diverging.state import EPOCH, NAME, Entry, Logged, Made, Side, Sta
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.row_store import Row
-from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, RowChange, Transaction
+from conflict.history.shown_effects import Effect
 from conflict.results.model import Outcome, Stop
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write

@@ -12,8 +12,8 @@ from conflict.diverging.retelling import Told
 from conflict.diverging.scope import NAMES, Scope
 from conflict.diverging.state import EPOCH, NAME, Side, cells
 from conflict.diverging.steps import Commit, Event, Load, SetBack
-from conflict.history.effects import Effect
 from conflict.history.model import RowChange, Transaction
+from conflict.history.shown_effects import Effect
 from conflict.results.model import Outcome
 from conflict.rules.decision import Compared, Decision, explain, operation_word
 from ndb_formats.events.rows_event import Operation

@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import Place, Winner
-from conflict.grid.schemas import PLACE
+from conflict.history.grid.schemas import PLACE
 from conflict.result import Result
 from conflict.results.layout import OUTCOMES
 from conflict.rules.decision import Cause, Decision, Verdict

@@ -14,9 +14,9 @@ from conflict.discovery.logs import refuse_inputs
 from conflict.errors import ConfigurationError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
-from conflict.grid.beside import refuse_moved_away
-from conflict.grid.contradictions import refusing_contradictions
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.catalogue import refusing_contradictions
+from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.library import resolve
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN

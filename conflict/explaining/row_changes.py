@@ -16,12 +16,12 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration
 from conflict.explaining.story import Place
 from conflict.explaining.wanted_epochs import wanted_epochs
-from conflict.grid.epoch_files import summaries_of
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.grid.epoch_files import summaries_of
+from conflict.history.ingestion.segments import plan_segments
 from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary, summarize
-from conflict.ingestion.segments import plan_segments
 from conflict.runs.options import no_progress
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag

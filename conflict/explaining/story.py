@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from conflict.grid.schemas import PLACE
+from conflict.history.grid.schemas import PLACE
 from conflict.results.doubts import Doubt
 from conflict.results.layout import OUTCOMES
 from conflict.rules.decision import Verdict

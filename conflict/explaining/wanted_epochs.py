@@ -1,8 +1,8 @@
 """
 The epochs of a binlog in which wanted changes stand, found in columns.
 
-A log of millions of row changes is walked over by compiled code, as for an ingest (see `conflict.ingestion`); only the
-transactions with wanted changes are then read row by row.
+A log of millions of row changes is walked over by compiled code, as for an ingest (see `conflict.history.ingestion`);
+only the transactions with wanted changes are then read row by row.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.grid.key_numbering import tables_and_texts
+from conflict.history.grid.key_numbering import tables_and_texts
+from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
+from conflict.history.ingestion.segment_columns import read_columns
+from conflict.history.ingestion.segments import Segment, SegmentContent
 from conflict.history.tables import TableNumbers
-from conflict.ingestion.row_shapes import tables_in_force
-from conflict.ingestion.segment_arrays import UnreadableError
-from conflict.ingestion.segment_columns import read_columns
-from conflict.ingestion.segment_content import SegmentContent
-from conflict.ingestion.segments import Segment
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["WantedEpochs", "wanted_epochs"]
@@ -37,7 +35,7 @@ class WantedEpochs:
     What a segment holds of the wanted changes.
 
     Attributes:
-        epochs: All epochs of the segment as `conflict.grid.epoch_files.EPOCHS`.
+        epochs: All epochs of the segment as `conflict.history.grid.epoch_files.EPOCHS`.
         ranges: First position and end of the transactions with wanted changes, in order.
         error: Why the segment could not be read to its end; None if it could.
     """

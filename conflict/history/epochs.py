@@ -2,7 +2,7 @@
 Events of one cluster's binlogs to its own epochs.
 
 A binlog transaction is one epoch. Inside it, row operations are grouped by the transaction id of their extra row info,
-or, without ids, by their order (see `conflict.history.groups_without_ids`). A group with an `ndb_apply_status` row of
+or, without ids, by their order (see `conflict.history.row_identities`). A group with an `ndb_apply_status` row of
 another server is a foreign epoch that the applier applied; every other group is a user transaction. A cluster's own
 changes are those with its own server id and without a reflect or refresh flag, outside the foreign epochs; everything
 else is consequence.
@@ -19,10 +19,8 @@ import attrs
 
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError
-from conflict.history.groups_without_ids import GroupsWithoutIds, Part
 from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
-from conflict.history.row_identities import key_of_change
-from conflict.history.rows_without_key import identities_without_key
+from conflict.history.row_identities import GroupsWithoutIds, Part, identities_without_key, key_of_change
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError, WrongKeyError

@@ -13,11 +13,20 @@ from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
-from conflict.history.model import END, LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
+from conflict.history.model import (
+    END,
+    LAST_GROUP,
+    Cluster,
+    DefinitionChange,
+    EpochApply,
+    History,
+    Start,
+    Transaction,
+    timeline_of,
+)
 from conflict.history.network import direct_traces, refuse_logs_of_network
-from conflict.history.role_changes import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
+from conflict.history.roles import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
 from conflict.history.run import Run
-from conflict.history.scheduling.consistent_cut import consistent_cut
 from conflict.history.scheduling.schedule import (
     Barrier,
     ClusterHints,
@@ -30,11 +39,11 @@ from conflict.history.scheduling.schedule import (
 from conflict.history.scheduling.start import (
     bounds_of,
     certain_applies,
+    consistent_cut,
     refuse_changes,
     span_of_times,
     starts_in_the_middle,
 )
-from conflict.history.timeline import timeline_of
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
 
@@ -210,7 +219,7 @@ def possible_readings(
     Return the ways in which binlogs can be read that do not say all of the schedule, the likely ones first.
 
     There is one for each way in which epochs are found by content (see `conflict.history.epochs_by_content`), and for
-    each place of changes of roles (see `conflict.history.role_changes`). Hints can tell the roles. Other than a pair of
+    each place of changes of roles (see `conflict.history.roles`). Hints can tell the roles. Other than a pair of
     clusters is read in one way.
     """
     if not run.links.is_pair:

@@ -1,11 +1,24 @@
 """
-The identity of the row that a change in a binlog is about, and whether the change fits the key.
+The identity of the row that a change in a binlog is about, and of groups whose events have no transaction ids.
 
 NDB finds rows by their primary key. So each of its images has the key, and a statement that changes the key is logged
-as a delete and an insert. A change for which this does not hold shows that the key is another one.
+as a delete and an insert. A change for which this does not hold shows that the key is another one. A row of a table
+without a primary key is its values, as far as an applier compares them (docs/functions.md, "Tables without a primary
+key").
+
+Without transaction ids (`ndb_log_transaction_id=OFF`), the order of events divides the log: the events of an NDB
+transaction stand together. Of an epoch apply, the row changes and the reflected rows come first, then the
+`ndb_apply_status` row of the foreign epoch, then the refreshes; own changes stand between epoch applies. Own
+transactions that follow each other stay one group. `conflict/history/ingestion/kernels/epochs.py` has the same rules
+over arrays.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+import attrs
 
 from conflict.errors import NotBuiltError
 from ndb_formats.errors import WrongKeyError
@@ -14,7 +27,35 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Absent
 
-__all__ = ["key_of_change"]
+__all__ = ["GroupsWithoutIds", "Part", "identities_without_key", "identity_without_key", "key_of_change", "payloads_of"]
+
+
+def identity_without_key(table: Table, payloads: Mapping[int, bytes | None]) -> bytes:
+    """
+    Return the identity of a row: all its values but blobs, which are not compared.
+
+    Args:
+        table: Its table at that moment.
+        payloads: Bytes of the columns that are known, by their position; None is NULL. Virtual ones do not count.
+    """
+    parts = []
+    for ordinal, payload in sorted(payloads.items()):
+        column = table.columns[ordinal]
+        if not column.is_blob and column.generated != "virtual":
+            size = b"" if payload is None else len(payload).to_bytes(4, "little")
+            parts += [ordinal.to_bytes(2, "little"), bytes([payload is not None]), size, payload or b""]
+    return b"".join(parts)
+
+
+def identities_without_key(table: Table, before: RowImage | None, after: RowImage | None) -> tuple[bytes, bytes | None]:
+    """Return the identity of the row that a change is about, and that of the row after an update; else None."""
+    images = [identity_without_key(table, payloads_of(image)) for image in (before, after) if image is not None]
+    return images[0], images[1] if len(images) > 1 else None
+
+
+def payloads_of(image: RowImage | None) -> dict[int, bytes | None]:
+    """Return the bytes of the columns of an image by their position; of no image, nothing."""
+    return {} if image is None else dict(zip(image.present, image.payloads, strict=True))
 
 
 def key_of_change(table: Table, before: RowImage | None, after: RowImage | None) -> bytes:
@@ -64,3 +105,32 @@ def _wrong_key(table: Table, column: str, what: str) -> WrongKeyError:
         "give the definition that was in force when the binlog was written"
     )
     return WrongKeyError(message, table=table.full_name, column=column)
+
+
+class Part(IntEnum):
+    """What part of a group an event is."""
+
+    OWN = 1
+    ARRIVING = 2
+    STATUS = 3
+    REFRESH = 4
+
+
+@attrs.define
+class GroupsWithoutIds:
+    """Numbers the groups of one epoch by the order of its events."""
+
+    _number: int = 0
+    _last: Part | None = None
+
+    def group_of(self, part: Part) -> tuple[str, int]:
+        """Return the identity of the group of the event that comes next."""
+        last = self._last
+        if part is Part.REFRESH:
+            goes_on = last in (Part.ARRIVING, Part.STATUS)
+            self._last = last if goes_on else Part.ARRIVING
+        else:
+            goes_on = last is part is not Part.STATUS or (part is Part.STATUS and last is Part.ARRIVING)
+            self._last = part
+        self._number += not goes_on
+        return "without id", self._number

@@ -35,7 +35,7 @@ from pyspark.sql.types import StructType
 
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.errors import ConfigurationError, LogWarning
-from conflict.ingestion.segments import plan_segments
+from conflict.history.ingestion.segments import plan_segments
 from conflict.jobs.binlog_options import BinlogOptions, read_options
 from conflict.jobs.spark_types import spark_type
 from ndb_formats.columnar.batches import RowBatch, read_batches

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.jobs.spark_runner import context_of, spark_runner
 
 __all__ = ["check_shared", "spark_session"]

@@ -22,9 +22,9 @@ from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.definitions.following import make_run
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.ingestion.plan import files_document
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
-from conflict.ingestion.plan import files_document
 from conflict.model.clocks import EpochClock, journeys, never_arrived
 from conflict.model.fitting import fitted
 from conflict.model.wishes import Numbers, done_by, learnt_workload

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from conflict.errors import ConfigurationError
-from conflict.grid.whole_folder import put_back, whole_folder
+from conflict.history.grid.whole_files import put_back, whole_folder
 from conflict.model.binlogs import write_binlogs
 from conflict.model.configuration import DATABASE, Model
 from conflict.model.connections import source_of

@@ -12,8 +12,8 @@ from typing import Any
 from conflict.config.text_file import read_text
 from conflict.discovery.logs import refuse_inputs
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import refuse_moved_away
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.reporting.kinds.compare import compare_part
 from conflict.reporting.kinds.diverge import diverge_part
 from conflict.reporting.kinds.resolve import resolve_part

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.csv as pacsv
 
 from conflict.decoding.staging import staged_file
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.reporting.drawing import draw
 from conflict.reporting.html.page import page_of
 from conflict.reporting.parts import Chart, Part

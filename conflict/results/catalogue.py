@@ -10,8 +10,15 @@ from typing import Any
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.grid.catalogue import FileFacts, damages, facts_of, read_catalogue, refuse_damages, write_catalogue
-from conflict.grid.folder import Folder
+from conflict.history.grid.catalogue import (
+    FileFacts,
+    damages,
+    facts_of,
+    read_catalogue,
+    refuse_damages,
+    write_catalogue,
+)
+from conflict.history.grid.folder import Folder
 
 __all__ = ["RESOLVE_AGAIN", "catalogue_result", "refuse_damaged_result"]
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from conflict.grid.folder import Folder
-from conflict.grid.schemas import PLACE
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import PLACE
 from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES, UNDECIDED
 from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.marks import FittingMarks, Mark, mark_of
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, RowChange
+from conflict.history.roles import FittingMarks, Mark, mark_of
+from conflict.history.shown_effects import effect_of
 from conflict.results.contradictions import ContradictedRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 
-from conflict.grid.image_digests import digest_of, other_values
-from conflict.history.effects import Effect
-from conflict.history.marks import Mark
+from conflict.history.grid.columns import digest_of, other_values
+from conflict.history.roles import Mark
+from conflict.history.shown_effects import Effect
 from ndb_formats.events.row_image import RowImage
 
 __all__ = [
@@ -44,7 +44,7 @@ OTHER_VALUES = "CHANGED to other values"
 # (own epoch, group) -> (table, key) -> effect, or image that the row was given
 Effects = Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]
 Images = Mapping[tuple[int, int], Mapping[tuple[str, bytes], RowImage]]
-# The same, with the digest of an image where the image itself was not kept (see `conflict.grid.image_digests`).
+# The same, with the digest of an image where the image itself was not kept (see `conflict.history.grid.columns`).
 ShownImages = Mapping[tuple[int, int], Mapping[tuple[str, bytes], RowImage | int]]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.arrow_rows import row_schema
 from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.layout import (

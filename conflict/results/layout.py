@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.grid.path_names import table_of
+from conflict.history.grid.folder import table_of
 
 __all__ = [
     "APPLIED_EPOCHS",

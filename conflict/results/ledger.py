@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.grid.folder import Folder
-from conflict.history.effects import Effect
-from conflict.history.marks import Mark
+from conflict.history.grid.folder import Folder
+from conflict.history.roles import Mark
+from conflict.history.shown_effects import Effect
 from conflict.results.contradictions import CONTRADICTIONS, OTHER_VALUES, contradictions_path, kind_text, marked_text
 from conflict.results.layout import (
     OUTCOME_PLACE,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.logged_images import columns_of_text
-from conflict.history.role_changes import ShownChange
+from conflict.history.roles import ShownChange
+from conflict.history.shown_effects import columns_of_text
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.roles import Role
@@ -107,7 +107,7 @@ def declared_types(
     Yield the tables whose images are not those of the binlog type, or the server options, that were declared.
 
     Args:
-        images: Per cluster and table, which columns images carry (see `conflict.history.logged_images`).
+        images: Per cluster and table, which columns images carry (see `conflict.history.shown_effects`).
         setups: Per cluster, its setups of each table, one after the other.
     """
     for name, tables in images.items():

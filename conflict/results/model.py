@@ -8,8 +8,8 @@ from collections import Counter
 
 import attrs
 
-from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Origin
+from conflict.history.shown_effects import Effect
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.foreign_keys import Link

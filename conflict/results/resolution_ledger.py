@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.grid.folder import Folder
-from conflict.grid.schemas import PLACE
-from conflict.history.effects import Effect
-from conflict.history.marks import Mark
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import PLACE
 from conflict.history.model import Cluster, History
+from conflict.history.roles import Mark
+from conflict.history.shown_effects import Effect
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import ContradictedRow
 from conflict.results.layout import (

@@ -13,7 +13,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.run import Run
-from conflict.history.scheduling.reconcile import Inference
+from conflict.history.scheduling.placing import Inference
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.doubts import is_contradicted
 from conflict.results.layout import RESULT_FORMAT, outcomes_note

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from conflict.history.scheduling.reconcile import Inference
+from conflict.history.scheduling.placing import Inference
 from conflict.results.model import Stop
 from conflict.results.open_places import OpenSchedule, PossibleRestart, ranges_with_places, undecided_places
 from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from conflict.history.effects import Effect
-from conflict.history.marks import Mark
+from conflict.history.roles import Mark
+from conflict.history.shown_effects import Effect
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
 from conflict.rules.roles import Role

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import refuse_unwritable
-from conflict.grid.folder import Folder
-from conflict.grid.whole_folder import put_back, whole_folder
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import put_back, refuse_unwritable, whole_folder
 
 __all__ = ["check_target", "refuse_nesting", "whole_or_not_at_all"]
 
@@ -76,7 +75,7 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
     """
     Give a folder to write to, and put it in place of `target` only if nothing went wrong.
 
-    See `conflict.grid.whole_folder`.
+    See `conflict.history.grid.whole_files`.
 
     Args:
         target: Where the result is to be.

@@ -38,7 +38,7 @@ from conflict.engine.columnar.writer import write_bucket
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.records import packed_changes
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.summary import BucketSummary
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import careful_findings, careful_stops, resolve_careful, resolve_left_open

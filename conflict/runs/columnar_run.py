@@ -14,11 +14,11 @@ from conflict.engine.columnar.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
 from conflict.engine.columnar.setups import changes_functions, compares_reflected
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
-from conflict.grid.contradictions import refusing_contradictions
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
+from conflict.history.grid.catalogue import refusing_contradictions
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
+from conflict.history.ingestion.plan import load_plan, refuse_differences
 from conflict.history.run import Run
-from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.layout import BUCKET_PARTS

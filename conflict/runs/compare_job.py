@@ -35,7 +35,7 @@ from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.lost_changes import Written
 from conflict.engine.kernels.records import Changes, packed_changes
 from conflict.errors import NotBuiltError
-from conflict.grid.epoch_files import EPOCHS, epochs_part
+from conflict.history.grid.epoch_files import EPOCHS, epochs_part
 from conflict.runs.resolve_job import Settled, count_transactions
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from conflict.engine.columnar.contested import ContestedRows
-from conflict.grid.epoch_files import read_epoch_sizes
+from conflict.history.grid.epoch_files import read_epoch_sizes
 from conflict.history.model import Position
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved

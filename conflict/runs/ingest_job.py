@@ -18,12 +18,11 @@ from functools import partial
 import attrs
 
 from conflict.errors import ConflictError
-from conflict.grid.catalogue import FileFacts, catalogue_part, facts_of
-from conflict.grid.contradictions import refusing_contradictions
-from conflict.grid.epoch_files import epochs_part, read_summaries, schedule_table
-from conflict.grid.folder import Folder
-from conflict.grid.key_numbering import KeyTask, number_keys
-from conflict.grid.manifest import (
+from conflict.history.grid.catalogue import FileFacts, catalogue_part, facts_of, refusing_contradictions
+from conflict.history.grid.epoch_files import epochs_part, read_summaries, schedule_table
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.key_numbering import KeyTask, number_keys
+from conflict.history.grid.manifest import (
     AGAIN,
     Manifest,
     load_manifest,
@@ -32,16 +31,14 @@ from conflict.grid.manifest import (
     with_schedule,
     write_manifest,
 )
-from conflict.grid.schemas import SCHEDULE_PART, keyless_part, keys_part
+from conflict.history.grid.schemas import SCHEDULE_PART, keyless_part, keys_part
+from conflict.history.ingestion.extension import KeptSegments, definition_changes, extended, kept_segments, row_steps
+from conflict.history.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
+from conflict.history.ingestion.segment_task import SegmentTask, read_segment
+from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, STAGED, load_record, record_path
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run
-from conflict.history.scheduling.consistent_cut import consistent_cut
-from conflict.ingestion.definition_steps import definition_changes, row_steps
-from conflict.ingestion.extension import KeptSegments, extended, kept_segments
-from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
-from conflict.ingestion.segment_records import STAGED, load_record, record_path
-from conflict.ingestion.segment_task import SegmentTask, read_segment
-from conflict.ingestion.segments import DEFAULT_SEGMENT_BYTES
+from conflict.history.scheduling.start import consistent_cut
 from conflict.runs.runner import Runner, StageProgress
 from ndb_formats.errors import FormatError
 

@@ -13,7 +13,7 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.errors import HistoryError
-from conflict.ingestion.plan import digest_of, files_document
+from conflict.history.ingestion.plan import digest_of, files_document
 
 __all__ = ["configuration_of", "inputs_document"]
 

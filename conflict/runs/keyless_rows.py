@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.engine.kernels.arrays import EpochApplies, Int32
-from conflict.grid.schemas import KEYLESS, keyless_part
-from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.grid.schemas import KEYLESS, keyless_part
 from conflict.history.model import RowChange, Transaction
 from conflict.history.scheduling.start import changes_older_rows
+from conflict.history.shown_effects import recorded_effects, recorded_images
 from conflict.results.contradictions import Images
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.touched_rows import TouchedRows, change_of

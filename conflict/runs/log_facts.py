@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.grid.epoch_files import read_summaries
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
-from conflict.history.marks import FittingMarks, Mark
+from conflict.history.grid.epoch_files import read_summaries
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
+from conflict.history.roles import FittingMarks, Mark
 from conflict.history.run import Run
 from conflict.results.cause_kinds import LikelyCause, LogFacts
 from conflict.results.table_causes import of_mark

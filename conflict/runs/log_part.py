@@ -9,16 +9,22 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 
-from conflict.grid.columns import GridColumns
-from conflict.grid.epoch_files import read_summaries, schedule_table
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
-from conflict.grid.schemas import CONSEQUENCES, SCHEDULE, part
+from conflict.history.grid.columns import GridColumns
+from conflict.history.grid.epoch_files import read_summaries, schedule_table
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.grid.schemas import CONSEQUENCES, SCHEDULE, part
 from conflict.history.model import EpochApply, Start
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run
-from conflict.history.scheduling.consistent_cut import consistent_cut
-from conflict.history.scheduling.start import Bounds, bounds_of, certain_applies, refuse_changes, starts_in_the_middle
+from conflict.history.scheduling.start import (
+    Bounds,
+    bounds_of,
+    certain_applies,
+    consistent_cut,
+    refuse_changes,
+    starts_in_the_middle,
+)
 
 __all__ = ["WHOLE", "LogPart", "part_of_log"]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import attrs
 
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.options import ResultOptions
 
 __all__ = ["DEFAULTS", "ResolveOptions", "no_progress"]

@@ -12,11 +12,8 @@ from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import resolve as replay
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.grid.folder import Folder
-from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.logged_images import logged_images
-from conflict.history.marks import FittingMarks
+from conflict.history.grid.folder import Folder
 from conflict.history.model import EpochApply, History
 from conflict.history.reading import (
     ClusterReading,
@@ -27,9 +24,11 @@ from conflict.history.reading import (
     usable_epochs,
     within_readings,
 )
+from conflict.history.roles import FittingMarks
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import ClusterHints, summarize
 from conflict.history.scheduling.start import changes_older_rows
+from conflict.history.shown_effects import logged_images, recorded_effects, recorded_images
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradicted_marks import contradicted_marks
 from conflict.results.contradictions import ContradictedRow, contradicted_rows

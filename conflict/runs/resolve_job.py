@@ -28,14 +28,14 @@ from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, ends_a
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
-from conflict.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, read_manifest
-from conflict.grid.schemas import SCHEDULE
+from conflict.history.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest, read_manifest
+from conflict.history.grid.schemas import SCHEDULE
+from conflict.history.ingestion.extension import changes_that_count, row_steps
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
-from conflict.ingestion.definition_steps import changes_that_count, row_steps
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import possible_restarts

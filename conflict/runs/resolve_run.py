@@ -16,8 +16,8 @@ from conflict.engine.columnar.foreign_keys import LinkedKeys, linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, transactional_tables
 from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.kernels.arrays import Bool
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
 from conflict.history.tables import TableNumbers
 from conflict.results.options import ResultOptions
 from conflict.runs.log_part import WHOLE, LogPart

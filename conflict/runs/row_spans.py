@@ -19,10 +19,10 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
-from conflict.grid.columns import GridColumns
-from conflict.grid.schemas import RowStep
-from conflict.history.effects import Effect
+from conflict.history.grid.columns import GridColumns
+from conflict.history.grid.schemas import RowStep
 from conflict.history.model import START, EpochApply, Position
+from conflict.history.shown_effects import Effect
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Spans", "Wanted", "rows_in_spans", "spans_of"]

@@ -25,9 +25,8 @@ from conflict.engine.columnar.told_transactions import ToldTransactions
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.history.effects import Effect
-from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment, Transaction
-from conflict.history.timeline import timeline_of
+from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment, Transaction, timeline_of
+from conflict.history.shown_effects import Effect
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.careful import CareKind
 from conflict.results.contradictions import Images, ShownImages, contradicted_rows

@@ -16,14 +16,13 @@ from conflict.engine.inference.background import Recorded
 from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.placement import Placed, place_untraced
 from conflict.engine.reference.row_store import RowKey
-from conflict.grid.epoch_files import read_summaries
-from conflict.grid.manifest import Manifest
-from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position
+from conflict.history.grid.epoch_files import read_summaries
+from conflict.history.grid.manifest import Manifest
+from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position, timeline_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
 from conflict.history.tables import TableNumbers
-from conflict.history.timeline import timeline_of
 from conflict.runs.keyless_rows import read_keyless
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Wanted

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 
 __all__ = ["Shared", "share"]
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.arrays import Bool, Int64
-from conflict.grid.schemas import IMAGES, PLACE
-from conflict.history.effects import Effect
+from conflict.history.grid.schemas import IMAGES, PLACE
 from conflict.history.model import Origin, Position, RowChange, Transaction
-from conflict.history.rows_without_key import identities_without_key
+from conflict.history.row_identities import identities_without_key
+from conflict.history.shown_effects import Effect
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Spans, Wanted, rows_in_spans, spans_of
 from ndb_formats.cursor import Cursor

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.model.model_file import parse_model
 from conflict.model.report import figures_of
 from conflict.model.run import simulate

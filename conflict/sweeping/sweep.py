@@ -17,7 +17,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.catalogue import catalogue_result
 from conflict.results.run_document import versions
 from conflict.results.target import RESULT

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from conflict.history.model import Cluster, EpochApply, History, Start, Transaction
+from conflict.history.model import Cluster, EpochApply, History, Start, Transaction, timeline_of
 from conflict.history.scheduling.start import certain_applies
-from conflict.history.timeline import timeline_of
 from conflict.results.contradictions import Effects
 from conflict.results.model import Resolution
 

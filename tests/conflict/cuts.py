@@ -13,10 +13,10 @@ from conflict.config.configuration import Span
 from conflict.conformance.case import ConflictCase
 from conflict.engine.inference.placement import Placed
 from conflict.history.definitions.following import make_run
-from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.run import Run
-from conflict.history.scheduling.steps import hints_of_steps
+from conflict.history.scheduling.hints import hints_of_steps
+from conflict.history.shown_effects import recorded_effects, recorded_images
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.model import Outcome, Resolution
 from conflict.results.open_places import undecided_at

@@ -2,7 +2,7 @@
 
 import tempfile
 
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.resolution_ledger import ReferenceLedger, write_resolution
 from conflict.results.summary import RunSummary
 

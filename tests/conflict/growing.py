@@ -15,14 +15,13 @@ import pyarrow.parquet as pq
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import read_manifest
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.history.definitions.following import make_run
-from conflict.history.hints import hints_of_run_file
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import read_manifest
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.history.run import Run
+from conflict.history.scheduling.hints import hints_of_run_file, hints_of_steps
 from conflict.history.scheduling.schedule import HintsOf
-from conflict.history.scheduling.steps import hints_of_steps
 from conflict.runs.ingest_job import Ingested, ingest
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import Runner, in_process

@@ -16,7 +16,7 @@ import attrs
 
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
 from conflict.history.run import Run
-from conflict.history.scheduling.causal_order import interleave
+from conflict.history.scheduling.placing import interleave
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.constants import ColumnCode

@@ -14,8 +14,8 @@ import pyarrow.dataset as pads
 import pytest
 
 from conflict.config.configuration import Configuration
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.results.layout import rows_folder

@@ -10,8 +10,8 @@ import pytest
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.history.log_files import check_log_files
 from conflict.pipeline import ENGINES
 from conflict.results.cause_kinds import CauseKind

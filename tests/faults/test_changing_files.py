@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import read_manifest, refuse_damage
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import read_manifest, refuse_damage
 from tests.corpora import DEMO
 from tests.faults.commands import left_in, run
 

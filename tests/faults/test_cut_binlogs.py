@@ -11,13 +11,12 @@ import pytest
 
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
-from conflict.grid.epoch_files import EPOCHS
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.grid.epoch_files import EPOCHS
+from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
+from conflict.history.ingestion.segment_columns import read_columns
+from conflict.history.ingestion.segments import Segment
 from conflict.history.tables import TableNumbers
-from conflict.ingestion.row_shapes import tables_in_force
-from conflict.ingestion.segment_arrays import UnreadableError
-from conflict.ingestion.segment_columns import read_columns
-from conflict.ingestion.segments import Segment
 from ndb_formats.binlog_reader import FIRST_POSITION, read_events
 from ndb_formats.errors import CutFileError
 from ndb_formats.schema.tables import Schema

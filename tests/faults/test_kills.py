@@ -12,8 +12,8 @@ from time import perf_counter
 import pytest
 
 import conflict
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import read_manifest, refuse_damage
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import read_manifest, refuse_damage
 from tests.conflict.growing import rows_of
 from tests.corpora import DEMO
 from tests.faults.commands import left_in

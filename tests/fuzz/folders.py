@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.explaining.explain import explain_differences
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.pipeline import resolve, run_local
 from conflict.result import Result, read_result
 from conflict.results.counting import By

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from conflict.grid.catalogue import CATALOGUE
-from conflict.grid.folder import Folder
+from conflict.history.grid.catalogue import CATALOGUE
+from conflict.history.grid.folder import Folder
 
 __all__ = ["mend"]
 

@@ -67,7 +67,7 @@ def compare(
     from conflict.comparing.figures import parse_criteria
     from conflict.comparing.pairs import parse_formats
     from conflict.comparison import Wanted, compare_run
-    from conflict.grid.folder import Folder
+    from conflict.history.grid.folder import Folder
 
     wanted = Wanted(functions, parse_formats(formats) if formats else (), parse_criteria(prefer))
     loaded = load_sources(sources, additions_of(schema, ndb_replication, conflict_fn, primary))

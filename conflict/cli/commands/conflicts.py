@@ -46,7 +46,7 @@ def conflicts(
     Example: ndb-conflict conflicts build/result --by key
     """
     from conflict.cli.views.conflicts import conflicts_json, print_conflicts
-    from conflict.grid.contradictions import refusing_contradictions
+    from conflict.history.grid.catalogue import refusing_contradictions
     from conflict.result import read_result
     from conflict.results.catalogue import RESOLVE_AGAIN
     from conflict.results.conflicts import (

@@ -51,7 +51,7 @@ def diverge(
     from conflict.diverging.recording import write_recordings
     from conflict.diverging.scope import Scope
     from conflict.diverging.search import search
-    from conflict.grid.beside import refuse_unwritable
+    from conflict.history.grid.whole_files import refuse_unwritable
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [], force=force)

@@ -37,7 +37,7 @@ def report(
     Example: ndb-conflict report build/demo/result build/compare --out report.html
     """
     from conflict.cli.views.tables import counted
-    from conflict.grid.folder import Folder
+    from conflict.history.grid.folder import Folder
     from conflict.reporting.joining import joined
     from conflict.reporting.reading import part_of
     from conflict.reporting.report import figure_count, write_figures, write_page

@@ -130,7 +130,7 @@ def resolve(
     Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(v)'
     """
     from conflict.cli.views.next_steps import print_next
-    from conflict.grid.folder import Folder
+    from conflict.history.grid.folder import Folder
     from conflict.runs.options import ResolveOptions
 
     allow_unpacked(unpacked_mib)
@@ -162,7 +162,7 @@ def show_resolved(
     """Resolve a run and print its summary; return what it came to, and the rejected operations that were printed."""
     import conflict.pipeline
     from conflict.cli.views.result import print_run
-    from conflict.grid.folder import Folder
+    from conflict.history.grid.folder import Folder
     from conflict.results.files import rejected_examples
 
     configuration = loaded.configuration

@@ -76,7 +76,7 @@ def simulate(
 
 def check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, force: bool) -> None:
     """Make sure, before the work, that both folders can be written."""
-    from conflict.grid.folder import Folder
+    from conflict.history.grid.folder import Folder
     from conflict.model.run_folder import check_run_folder
     from conflict.results.target import check_target
 

@@ -15,7 +15,7 @@ from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from conflict.grid.folder import Folder
+    from conflict.history.grid.folder import Folder
     from conflict.runs.runner import Runner, StageProgress
 
 __all__ = ["sweep"]
@@ -53,8 +53,8 @@ def sweep(
     Example: ndb-conflict sweep sweep.toml --out build/sweep
     """
     from conflict.cli.views.sweep import print_sweep
-    from conflict.grid.folder import Folder
-    from conflict.grid.lock import only_writer
+    from conflict.history.grid.folder import Folder
+    from conflict.history.grid.whole_files import only_writer
     from conflict.sweeping.border import check_axis, parse_condition
     from conflict.sweeping.sweep import Search, check_folder, run_sweep
     from conflict.sweeping.sweep_file import load_sweep

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from conflict.discovery.draft import functions_by_table
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import needs_reference

@@ -16,7 +16,7 @@ from rich.text import Text
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.history.run import Run
-from conflict.history.scheduling.reconcile import Inference
+from conflict.history.scheduling.placing import Inference
 from conflict.results.careful import said_of
 from conflict.results.doubts import convergence_words, doubts_of, not_what_happened
 from conflict.results.model import Stop

@@ -15,7 +15,7 @@ import numpy as np
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
-from conflict.ingestion.plan import files_document
+from conflict.history.ingestion.plan import files_document
 from conflict.rules.table_setup import set_up
 from conflict.runs.runner import StageProgress
 from ndb_formats.binlog_reader import first_event, server_of

@@ -1,10 +1,8 @@
 """
-The images of a bucket's rows, read on first use.
+One bucket of a History on disk, loaded for the kernels; images are read on first use.
 
 An image is numbered ``2 * row`` (before) or ``2 * row + 1`` (after), the second cluster's rows counted after the first
 one's.
-
-One bucket of a History on disk, loaded for the kernels.
 """
 
 from __future__ import annotations
@@ -22,11 +20,10 @@ from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32,
 from conflict.engine.kernels.column_scans import facts_of_rows
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.errors import HistoryError
-from conflict.grid.columns import GridColumns
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
-from conflict.grid.ranges import ranges_of_bucket
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, keys_part, part
+from conflict.history.grid.columns import GridColumns, ranges_of_bucket
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, keys_part, part
 from conflict.history.scheduling.start import Bounds
 from conflict.history.tables import TableNumbers
 from ndb_formats.events.row_image import RowLayout

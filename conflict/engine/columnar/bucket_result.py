@@ -1,9 +1,7 @@
 """
-A decided bucket, and the figures of it.
+A decided bucket: what the kernels computed of it, its status counters, and the figures of each table.
 
-A decided bucket: what the kernels computed of it.
-
-The status counters of a bucket, and the figures of each table. Computes docs/functions.md, "Counters".
+Computes docs/functions.md, "Counters".
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """
-A bucket as another format would have logged it, or as another policy compares it.
-
-How a logged change would stand in another NDB binlog type, where the log tells that exactly.
+A bucket as another format would have logged it, where the log tells that exactly, or as another policy compares it.
 
 Computes docs/compare.md, "Formats".
-
-A bucket as another format would have logged it, or as another policy compares it.
 """
 
 from __future__ import annotations

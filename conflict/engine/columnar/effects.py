@@ -14,7 +14,7 @@ import numpy as np
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.kernels.arrays import Int8, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.engine.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
-from conflict.history.scheduling.reconcile import MAX_CONTRADICTIONS
+from conflict.history.scheduling.placing import MAX_CONTRADICTIONS
 
 __all__ = ["Differing", "DifferingRows", "compare_effects"]
 

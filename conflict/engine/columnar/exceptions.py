@@ -1,15 +1,8 @@
 """
-A bucket's rows of exceptions tables.
+A bucket's rows of exceptions tables, column by column; they get their numbers later.
 
-The images of the operations that an applier received, column by column.
-
-The rows of an exceptions table, column by column. Computes docs/functions.md, "Exceptions tables".
-
-`conflict.rules.exceptions_table.ExceptionsTable` computes the same row by row.
-
-A bucket's rows of exceptions tables, which get their numbers later.
-
-See `conflict.engine.columnar.exceptions_numbering` for the numbers.
+`conflict.rules.exceptions_table.ExceptionsTable` computes the same row by row, `exceptions_numbering` the numbers.
+Computes docs/functions.md, "Exceptions tables".
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import pyarrow as pa
 from conflict.engine.columnar.order import sorted_by_order
 from conflict.engine.columnar.setups import ClusterSetup, steps_before
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.arrow_rows import row_schema
 from conflict.results.layout import (
     EPOCH_APPLY,

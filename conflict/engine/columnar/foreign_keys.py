@@ -1,14 +1,9 @@
 """
-Foreign keys, over all buckets: whether one of them stops an applier or changes a row.
+Foreign keys, over all buckets: the rows on which one refuses or changes something, and all that depend on them.
 
-Every state of the rows of a bucket that refer to others or that others may refer to, as columns.
-
-The driver looks for rows whose parent is missing (see `conflict.engine.columnar.foreign_keys`).
-
-The rows on which a foreign key refuses or changes something, and all that hang on them.
-
-The check errs on the side of too many. Computes errors 1451 and 1452 of docs/functions.md, "Stops", as far as there are
-any; `conflict.engine.reference.referential_actions` has the rules.
+A bucket gives every state of its rows that refer to others or that others may refer to; the driver looks for rows whose
+parent is missing. The check errs on the side of too many. Computes errors 1451 and 1452 of docs/functions.md, "Stops",
+as far as there are any; `conflict.engine.reference.referential_actions` has the rules.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from conflict.engine.kernels.arrays import (
 from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, rows_of_keys
 from conflict.engine.kernels.fold import Folded
 from conflict.engine.kernels.places import boundaries_of
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 
 __all__ = [
     "ChosenRows",

@@ -1,11 +1,7 @@
 """
-Rows that are older than the log, where it starts in the middle.
-
-Whether a History changes rows that are older than its logs.
+Rows that are older than the log: whether a History changes some, and what they were before the log starts.
 
 Computes docs/run-file.md, "A log that starts in the middle".
-
-The rows of a bucket before its log starts, where it starts in the middle.
 """
 
 from __future__ import annotations
@@ -29,11 +25,10 @@ from conflict.engine.kernels.first_events import (
 from conflict.engine.kernels.logged_rows import reflects
 from conflict.engine.kernels.places import start_arrivals
 from conflict.engine.kernels.records import ROW_STATE, Work, packed_changes, packed_schedule
-from conflict.grid.columns import GridColumns
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
-from conflict.grid.ranges import ranges_of_bucket
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
+from conflict.history.grid.columns import GridColumns, ranges_of_bucket
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.rules.decision import stored_precision
 from conflict.rules.roles import Role
 from conflict.rules.stops import active_function

@@ -1,12 +1,9 @@
 """
-The order of epoch applies, and of the operations in each, over all buckets.
+The order of all epoch applies, and of the operations in each, computed once for all buckets.
 
-The order of all epoch applies, computed once for all buckets. Computes docs/concepts.md, "Max replicated epoch".
-
-The max replicated epoch follows from this order alone: before an epoch apply it is the highest own epoch whose
-`ndb_apply_status` row came back in an epoch applied before.
-
-The order of operations within their foreign epoch, over all buckets.
+The max replicated epoch follows from the order of epoch applies alone: before an epoch apply it is the highest own
+    epoch
+whose `ndb_apply_status` row came back in an epoch applied before. Computes docs/concepts.md, "Max replicated epoch".
 
 The order of an operation is a list of numbers, `_STEP` for each step from the operation to what caused it. Orders
 compare as lists do.
@@ -40,7 +37,7 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.places import NO_CLUSTER, known_before, order
 from conflict.history.model import Cluster, EpochApply
-from conflict.history.scheduling.causal_order import circular_schedule
+from conflict.history.scheduling.placing import circular_schedule
 from conflict.results.layout import OPERATION_ORDER
 
 __all__ = [

@@ -1,9 +1,5 @@
 """
-The outcomes of a bucket's operations, with the operations that won.
-
-Where operations are in the binlogs.
-
-The operations that won: what last wrote the rows that rejected operations met. Computes docs/result.md, "Outcomes".
+The outcomes of a bucket's operations, with the operations that won. Computes docs/result.md, "Outcomes".
 
 The kernels know of a row when and where it was last changed, not by what. So the last write is looked up here, for the
 few operations that lost: among the own changes of the applier's cluster, the operations that it applied, and the rows
@@ -11,8 +7,6 @@ that it refreshed. All are put into one order of time, which is a number:
 
     number of the epoch apply    own changes before it 0, pass TRACK 1, the last pass 2, refreshes 3    number
     29 bits                      2 bits                                                                 32 bits
-
-The outcomes of a bucket's operations. Computes docs/result.md, "Outcomes".
 """
 
 from __future__ import annotations
@@ -27,8 +21,8 @@ import pyarrow as pa
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_round import row_conflicts
 from conflict.engine.kernels.arrays import Bool, Decisions, Int32, Int64, OperationKind, UInt64
-from conflict.grid.columns import GridColumns
-from conflict.grid.schemas import PLACE, RowStep
+from conflict.history.grid.columns import GridColumns
+from conflict.history.grid.schemas import PLACE, RowStep
 from conflict.results.layout import labelled, times_of
 from conflict.results.ledger import LedgerColumn, outcome_table
 from conflict.rules.decision import Cause, Verdict

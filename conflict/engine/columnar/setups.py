@@ -1,9 +1,7 @@
 """
-The setup of the two clusters for the kernels, and how definitions change it.
+The setup of the two clusters, what follows from it for the kernels, and how changes of definitions change it.
 
-The setup of the two clusters, and what follows from it for the kernels. Computes docs/functions.md, "The table".
-
-The setup of clusters for the kernels, where definitions change too.
+Computes docs/functions.md, "The table".
 """
 
 from __future__ import annotations
@@ -18,11 +16,10 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged, each_read_only
 from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
 from conflict.engine.kernels.records import RULE, Rules
-from conflict.grid.key_numbering import SegmentStep
+from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.model import DefinitionChange, Position
 from conflict.history.run import Run
-from conflict.history.scheduling.fitting import misfit
-from conflict.history.tables import TableNumbers
+from conflict.history.tables import TableNumbers, misfit
 from conflict.rules.decision import unwritten_value
 from conflict.rules.functions import Image
 from conflict.rules.roles import Role

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from conflict.engine.columnar.setups import ClusterSetup, steps_before
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int64, Presence, read_only
 from conflict.engine.kernels.column_scans import NEEDS_TRANSACTION_ID, NEVER_STOPS, STOPS
-from conflict.grid.schemas import RowStep
+from conflict.history.grid.schemas import RowStep
 from conflict.rules.functions import Image
 from conflict.rules.roles import Role
 from conflict.rules.stops import ServerStop, StopFacts, first_stop, stop_facts

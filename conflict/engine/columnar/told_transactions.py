@@ -13,7 +13,7 @@ import numpy as np
 
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, OperationKind
-from conflict.history.effects import Effect
+from conflict.history.shown_effects import Effect
 
 __all__ = [
     "ToldTransactions",

@@ -1,13 +1,8 @@
 """
 Unique keys besides the primary key: which epoch apply gives two rows, in any buckets, the same value.
 
-Every state of the rows of a bucket that have unique keys besides the primary key, as columns.
-
-The driver finds the duplicates (see `conflict.engine.columnar.unique_keys`).
-
-Which epoch apply makes two rows have one value of a unique key, and so stops its applier.
-
-Computes error 1022 of docs/functions.md, "Stops"; `conflict.engine.reference.keys` has the rule.
+A bucket gives every state of its rows that have such keys; the driver finds the duplicates. Computes error 1022 of
+docs/functions.md, "Stops"; `conflict.engine.reference.keys` has the rule.
 """
 
 from __future__ import annotations
@@ -28,7 +23,7 @@ from conflict.engine.columnar.row_states import MOMENT, VALUE, ComparedKey, trac
 from conflict.engine.columnar.setups import ClusterSetup
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.engine.kernels.key_values import NO_VALUE, first_duplicate
-from conflict.grid.schemas import PLACE
+from conflict.history.grid.schemas import PLACE
 from conflict.rules.stops import ServerStop
 from ndb_formats.schema.tables import Table
 

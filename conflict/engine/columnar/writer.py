@@ -1,11 +1,9 @@
 """
-How many rows a table had when its definition was changed by copying. Computes docs/definitions.md, "Counters".
-
-Open decisions of a bucket: what pass TRACK may have decided instead.
-
-Computes docs/result.md, "Open decisions"; `conflict.engine.inference.open_decisions` has the rule.
-
 One bucket's part of the result: what the kernels decided, as a ledger.
+
+Open decisions are what pass TRACK may have decided instead: docs/result.md, "Open decisions"
+(`conflict.engine.inference.open_decisions` has the rule). Rows of a table that a change of its definition copied are
+counted as in docs/definitions.md, "Counters".
 """
 
 from __future__ import annotations
@@ -27,8 +25,8 @@ from conflict.engine.columnar.outcomes import outcomes_of
 from conflict.engine.columnar.setups import steps_before
 from conflict.engine.kernels.arrays import Int64, each_read_only
 from conflict.engine.kernels.passes import are_rejected
-from conflict.grid.folder import Folder
-from conflict.grid.schemas import RowStep
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import RowStep
 from conflict.results.ledger import (
     CONTRADICTED,
     OPEN_DECISIONS,

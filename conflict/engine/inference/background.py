@@ -22,9 +22,9 @@ from conflict.engine.reference.applier import commit_pass, effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.epoch_pass import ChangedRow, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, touched_keys
-from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Link, Position, Transaction
-from conflict.history.scheduling.causal_order import interleave
+from conflict.history.scheduling.placing import interleave
+from conflict.history.shown_effects import Effect
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]

@@ -11,8 +11,8 @@ from collections.abc import Container, Mapping, Sequence
 from conflict.engine.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
+from conflict.history.shown_effects import Effect
 
 __all__ = ["REFRESHES", "judged_transactions", "judges_transactions"]
 

@@ -17,8 +17,8 @@ from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, EpochApply
+from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Decision
 from conflict.rules.table_setup import TableSetup
 

@@ -27,7 +27,6 @@ from conflict.engine.inference.rows import is_dated, is_partial
 from conflict.engine.inference.trial_apply import TrialApply
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.effects import Effect
 from conflict.history.model import (
     START,
     Cluster,
@@ -38,7 +37,8 @@ from conflict.history.model import (
     RowMoment,
     Transaction,
 )
-from conflict.history.scheduling.reconcile import Inference
+from conflict.history.scheduling.placing import Inference
+from conflict.history.shown_effects import Effect
 from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
 
 __all__ = ["MAX_TRIALS", "Moments", "find_moments"]

@@ -17,10 +17,9 @@ from conflict.engine.inference.background import Recorded, Setups, background_of
 from conflict.engine.inference.hypotheses import answers
 from conflict.engine.inference.trials import Trials
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction
+from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction, timeline_of
 from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
 from conflict.history.scheduling.schedule import logged_at
-from conflict.history.timeline import timeline_of
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule
 from conflict.rules.foreign_keys import linked_tables
 

@@ -13,8 +13,8 @@ from conflict.engine.inference.observed import ObservedCluster, compares_unknown
 from conflict.engine.inference.rows import NOT_KNOWN, OlderRow
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
+from conflict.history.shown_effects import Effect
 from conflict.rules.roles import Role
 
 __all__ = [

@@ -16,8 +16,8 @@ from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.decide import DependencyTracker
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
+from conflict.history.shown_effects import Effect
 from conflict.results.open_rows import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
 

@@ -2,11 +2,8 @@
 One bucket of a History as arrays: the input and the output of the kernels.
 
 What exists once per cluster comes in pairs, in the order of `History.clusters`. `conflict.engine.kernels.records` has
-the form in which compiled code receives it.
-
-Values that kernels begin to count with, or hand to each other.
-
-They are no literals: numba compiles a function anew for each literal that it is called with.
+the form in which compiled code receives it. The plain values that kernels count with are no literals: numba compiles a
+function anew for each literal that it is called with.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from conflict.engine.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
-from conflict.grid import image_digests
-from conflict.history.effects import NO_EFFECT, Effect
+from conflict.history.grid.columns import COLUMNS_SHIFT as SHIFT_OF_COLUMNS
+from conflict.history.shown_effects import NO_EFFECT, Effect
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
@@ -21,7 +21,7 @@ __all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "effect_number", "
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
-NOTHING, COLUMNS_SHIFT = np.uint64(0), np.uint64(image_digests.COLUMNS_SHIFT)
+NOTHING, COLUMNS_SHIFT = np.uint64(0), np.uint64(SHIFT_OF_COLUMNS)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 
 
@@ -53,7 +53,7 @@ class ShownRows(NamedTuple):
         group: Group of that epoch. int32.
         key: The row. An integer.
         effect: `Effect`. int8.
-        digest: What the row was given (see `conflict.grid.image_digests`); 0 where that is not known. uint64.
+        digest: What the row was given (see `conflict.history.grid.columns`); 0 where that is not known. uint64.
     """
 
     epoch: UInt64
@@ -65,7 +65,7 @@ class ShownRows(NamedTuple):
 
 @inlined
 def effect_number(refreshed, wrote, existed, exists):
-    """Return the number of `conflict.history.effects.effect_on_row`, `NO_EFFECT` if there is none."""
+    """Return the number of `conflict.history.shown_effects.effect_on_row`, `NO_EFFECT` if there is none."""
     if refreshed:
         return REFRESHED if exists else REFRESHED_ABSENT
     if not wrote or not (exists or existed):

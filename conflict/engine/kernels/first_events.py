@@ -18,7 +18,7 @@ from conflict.engine.kernels.effects import effect_number
 from conflict.engine.kernels.places import LAST_EPOCH, PAST_ALL_GROUPS, reaches
 from conflict.engine.kernels.records import ROW_STATE, Records
 from conflict.engine.kernels.rules import decide_operation, needs_refresh, reads_before
-from conflict.history.effects import NO_EFFECT, Effect
+from conflict.history.shown_effects import NO_EFFECT, Effect
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation

@@ -1,13 +1,7 @@
 """
-Values of unique and foreign keys, transaction by transaction.
+Values of unique and foreign keys, transaction by transaction: which rows have one, and which refer to it.
 
-Which rows have a value that others refer to, and which refer to it, transaction by transaction.
-
-Computes whether errors 1451 and 1452 of docs/functions.md, "Stops", can occur, or a foreign key changes rows.
-
-Which row has which value of a unique key, transaction by transaction.
-
-Computes error 1022 of docs/functions.md, "Stops".
+Computes whether errors 1022, 1451 and 1452 of docs/functions.md, "Stops", can occur, or a foreign key changes rows.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conflict.grid.schemas import RowStep
+from conflict.history.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation

@@ -1,15 +1,12 @@
 """
 What appliers log: the columns of events, and the number of rows.
 
-The columns of the event that reflects a row: `ndb_formats.rules.update_format`, as arrays.
-
 The event of an update always carries some columns, and others only if they count as written, which follows from the
-columns that the operations set. Computes docs/concepts.md, "Refresh, reflect, read".
+columns that the operations set: `ndb_formats.rules.update_format` over arrays. Computes docs/concepts.md, "Refresh,
+reflect, read".
 
-How many rows appliers log. Computes docs/compare.md, "Figures".
-
-An epoch is applied as one transaction, so the binlog has one row change for each row of it: what its operations come to
-together. A row that was not there before and is not there afterwards has none.
+An epoch is applied as one transaction, so the binlog has one row change for each row of it: the net effect of its
+operations. A row that was not there before and is not there afterwards has none. Computes docs/compare.md, "Figures".
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """
-The passes of an applier over a foreign epoch.
-
-Tells the processor which row is needed soon: more than half of a fold's time would be waiting for rows.
-
 One pass of an applier over a foreign epoch, and the own changes of a cluster, over the states of rows.
 
 Computes docs/functions.md, "One pass over an epoch". The functions are inlined into the loops that use them: they
-run once per row or epoch apply, and a call would cost more than their work.
+run once per row or epoch apply, and a call would cost more than their work. `fetch_soon` tells the processor which row
+is needed soon: more than half of a fold's time would be waiting for rows.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import numpy as np
 from conflict.engine.kernels.arrays import Int32, OperationKind
 from conflict.engine.kernels.places import first_at_least, reaches
 from conflict.engine.kernels.rules import decide_operation
-from conflict.grid.schemas import RowStep
+from conflict.history.grid.schemas import RowStep
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.columnar.kernel import Kernel, Use, inlined, kernel
 from ndb_formats.columnar.kernel_mode import Mode

@@ -1,20 +1,9 @@
 """
-Where things stand in the order of epoch applies: searches, rows judged early, what arrives, the order itself.
+Places in the order of epoch applies: the order itself, what each epoch apply receives, and searches in sorted columns.
 
-Binary searches in sorted columns: which changes of a cluster come before an epoch apply, where each epoch begins.
-
-Rows that appliers judged some time before the commit, in the form in which the fold reads them.
-
-The fold keeps such a row when it comes by its moment, and decides by that state until an operation is applied: that
-locks the row. Computes docs/functions.md, "One pass over an epoch".
-
-The operations that each epoch apply receives: own changes of its foreign epoch, and what the source's applier logged.
-
-Computes docs/concepts.md, "Refresh, reflect, read".
-
-The order of the epoch applies of two appliers, and the max replicated epoch before each.
-
-Computes docs/concepts.md, "Max replicated epoch".
+Computes docs/concepts.md, "Max replicated epoch" and "Refresh, reflect, read". Rows that an applier judged some time
+before the commit are kept by the fold when it comes by their moment: it decides by that state until an operation is
+applied, which locks the row (docs/functions.md, "One pass over an epoch").
 """
 
 from __future__ import annotations

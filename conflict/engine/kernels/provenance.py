@@ -40,7 +40,7 @@ from conflict.engine.kernels.provenance_records import (
     Traced,
     WatchedRows,
 )
-from conflict.grid.schemas import RowStep
+from conflict.history.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation

@@ -1,11 +1,5 @@
 """
-The applier of a cluster: passes over a foreign epoch, checks, and the commit.
-
-What data nodes check when an applier commits: unique keys first, then foreign keys.
-
-What the commit of an epoch apply does: it logs changed and refreshed rows, and keeps what the pass counted and wrote.
-
-The applier of a cluster: how many passes it makes over a foreign epoch.
+The applier of a cluster: how many passes it makes over a foreign epoch, what data nodes check, and the commit.
 
 An applier applies a foreign epoch as one NDB transaction. A function that judges transactions makes it go over the
 epoch more than once:
@@ -14,7 +8,8 @@ epoch more than once:
     TRACK    the same, and tracks dependencies; a transaction in conflict rolls the pass back, and APPLY follows
     APPLY    rejects the transactions in conflict and those that depend on them, and refreshes their rows
 
-The applier stays in TRACK until an epoch had no transaction in conflict.
+The applier stays in TRACK until an epoch had no transaction in conflict. At the commit, data nodes check unique keys
+first, then foreign keys; then changed and refreshed rows are logged, and what the pass counted and wrote is kept.
 
 Source: MySQL manual, "NDB$EPOCH_TRANS", and the state diagram in the server's `ndb_applier.cc`.
 """
@@ -37,8 +32,8 @@ from conflict.engine.reference.cluster import (
 from conflict.engine.reference.epoch_pass import ApplierStopped, DecidedOperation, EpochPass
 from conflict.engine.reference.referential_actions import keep_references
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.effects import Effect, effect_on_row
 from conflict.history.model import Cluster, EpochApply, RowChange
+from conflict.history.shown_effects import Effect, effect_on_row
 from conflict.results.model import ExceptionsPlace, LastWrite, Outcome
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters, transaction_counters
 from conflict.rules.decision import Cause

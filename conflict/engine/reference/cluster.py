@@ -1,14 +1,10 @@
 """
-One cluster while its History is replayed: its rows, and what it logs for others.
-
-What a cluster logs for the next applier: its own changes, and the changes of its applier.
+One cluster while its History is replayed: its rows, what it logs for the next applier, what it knows of its epochs.
 
 An NDB transaction logs one event per row: an insert and an update are logged as an insert, an update and a delete as a
 delete, a delete and an insert as an update, an insert and a delete not at all.
 
 Source: `docs/concepts.md`, "What an NDB binlog holds".
-
-One cluster while its History is replayed: its rows, what it logs, and what it knows of its own epochs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """
-What the applier decides on an operation, and which transactions depend on one another.
-
-What the applier decides on one operation, as pure functions of the row, the operation and the table.
+What the applier decides on one operation, and which transactions of an epoch depend on one another.
 
 The conflict functions themselves are in `conflict.rules.functions`; here are the cases around them: tables without a
-function, the secondary of the functions with roles, and writes that cannot become a row.
-
-Dependencies between the transactions of one foreign epoch.
+function, the secondary of the functions with roles, and writes that cannot become a row. All are pure functions of the
+row, the operation and the table.
 
 Source: MySQL manual, "NDB$EPOCH_TRANS": a transaction that touches a row which an earlier one touched depends on
 that one, and is in conflict if that one is.

@@ -22,7 +22,7 @@ from conflict.engine.reference.decide import (
 )
 from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
-from conflict.history.scheduling.fitting import fitted, misfit
+from conflict.history.tables import fitted, misfit
 from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace
 from conflict.rules.counters import (
     DELETE_DELETE,

@@ -1,13 +1,11 @@
 """
 Unique and foreign keys of a cluster, by the values of its rows.
 
-Which rows of a cluster refer to which, by their values: an index over the tables that take part in foreign keys.
+NDB checks unique keys other than the primary key when a transaction commits: two rows with the same value stop the
+applier (error 1022), and no conflict function judges that.
 
-The index may hold rows that have changed since; whoever looks up a value gets those rows alone that still have it.
-
-Unique keys other than the primary key, which NDB checks when a transaction commits.
-
-Two rows with the same value stop the applier (error 1022): no conflict function judges that.
+The index of foreign keys may hold rows that have changed since; whoever looks up a value gets those rows alone that
+still have it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import DefinitionChange, EpochApply, History, Transaction
-from conflict.history.scheduling.causal_order import interleave
+from conflict.history.scheduling.placing import interleave
 from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout

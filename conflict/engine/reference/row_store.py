@@ -1,12 +1,9 @@
 """
-Rows as a data node stores them, with a primary key and without one.
-
 Rows as a data node stores them (column bytes, author and epoch), with undo for one epoch transaction.
 
-Rows of tables without a primary key: equal rows are one row with a number of copies.
-
-NDB gives such a row a hidden key that no event carries. So an applier looks for a row by the image in the event, takes
-any of several equal ones, and stops where there is none. Conflict functions do not count.
+Equal rows of a table without a primary key are one row with a number of copies. NDB gives such a row a hidden key that
+no event carries. So an applier looks for a row by the image in the event, takes any of several equal ones, and stops
+where there is none. Conflict functions do not count.
 
 Source: `docs/functions.md`, "Tables without a primary key".
 """
@@ -18,9 +15,9 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from conflict.history.effects import Effect, copy_effects, net_copies
 from conflict.history.model import RowChange
-from conflict.history.rows_without_key import identity_without_key, payloads_of
+from conflict.history.row_identities import identity_without_key, payloads_of
+from conflict.history.shown_effects import Effect, copy_effects, net_copies
 from conflict.results.model import LastWrite
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout

@@ -1,18 +1,23 @@
 """
 Follows the binlog of one cluster: the statements that change definitions, and the tables that its changes name.
+
+What does not fit together and changes no answer, or not all of them, is a note; a sentence that holds for several
+tables is said once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.databases import logged_name
-from conflict.history.definitions.definition_notes import DefinitionNote, NoteKind
+from conflict.history.run import Run
+from conflict.rules.replication_table import rows_without_table
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.events.definition_check import check_definition
 from ndb_formats.events.table_definition import definition_of
 from ndb_formats.rules.update_format import is_ndb
@@ -21,11 +26,108 @@ from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Table
 from ndb_formats.schema.undo import definitions_before
 
-__all__ = ["ClusterLog", "Step"]
+__all__ = ["ClusterLog", "DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
+
+MOST_NAMES = 10
+
+
+class NoteKind(Enum):
+    """What a note says: of one table, and of several."""
+
+    NOT_READ = (
+        (
+            "is not in the schema, and the binlogs do not name its columns: its rows are not read, and transactions "
+            "that touch it are judged without them; give its definition"
+        ),
+        (
+            "are not in the schema, and the binlogs do not name their columns: their rows are not read, and "
+            "transactions that touch them are judged without them; give their definitions"
+        ),
+    )
+    TAKEN = (
+        "is not in the schema; its definition is taken from the binlogs",
+        "are not in the schema; their definitions are taken from the binlogs",
+    )
+    OTHER_ENGINE = (
+        "is not a table of NDB: its changes are no part of the run",
+        "are no tables of NDB: their changes are no part of the run",
+    )
+
+
+@attrs.frozen
+class DefinitionNote:
+    """
+    One note.
+
+    Attributes:
+        table: ``database.table``.
+        place: File and position of the event that shows it.
+        what: What it says; a text is of this table alone.
+    """
+
+    table: str
+    place: str
+    what: NoteKind | str
+
+
+def sentences_of(notes: Iterable[DefinitionNote]) -> tuple[str, ...]:
+    """Return notes as sentences without a full stop; each table once, with the first place that shows it."""
+    first: dict[tuple[NoteKind | str, str], DefinitionNote] = {}
+    for note in notes:
+        first.setdefault((note.what, note.table), note)
+    together: dict[NoteKind | str, list[DefinitionNote]] = {}
+    for (what, _), note in first.items():
+        together.setdefault(what, []).append(note)
+    return tuple(_joined(what, same) for what, same in together.items())
+
+
+def some_of(names: Iterable[str]) -> str:
+    """Return names in order, with commas; of many, the first ones and how many more there are."""
+    every = sorted(names)
+    more = f" and {len(every) - MOST_NAMES:,} more" if len(every) > MOST_NAMES else ""
+    return ", ".join(every[:MOST_NAMES]) + more
+
+
+def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
+    shown = some_of(note.table for note in notes)
+    one, several = what.value if isinstance(what, NoteKind) else (what, what)
+    if len(notes) == 1:
+        return f"{notes[0].place}: table {shown} {one}"
+    return f"tables {shown} {several}; the first is at {notes[0].place}"
+
+
+def sentences_on_rows(run: Run) -> tuple[str, ...]:
+    """Return, as sentences without a full stop, which rows of mysql.ndb_replication are for no table or server."""
+    tables = {(table.database, table.name) for table in run.schema.tables}
+    for setups in run.setups.over_time.values():
+        tables |= {(each.shown[0].database, each.shown[0].name) for every in setups.values() for each in every}
+    names = [f"{database}.{table}" for database, table in tables]
+    without_table = tuple(
+        f"row {row.db!r}, {row.table_name!r}, {row.server_id} of mysql.ndb_replication matches no table"
+        f"{did_you_mean(f'{row.db}.{row.table_name}', names)}"
+        for row in rows_without_table(run.configuration.replication, tables)
+    )
+    return (*without_table, *_rows_of_other_servers(run))
+
+
+def _rows_of_other_servers(run: Run) -> Iterator[str]:
+    """Yield which functions are given for other servers alone; a dump has the rows of all servers that replicate."""
+    known = [cluster.server_id for cluster in run.clusters]
+    rows = [row for cluster in run.clusters for row in run.configuration.replication_of(cluster) if row.conflict_fn]
+    ours = {(row.db, row.table_name) for row in rows if row.server_id in (0, *known)}
+    others: dict[int, dict[str, None]] = {}
+    for row in rows:
+        if (row.db, row.table_name) not in ours:
+            others.setdefault(row.server_id, {})[f"{row.db}.{row.table_name}"] = None
+    for server, names in others.items():
+        yield (
+            f"the conflict functions of {some_of(names)} in mysql.ndb_replication are in rows for server_id {server}, "
+            f"and the logs are of servers {' and '.join(map(str, sorted(known)))}: none is in force"
+        )
 
 
 @attrs.define
-class Step:
+class _Step:
     """A statement, and the definitions after it."""
 
     logged: LoggedStatement
@@ -55,7 +157,7 @@ class ClusterLog:
     cluster: ClusterConfiguration
     start: Definitions
     own: bool = False
-    steps: list[Step] = attrs.field(factory=list)
+    steps: list[_Step] = attrs.field(factory=list)
     added: list[Table] = attrs.field(factory=list)
     unfollowed: list[tuple[str | None, str]] = attrs.field(factory=list)
     logged: frozenset[tuple[str, str]] = frozenset()
@@ -103,7 +205,7 @@ class ClusterLog:
             steps, after = named, attrs.evolve(after, tables=current.with_steps(named).tables)
         kept = tuple(step for each in steps if (step := self._step_of_ndb(each)) is not None)
         if kept:
-            self.steps.append(Step(item, kept, self._of_ndb(after)))
+            self.steps.append(_Step(item, kept, self._of_ndb(after)))
         return after
 
     def _unfollowed(

@@ -15,8 +15,8 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.cluster_log import ClusterLog
-from conflict.history.definitions.definition_notes import (
+from conflict.history.definitions.cluster_log import (
+    ClusterLog,
     NoteKind,
     sentences_of,
     sentences_on_rows,

@@ -1,5 +1,7 @@
 """
-Where epochs without a trace were applied, on all clusters together.
+Where epochs without a trace were applied, on all clusters together, in the order of causes.
+
+That order has the items of all timelines: each cluster's own order is kept, and every cause comes before its effect.
 
 Each untraced epoch apply has *choices*: stretches of its cluster's timeline where nothing that it does shows. What one
 cluster chooses bounds the others. An epoch is applied only when it is complete. So an applier that applied an epoch of
@@ -20,9 +22,100 @@ from itertools import accumulate
 
 import attrs
 
-from conflict.history.model import END, START, Link, Position
+from conflict.errors import HistoryError
+from conflict.history.model import (
+    END,
+    START,
+    Cluster,
+    DefinitionChange,
+    EpochApply,
+    History,
+    Link,
+    Position,
+    Transaction,
+)
 
-__all__ = ["Choice", "Place", "Slot", "choose_places"]
+__all__ = [
+    "MAX_CONTRADICTIONS",
+    "Choice",
+    "Inference",
+    "Place",
+    "Slot",
+    "choose_places",
+    "circular_schedule",
+    "interleave",
+]
+
+Item = Transaction | EpochApply | DefinitionChange
+
+
+def interleave(history: History) -> Iterator[tuple[Cluster, Item]]:
+    """
+    Yield each item with its cluster, in an order that respects cause and effect.
+
+    An epoch can be applied once everything that its cluster logged in it has happened.
+
+    Raises:
+        HistoryError: No such order exists.
+    """
+    places = dict.fromkeys((cluster.name for cluster in history.clusters), 0)
+    timelines = {cluster.name: cluster.timeline for cluster in history.clusters}
+    while True:
+        moved = False
+        for cluster in history.clusters:
+            timeline = timelines[cluster.name]
+            while places[cluster.name] < len(timeline):
+                item = timeline[places[cluster.name]]
+                if isinstance(item, EpochApply) and not _logged(
+                    timelines[item.source], places[item.source], item.foreign_epoch
+                ):
+                    break
+                places[cluster.name] += 1
+                moved = True
+                yield cluster, item
+        if not moved:
+            break
+    for cluster in history.clusters:
+        if places[cluster.name] < len(timelines[cluster.name]):
+            item = timelines[cluster.name][places[cluster.name]]
+            raise circular_schedule(cluster.name, getattr(item, "foreign_epoch", "?"))
+
+
+def circular_schedule(cluster: str, epoch: int | str) -> HistoryError:
+    """Return the error of a cluster that applies an epoch before the other one can have made it."""
+    return HistoryError(
+        f"the schedule is circular: cluster {cluster} applies epoch {epoch} before the other cluster can have made it; "
+        "a file may be missing, or be of another time: give all binlog files of both clusters"
+    )
+
+
+def _logged(timeline: Sequence[Item], place: int, epoch: int) -> bool:
+    """Whether everything that a cluster did in `epoch` lies before `place`."""
+    return place == len(timeline) or timeline[place].epoch > epoch
+
+
+# More contradictions than this do not come from an order; another function was in force.
+MAX_CONTRADICTIONS = 200
+
+
+@attrs.frozen
+class Inference:
+    """
+    Rows of an epoch that were judged before changes that the binlog lists in front of it.
+
+    Attributes:
+        cluster: The cluster whose applier it is about.
+        foreign_epoch: Epoch of the other cluster.
+        judged_earlier: How many rows were judged earlier; so few explain what the binlog shows.
+        candidates: From how many possible answers it was chosen.
+        rows: How many rows contradicted the order of the binlog.
+    """
+
+    cluster: str
+    foreign_epoch: int
+    judged_earlier: int
+    candidates: int
+    rows: int
 
 
 @attrs.frozen

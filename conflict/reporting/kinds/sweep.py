@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.reporting.answers.limit import (
     limit_column,
 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict.errors import HistoryError
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.reporting.answers.limit import Limit, limits_of
 from conflict.reporting.answers.simulated import least_of, seed_ranges
 from conflict.results.catalogue import refuse_damaged_result

@@ -13,7 +13,7 @@ from rich.console import Console
 import conflict
 from conflict.cli.common import ExitCode
 from conflict.cli.views.conflicts import print_conflicts
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
 from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES

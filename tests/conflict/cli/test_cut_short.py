@@ -17,8 +17,8 @@ import conflict
 from conflict.cli.app import app
 from conflict.cli.common import ExitCode
 from conflict.config.run_file import RunFile, load_run_file
-from conflict.grid.folder import Folder
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
 from conflict.pipeline import run_local, run_of, run_spark

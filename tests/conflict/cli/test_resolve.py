@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from conflict.cli.common import ExitCode
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.target import whole_or_not_at_all
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO, RECORDINGS

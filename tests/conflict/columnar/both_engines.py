@@ -13,10 +13,10 @@ import pyarrow.dataset as pads
 
 from conflict.conformance.case import ConflictCase
 from conflict.engine.inference.replay import resolve
-from conflict.grid.folder import Folder
-from conflict.grid.schemas import SCHEDULE
-from conflict.grid.writer import write_history
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import SCHEDULE
+from conflict.history.grid.writer import write_history
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
 from conflict.history.run import Run

@@ -13,8 +13,8 @@ from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.records import packed_changes
-from conflict.grid.folder import Folder
-from conflict.grid.writer import write_history
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.writer import write_history
 from conflict.history.model import History
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause

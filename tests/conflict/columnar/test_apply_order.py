@@ -5,7 +5,7 @@ import pytest
 
 from conflict.engine.columnar.order import ApplierEpochs, plan_applies
 from conflict.errors import HistoryError
-from conflict.grid.epoch_files import schedule_table
+from conflict.history.grid.epoch_files import schedule_table
 from conflict.history.model import EpochApply
 from tests.conflict.histories import history
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from conflict.errors import HistoryError
-from conflict.grid.catalogue import facts_of
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, read_manifest, refuse_damage, with_files, write_manifest
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
+from conflict.history.grid.catalogue import facts_of
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest, read_manifest, refuse_damage, with_files, write_manifest
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
 from conflict.history.run import Run
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conflict.engine.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
-from conflict.history.effects import Effect
+from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 

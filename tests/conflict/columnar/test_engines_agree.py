@@ -9,8 +9,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.setups import changes_functions, compares_reflected
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec

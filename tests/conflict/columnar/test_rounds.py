@@ -10,8 +10,8 @@ from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, rows_
 from conflict.engine.kernels.dependencies import dependent_groups, reachable
 from conflict.engine.kernels.passes import are_rejected
 from conflict.engine.kernels.places import boundaries_of
-from conflict.grid.folder import Folder
-from conflict.grid.writer import write_history
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.writer import write_history
 from conflict.history.model import Cluster, History, RowChange, Transaction
 from conflict.results.options import ResultOptions
 from conflict.runs.resolve_job import resolve_history

@@ -16,11 +16,11 @@ from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.conformance.corpus import RecordingKind, find_recordings
 from conflict.engine.columnar.setups import compares_reflected
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
+from conflict.history.ingestion import segment_task
+from conflict.history.ingestion.segment_arrays import UnreadableError
 from conflict.history.model import History
-from conflict.ingestion import segment_task
-from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.pipeline import run_local
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
 from conflict.runs.reference_run import run_reference

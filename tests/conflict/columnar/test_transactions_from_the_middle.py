@@ -7,9 +7,9 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.inference.replay import resolve
-from conflict.history.effects import Effect
 from conflict.history.model import History, Start
 from conflict.history.run import Run
+from conflict.history.shown_effects import Effect
 from conflict.results.careful import LeftToReferenceError
 from conflict.results.contradictions import Effects
 from conflict.rules.decision import Cause, Verdict

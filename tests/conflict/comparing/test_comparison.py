@@ -13,8 +13,8 @@ from conflict.comparing.policies import MEANINGS
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import find_recordings
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.model.model_file import parse_model
 from conflict.model.run import simulate
 from conflict.model.run_folder import write_run

@@ -11,10 +11,10 @@ from conflict.comparing.pairs import Pair, parse_policies
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import ConflictCase
 from conflict.engine.columnar.bucket_view import Relogging
-from conflict.grid.epoch_files import epochs_part, epochs_table
-from conflict.grid.folder import Folder
-from conflict.grid.schemas import SCHEDULE
-from conflict.grid.writer import write_history
+from conflict.history.grid.epoch_files import epochs_part, epochs_table
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import SCHEDULE
+from conflict.history.grid.writer import write_history
 from conflict.history.model import Transaction
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary

@@ -7,7 +7,7 @@ import pytest
 
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError
-from conflict.history.hints import hints_of_run_file
+from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.history.scheduling.schedule import Hint, Summary
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role

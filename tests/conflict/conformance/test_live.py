@@ -9,8 +9,8 @@ from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import find_recordings
 from conflict.conformance.judge import CaseStatus, judge_all
 from conflict.conformance.judged_run import JudgedRun
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.pipeline import ENGINES
 from conflict.runs.options import ResolveOptions
 from tests.corpora import RECORDINGS, SHARED

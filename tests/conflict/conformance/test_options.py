@@ -11,8 +11,8 @@ import pytest
 
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.judged_run import JudgedRun, compare_readings, read_readings
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.reference_run import run_reference

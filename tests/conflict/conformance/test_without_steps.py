@@ -13,8 +13,8 @@ from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import find_recordings
 from conflict.conformance.judge import CaseStatus, judge, judge_all
 from conflict.conformance.judged_run import JudgedRun
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.runs.reference_run import run_reference
 from tests.corpora import RECORDINGS, SHARED
 

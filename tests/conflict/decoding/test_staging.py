@@ -8,8 +8,8 @@ import pytest
 
 from conflict.decoding.staging import staged_file, staged_folder
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import only_writer
 
 KILLED = ".out.0123456789abcdef.part"
 

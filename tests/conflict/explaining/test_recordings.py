@@ -11,9 +11,9 @@ from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story, StoryEvent, plain_value
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
-from conflict.history.scheduling.steps import hints_of_steps
+from conflict.history.grid.folder import Folder
+from conflict.history.scheduling.hints import hints_of_steps
 from conflict.pipeline import run_reference
 from conflict.result import Result
 from tests.corpora import RECORDINGS

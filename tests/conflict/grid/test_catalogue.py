@@ -14,10 +14,10 @@ import pytest
 
 import conflict
 from conflict.errors import HistoryError
-from conflict.grid.catalogue import facts_of
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import read_manifest, refuse_damage
-from conflict.grid.schemas import CHANGES
+from conflict.history.grid.catalogue import facts_of
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import read_manifest, refuse_damage
+from conflict.history.grid.schemas import CHANGES
 from tests.conflict.growing import DEMO, Recording, ingested
 
 CHANGES_OF_A = "changes/cluster=A/segment=00000/bucket=00000.parquet"

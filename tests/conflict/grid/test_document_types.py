@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from conflict.grid.document_types import MisfitError, object_of
+from conflict.history.grid.documents import MisfitError, object_of
 
 
 class Code(IntEnum):

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from conflict.grid.columns import GridColumns
-from conflict.grid.folder import Folder
-from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, never_null, part
+from conflict.history.grid.columns import GridColumns
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, never_null, part
 
 HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
 

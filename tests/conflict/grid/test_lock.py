@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.grid import lock
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
+from conflict.history.grid import lock
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import only_writer
 
 HOLD = """
 import sys, time
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import only_writer
 with only_writer(Folder(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

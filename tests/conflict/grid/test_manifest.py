@@ -8,13 +8,13 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.errors import HistoryError
-from conflict.grid.catalogue import FileFacts, catalogue_part
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, SegmentFacts, load_manifest, read_manifest, write_manifest
-from conflict.grid.schemas import SCHEDULE_PART
+from conflict.history.grid.catalogue import FileFacts, catalogue_part
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest, SegmentFacts, load_manifest, read_manifest, write_manifest
+from conflict.history.grid.schemas import SCHEDULE_PART
+from conflict.history.ingestion.plan import load_plan
 from conflict.history.run import Run
 from conflict.history.tables import TableNumbers
-from conflict.ingestion.plan import load_plan
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
 from ndb_formats.schema.create_table import parse_schema

@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from conflict.grid import memory_folder
-from conflict.grid.folder import Folder
-from conflict.grid.memory_folder import MemoryFolder, memory_limit
-from conflict.grid.schemas import IMAGES
+from conflict.history.grid import memory_folder
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.memory_folder import MemoryFolder, memory_limit
+from conflict.history.grid.schemas import IMAGES
 
 ROWS = pa.table([[b"\0", None], [None, b"abc"]], schema=IMAGES)
 

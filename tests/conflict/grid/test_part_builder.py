@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from conflict.grid.part_builder import PartBuilder, bucket_of, identity_of
-from conflict.history.effects import Effect, effect_of
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.grid.writer import PartBuilder, bucket_of, identity_of
 from conflict.history.model import Origin, RowChange, Transaction
+from conflict.history.shown_effects import Effect, effect_of
 from conflict.history.tables import TableNumbers
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
-from conflict.grid import path_names
-from conflict.grid.path_names import LONGEST, folder_of, name_of, part_of, refuse_same_paths, table_of
+from conflict.history.grid import path_names
+from conflict.history.grid.folder import LONGEST, folder_of, name_of, part_of, refuse_same_paths, table_of
 from ndb_formats.schema.full_names import full_name, split_full_name
 
 ODD = [

@@ -12,10 +12,9 @@ import pytest
 import conflict
 from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
-from conflict.grid import whole_folder as module
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
-from conflict.grid.whole_folder import put_back, whole_folder
+from conflict.history.grid import whole_folder as module
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import only_writer, put_back, whole_folder
 from conflict.results.target import check_target, whole_or_not_at_all
 from tests.conflict.cli.commands import invoke
 

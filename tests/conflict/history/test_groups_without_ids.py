@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.history.groups_without_ids import GroupsWithoutIds, Part
+from conflict.history.row_identities import GroupsWithoutIds, Part
 from tests.conflict.history.test_epochs import epoch_of
 from tests.conflict.raw_events import OTHER, REFLECTED, REFRESH, Raw, delete, insert, status, update
 

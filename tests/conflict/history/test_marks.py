@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.history.marks import FittingMarks, Mark, mark_of
+from conflict.history.roles import FittingMarks, Mark, mark_of
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag

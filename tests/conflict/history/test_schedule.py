@@ -5,10 +5,9 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import EpochApply, Transaction, Window
-from conflict.history.scheduling.consistent_cut import consistent_cut
+from conflict.history.model import EpochApply, Transaction, Window, timeline_of
 from conflict.history.scheduling.schedule import Hint, Summary, place_applies, summarize
-from conflict.history.timeline import timeline_of
+from conflict.history.scheduling.start import consistent_cut
 from tests.conflict.histories import change
 
 LAST_GROUP = 2**31

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.scheduling.schedule import Hint, Summary
-from conflict.history.scheduling.steps import hints_of_steps
 from conflict.rules.roles import Role
 
 Steps = list[dict[str, Any]]

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from conflict.engine.inference.replay import resolve
-from conflict.history.effects import Effect
 from conflict.history.model import Start
+from conflict.history.shown_effects import Effect
 from conflict.results.model import NotKnown, Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role

@@ -12,8 +12,8 @@ from conflict.engine.inference.observed import ObservedPass
 from conflict.engine.inference.trial_apply import TrialApply
 from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Position
+from conflict.history.shown_effects import Effect
 from conflict.rules.roles import Role
 from tests.conflict.columnar.test_early_rows import with_moments
 from tests.conflict.histories import setups

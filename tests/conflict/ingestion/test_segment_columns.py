@@ -15,20 +15,18 @@ from hypothesis import strategies as st
 
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
-from conflict.grid.epoch_files import epochs_table, read_epoch_sizes, read_summaries
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import load_manifest
-from conflict.grid.part_builder import PartBuilder
 from conflict.history.epochs import EpochReader, read_epochs
+from conflict.history.grid.epoch_files import epochs_table, read_epoch_sizes, read_summaries
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import load_manifest
+from conflict.history.grid.writer import PartBuilder
+from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
+from conflict.history.ingestion.segment_columns import read_columns
+from conflict.history.ingestion.segment_task import SegmentTask, read_segment
+from conflict.history.ingestion.segments import Segment, load_record, plan_segments
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import summarize
 from conflict.history.tables import TableNumbers
-from conflict.ingestion.row_shapes import tables_in_force
-from conflict.ingestion.segment_arrays import UnreadableError
-from conflict.ingestion.segment_columns import read_columns
-from conflict.ingestion.segment_records import load_record
-from conflict.ingestion.segment_task import SegmentTask, read_segment
-from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema

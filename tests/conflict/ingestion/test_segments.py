@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.ingestion.segments import Segment, plan_segments
+from conflict.history.ingestion.segments import Segment, plan_segments
 from ndb_formats.errors import CorruptError, TruncatedError
 from tests.ndb_formats.building import MAGIC, QUERY, description_event, event_bytes
 

@@ -19,7 +19,7 @@ import pyspark
 import pytest
 
 from conflict.config.run_file import load_run_file
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.pipeline import run_of
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
@@ -230,7 +230,7 @@ def test_a_folder_that_is_not_shared_is_refused(connect: Mapping[str, str], tmp_
     code = """
 from conflict.errors import ConfigurationError
 from conflict.rules.counters import zero_counters
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.jobs.session import check_shared, spark_session
 
 check_shared(spark_session(), Folder({shared!r}))

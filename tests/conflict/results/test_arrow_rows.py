@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from conflict.results.arrow_rows import row_schema, rows_to_arrow
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table

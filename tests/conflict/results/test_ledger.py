@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.kernels.open_decisions import outcome_bit as bit_in_kernels
-from conflict.grid.folder import Folder
-from conflict.history.effects import Effect
+from conflict.history.grid.folder import Folder
+from conflict.history.shown_effects import Effect
 from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.ledger import (
     CONTRADICTED,

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import LoggingServer
 from conflict.errors import HistoryError
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.definitions.following import make_run
-from conflict.ingestion.plan import default_buckets
-from conflict.ingestion.segment_task import read_segment
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest, load_manifest
+from conflict.history.ingestion.plan import default_buckets
+from conflict.history.ingestion.segment_task import read_segment
 from conflict.runs.columnar_run import finished_history
 from conflict.runs.runner import Progress, in_process
 from ndb_formats.errors import WrongKeyError
@@ -390,7 +390,7 @@ class TestKilled:
         code = """
 import os, sys
 from pathlib import Path
-from conflict.grid.folder import Folder
+from conflict.history.grid.folder import Folder
 from tests.conflict.growing import DEMO, Recording, ingested
 
 write, count = Folder.write_json, [0]

@@ -11,11 +11,11 @@ import pytest
 
 from conflict.config.configuration import Span
 from conflict.conformance.case import ConflictCase
-from conflict.grid.folder import Folder
 from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
-from conflict.history.scheduling.steps import hints_of_steps
+from conflict.history.scheduling.hints import hints_of_steps
 from conflict.pipeline import run_local
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.options import ResolveOptions

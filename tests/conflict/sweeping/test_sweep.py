@@ -10,8 +10,8 @@ import pytest
 
 from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import only_writer
 from conflict.runs.runner import Progress, Runner, in_process
 from conflict.sweeping.runs import SweepRun
 from conflict.sweeping.sweep import BORDERS, RESULTS, run_sweep

@@ -1,0 +1,371 @@
+"""
+A folder of Parquet and JSON files on any filesystem that pyarrow knows.
+
+Names of databases and tables as parts of paths: no name leaves its folder, and no two names share a path.
+
+ASCII letters, digits, ``_``, ``-`` and ``$`` stand for themselves. Every other character is its bytes in UTF-8, each as
+``%`` and two hexadecimal digits, so a filesystem's Unicode normalization changes nothing; and so is ``_`` at the start,
+because Spark does not read such folders. `name_of` gives the name back. A part that becomes longer than `LONGEST` is
+cut, and ends in ``~`` and a digest; its name stands in the documents beside it. Names that differ in case alone are two
+paths only where the filesystem tells case apart; elsewhere they are refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import posixpath
+import string
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import attrs
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from conflict.errors import ConfigurationError, HistoryError
+from ndb_formats.schema.full_names import split_full_name
+
+__all__ = ["Folder", "folder_of", "incomplete", "name_of", "part_of", "refuse_same_paths", "table_of"]
+
+LONGEST = 100  # so that database and table fit into one part, with an ending, within the usual 255 bytes
+_NAME_DIGEST = 16
+_PLAIN = frozenset(string.ascii_letters + string.digits + "_-$")
+
+
+def part_of(name: str) -> str:
+    """Return a name as a part of a path."""
+    encoded = "".join(
+        character
+        if character in _PLAIN and (number or character != "_")
+        else "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+        for number, character in enumerate(name)
+    )
+    if len(encoded) <= LONGEST:
+        return encoded
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_NAME_DIGEST]
+    return f"{encoded[: LONGEST - _NAME_DIGEST - 1]}~{digest}"
+
+
+def name_of(part: str) -> str:
+    """Return the name of a part that is not cut; the inverse of `part_of`."""
+    return unquote_to_bytes(part).decode("utf-8", "surrogateescape")
+
+
+def folder_of(database: str, table: str) -> PurePosixPath:
+    """Return the folder of a table: one for its database, and in it one for the table."""
+    return PurePosixPath(part_of(database), part_of(table))
+
+
+def table_of(full_name: str) -> str:
+    """Return a table, given as ``database.table``, as one part of a path."""
+    return ".".join(map(part_of, split_full_name(full_name)))
+
+
+def refuse_same_paths(folder: Path, names: Iterable[str]) -> None:
+    """
+    Make sure that no two tables get the same path on a filesystem that does not tell case apart.
+
+    Args:
+        folder: Some folder on it that exists.
+        names: ``database.table`` of all tables.
+
+    Raises:
+        ConfigurationError: Two do.
+    """
+    seen: dict[str, str] = {}
+    for name in sorted(set(names)):
+        other = seen.setdefault(table_of(name).lower(), name)
+        if other != name and _folds_case(folder):
+            message = (
+                f"the names of tables {other} and {name} differ in case alone, which the filesystem of {folder} does "
+                "not tell apart; give a folder on another one"
+            )
+            raise ConfigurationError(message)
+
+
+def _folds_case(folder: Path) -> bool:
+    named = next((each for each in (folder, *folder.parents) if each.name.swapcase() != each.name), None)
+    swapped = None if named is None else named.with_name(named.name.swapcase())
+    return named is not None and swapped is not None and swapped.exists() and swapped.samefile(named)
+
+
+# Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
+_COMPARED = ("before_value", "after_value")
+_DIGEST = "after_digest"
+ARROW = ".arrow"
+_DELETIONS, _PAUSE = 40, 0.05  # seconds
+_DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
+
+
+def _write_options(schema: pa.Schema) -> dict[str, Any]:
+    """
+    Return how the columns of a table are written: small, and cheap to write and to read.
+
+    Integers are split into streams of their first, second, ... bytes, in which lz4 finds more to save. Unsigned ones
+    are written as differences, because Spark does not read unsigned byte streams. Epochs stay as they are: each number
+    is repeated for many rows. Compared values stay uncompressed, with a dictionary as long as there are few of them;
+    digests stay as they are.
+    Statistics cost as much as the column itself; one epoch has them, by which readers find rows.
+    """
+    epochs = [name for name in schema.names if name.endswith("epoch")]
+    compared = [name for name in schema.names if name in _COMPARED]
+    encodings = {
+        field.name: "DELTA_BINARY_PACKED" if pa.types.is_unsigned_integer(field.type) else "BYTE_STREAM_SPLIT"
+        for field in schema
+        if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared, _DIGEST)
+    }
+    dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    return {
+        "compression": {name: "none" if name in (*compared, _DIGEST) else "lz4" for name in schema.names},
+        "column_encoding": encodings,
+        "use_dictionary": dictionaries + compared,
+        "dictionary_pagesize_limit": _COMPARED_DICTIONARY_BYTES if compared else _DICTIONARY_BYTES,
+        "write_statistics": epochs[:1],
+        "store_schema": not dictionaries,  # other readers see values, not a dictionary
+        "write_page_checksum": True,
+    }
+
+
+@attrs.frozen
+class Folder:
+    """
+    A folder on any filesystem that pyarrow knows: a local path, or a URI such as ``s3://bucket/path``.
+
+    Attributes:
+        uri: Where it is.
+    """
+
+    uri: str
+
+    def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
+        filesystem, base = pafs.FileSystem.from_uri(self.uri) if "://" in self.uri else (_LOCAL, self.uri)
+        return filesystem, posixpath.join(base, path) if path else base
+
+    def below(self, path: str) -> Folder:
+        """Return a folder below this one."""
+        return Folder(posixpath.join(self.uri, path))
+
+    def exists(self, path: str = "") -> bool:
+        """Whether a file or folder exists."""
+        filesystem, full = self._resolve(path)
+        return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
+
+    def write_table(self, path: str, table: pa.Table) -> None:
+        """
+        Write one Parquet file, or an Arrow file if the name ends in ``.arrow``.
+
+        It is written beside its place first, so that no reader sees half of it.
+        """
+        with self._written(path) as (filesystem, beside):
+            if path.endswith(ARROW):
+                with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, table.schema) as writer:
+                    writer.write_table(table)
+            else:
+                pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
+
+    @contextmanager
+    def _written(self, path: str) -> Iterator[tuple[pafs.FileSystem, str]]:
+        """Give a name beside a file, and rename what was written there; on an error nothing is left of it."""
+        filesystem, full = self._resolve(path)
+        folder, name = posixpath.split(full)
+        filesystem.create_dir(folder, recursive=True)
+        beside = posixpath.join(folder, incomplete(name))
+        try:
+            yield filesystem, beside
+        except BaseException:
+            with suppress(OSError):
+                filesystem.delete_file(beside)
+            raise
+        filesystem.move(beside, full)
+
+    def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+        """
+        Read what `write_table` wrote; a file that does not exist is read as an empty table.
+
+        Raises:
+            HistoryError: It is damaged.
+        """
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        if not self.exists(path):
+            return wanted.empty_table()
+        filesystem, full = self._resolve(path)
+        if path.endswith(ARROW):
+            source = pa.memory_map(full) if isinstance(filesystem, pafs.LocalFileSystem) else self.read_bytes(path)
+            return pa.ipc.open_file(source).read_all().select(wanted.names).cast(wanted)
+        dictionaries = [field.name for field in wanted if pa.types.is_dictionary(field.type)]
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            file = pq.ParquetFile(source, read_dictionary=dictionaries, page_checksum_verification=True)
+            # A task has one core; more threads would compete with other tasks.
+            return file.read(wanted.names, use_threads=False).cast(wanted)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether what is written is there after this process."""
+        return True
+
+    def rows(self, path: str) -> int:
+        """
+        Return the number of rows of a Parquet file.
+
+        Raises:
+            HistoryError: It is damaged.
+        """
+        filesystem, full = self._resolve(path)
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            return int(pq.read_metadata(source).num_rows)
+
+    @contextmanager
+    def _readable(self, path: str) -> Iterator[None]:
+        """Say which file cannot be read, and what to do."""
+        try:
+            yield
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            missing = isinstance(error, FileNotFoundError)
+            if getattr(error, "errno", None) is not None and not missing:  # of the system, not of the content
+                raise
+            cause = "it is missing" if missing else " ".join(str(error).split())
+            message = f"{posixpath.join(self.uri, path)} is damaged ({cause}); make the folder again"
+            raise HistoryError(message) from error
+
+    def may_be_null(self, path: str, column: str) -> bool:
+        """Whether the schema of a Parquet file lets a column be NULL; False if the file does not exist."""
+        if not self.exists(path):
+            return False
+        filesystem, full = self._resolve(path)
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            return bool(pq.read_schema(source).field(column).nullable)
+
+    def read_tables(self, paths: Iterable[str], schema: pa.Schema) -> pa.Table:
+        """Read several Parquet files as one table."""
+        return pa.concat_tables([schema.empty_table(), *(self.read_table(path, schema) for path in paths)])
+
+    def write_json(self, path: str, document: object) -> None:
+        """Write a JSON file, beside its place first, so that no reader sees half of it."""
+        content = (json.dumps(document, indent=2) + "\n").encode()
+        with self._written(path) as (filesystem, beside), filesystem.open_output_stream(beside) as stream:
+            stream.write(content)
+
+    def read_json(self, path: str) -> Any:
+        """
+        Read a JSON file.
+
+        Raises:
+            HistoryError: It is damaged.
+        """
+        filesystem, full = self._resolve(path)
+        with self._readable(path), filesystem.open_input_stream(full) as stream:
+            return _parsed(stream.read())
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file."""
+        filesystem, full = self._resolve(path)
+        filesystem.create_dir(posixpath.dirname(full), recursive=True)
+        with filesystem.open_output_stream(full) as stream:
+            stream.write(data)
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a file."""
+        filesystem, full = self._resolve(path)
+        with filesystem.open_input_stream(full) as stream:
+            return bytes(stream.read())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Read some bytes of a file."""
+        filesystem, full = self._resolve(path)
+        with filesystem.open_input_file(full) as source:
+            source.seek(start)
+            return bytes(source.read(length))
+
+    def sizes(self, paths: Iterable[str] | None = None) -> dict[str, int]:
+        """
+        Return the sizes of files by their paths; files that do not exist are left out.
+
+        Args:
+            paths: The files; None for all, at any depth, except those whose names start with a dot, or with ``_``,
+                which Spark ignores.
+        """
+        filesystem, base = self._resolve()
+        if paths is not None:
+            wanted = list(paths)
+            found = zip(wanted, filesystem.get_file_info([posixpath.join(base, path) for path in wanted]), strict=True)
+            return {path: info.size for path, info in found if info.type == pafs.FileType.File}
+        everything = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
+        return {
+            posixpath.relpath(info.path, base): info.size
+            for info in everything
+            if info.type == pafs.FileType.File and not info.base_name.startswith((".", "_"))
+        }
+
+    def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """
+        Write arrays of one dimension as one Arrow file, with one row that holds a list per array.
+
+        A process that has mapped an earlier file of that name keeps the old content.
+        """
+        columns = {
+            name: pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), pa.array(array))
+            for name, array in arrays.items()
+        }
+        batch = pa.record_batch(columns)
+        with (
+            self._written(path) as (filesystem, beside),
+            filesystem.open_output_stream(beside) as stream,
+            pa.ipc.new_file(stream, batch.schema) as writer,
+        ):
+            writer.write_batch(batch)
+
+    def read_arrays(self, path: str) -> dict[str, npt.NDArray[Any]]:
+        """Read what `write_arrays` wrote; a local file is mapped into memory, not copied."""
+        filesystem, full = self._resolve(path)
+        local = isinstance(filesystem, pafs.LocalFileSystem)
+        source = pa.memory_map(full) if local else pa.BufferReader(self.read_bytes(path))
+        batch = pa.ipc.open_file(source).get_batch(0)
+        return {name: column.values.to_numpy() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+
+    def delete(self, path: str = "") -> None:
+        """Delete a file or folder, if it exists; a thread of an interrupted run may still write its last file there."""
+        filesystem, full = self._resolve(path)
+        kind = filesystem.get_file_info(full).type
+        if kind == pafs.FileType.File:
+            filesystem.delete_file(full)
+        for attempt in range(_DELETIONS if kind == pafs.FileType.Directory else 0):
+            try:
+                filesystem.delete_dir(full)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY or attempt == _DELETIONS - 1:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                break
+
+    def move_to(self, target: Folder) -> None:
+        """Rename the folder; the target must not exist."""
+        filesystem, full = self._resolve()
+        _, destination = target._resolve()  # a folder of the same class
+        filesystem.create_dir(posixpath.dirname(destination), recursive=True)
+        filesystem.move(full, destination)
+
+
+def _parsed(data: bytes) -> Any:
+    """Return a JSON document."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        message = f"no JSON: {error}"
+        raise pa.ArrowInvalid(message) from error
+
+
+def incomplete(name: str) -> str:
+    """Return the name that a file has before it is whole; Spark ignores names that start with a dot."""
+    return f".{name}.incomplete"
+
+
+_LOCAL = pafs.LocalFileSystem()

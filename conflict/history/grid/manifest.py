@@ -1,0 +1,275 @@
+"""
+`history.json`: what a History on disk is made of, and which runs it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from conflict.errors import HistoryError
+from conflict.history.grid.catalogue import (
+    FileFacts,
+    catalogue_part,
+    damages,
+    facts_of,
+    read_catalogue,
+    refuse_damages,
+    write_catalogue,
+)
+from conflict.history.grid.documents import read_document, write_document
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import SCHEDULE_PART
+from conflict.history.run import Run
+from conflict.history.tables import TableNumbers, table_definitions
+from ndb_formats.events.row_image import RowLayout, layout_of_types
+from ndb_formats.types.column_types import WireType
+
+__all__ = [
+    "AGAIN",
+    "MANIFEST",
+    "MAX_BUCKETS",
+    "Manifest",
+    "SegmentFacts",
+    "Subject",
+    "load_manifest",
+    "read_manifest",
+    "refuse_damage",
+    "with_files",
+    "with_schedule",
+    "write_manifest",
+]
+
+MANIFEST = "history.json"
+MAX_BUCKETS = 256
+AGAIN = "Ingest the binlogs again into another folder"
+
+
+@attrs.frozen
+class SegmentFacts:
+    """
+    One segment of a binlog.
+
+    Attributes:
+        file: The binlog file.
+        start: First position read.
+        stop: Position after the last complete transaction.
+        first_epoch: First own epoch; 0 if it has none.
+        last_epoch: Last own epoch; 0 if it has none.
+        changes: Row changes that the cluster itself made in it.
+        images: Which columns the images of these changes carry, by table (see `conflict.history.shown_effects`).
+        digest: Digest of the beginning of the file and of the bytes before `stop`, by which the file is recognized.
+        marks: Marks of the rows that its applier changed in it, by table (see `conflict.history.roles`).
+        keyless: Rows of tables without a primary key in it, of its applier too.
+    """
+
+    file: str
+    start: int
+    stop: int
+    first_epoch: int
+    last_epoch: int
+    changes: int
+    images: dict[str, list[str]] = attrs.field(factory=dict)
+    digest: str = ""
+    marks: dict[str, list[str]] = attrs.field(factory=dict)
+    keyless: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Subject:
+    """
+    What a History is about. None of it changes once the first row is written.
+
+    Attributes:
+        buckets: Into how many buckets keys are divided.
+        clusters: Server id of each cluster, in order.
+        tables: Columns and primary key of each table as text, in the order of table numbers.
+        resolve_columns: By table, the column whose values the History keeps beside the images.
+    """
+
+    buckets: int
+    clusters: dict[str, int]
+    tables: dict[str, tuple[str, ...]] = attrs.field(repr=False)
+    resolve_columns: dict[str, str]
+
+    def differences(self, run: Run, *, writing: bool) -> list[str]:
+        """
+        Return in words how a run differs from the History.
+
+        Args:
+            run: The run.
+            writing: Whether the run adds to the History. A run that only resolves it may ignore a resolve column.
+        """
+        numbers = run.numbers
+        tables = table_definitions(numbers)
+        found = []
+        if self.clusters != run.links.server_ids:
+            found.append(f"it is of {_servers(self.clusters)}, not of {_servers(run.links.server_ids)}")
+        if list(self.tables) != list(tables):
+            found.append(f"its tables are {_names(self.tables)}, not {_names(tables)}, in that order")
+        for name in self.tables.keys() & tables.keys():
+            columns, others = (", ".join(each[name]) for each in (self.tables, tables))
+            held, wanted = (each.resolve_columns.get(name) for each in (self, numbers))
+            if columns != others:
+                found.append(f"its table {name} is ({columns}), not ({others})")
+            if held != wanted and (writing or wanted is not None):
+                kept, needed = (f"column {each}" if each else "no column" for each in (held, wanted))
+                found.append(f"it keeps {kept} of {name} for a conflict function, not {needed}")
+        return found
+
+
+def _servers(clusters: Mapping[str, int]) -> str:
+    return " and ".join(f"cluster {name} with server id {server_id}" for name, server_id in clusters.items())
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+@attrs.frozen(kw_only=True)
+class Manifest(Subject):
+    """
+    A History on disk.
+
+    Attributes:
+        batches: How many times binlogs were ingested.
+        files: Binlog files per cluster, by number.
+        segments: Segments per cluster, in order.
+        types: Wire types of the columns of each table that a binlog mentions.
+        errors: Per cluster, why its binlogs could not be read to the end.
+        left_out: Per cluster, row operations that belong to an incomplete epoch.
+        assumed: Per applying cluster, how many foreign epochs stand at an assumed place of its timeline.
+        last_epochs: Per cluster, the last own epoch that can be resolved.
+        epochs_left_out: Per cluster, how many later own epochs depend on missing epochs of the other cluster.
+        changes: Row changes of both clusters up to the last epochs that can be resolved.
+        listed: What the schedule is, and the catalogue of each batch, in which all other files are listed.
+    """
+
+    batches: int
+    files: dict[str, tuple[str, ...]]
+    segments: dict[str, tuple[SegmentFacts, ...]]
+    types: dict[str, tuple[WireType, ...]] = attrs.field(repr=False)
+    errors: dict[str, str]
+    left_out: dict[str, int]
+    assumed: dict[str, int]
+    last_epochs: dict[str, int]
+    epochs_left_out: dict[str, int]
+    changes: int
+    listed: tuple[FileFacts, ...] = ()
+
+    @property
+    def has_rows_without_key(self) -> bool:
+        """Whether tables without a primary key have rows."""
+        return any(segment.keyless for own in self.segments.values() for segment in own)
+
+    def is_cut(self, cluster: str) -> bool:
+        """Whether the binlogs of a cluster go on after its last epoch that can be resolved."""
+        return cluster in self.errors or self.epochs_left_out.get(cluster, 0) > 0
+
+    def layouts(self, numbers: TableNumbers) -> list[RowLayout | None]:
+        """Return the layout of each table, by number; None for a table that no binlog mentions."""
+        return [
+            layout_of_types(table, self.types[table.full_name]) if table.full_name in self.types else None
+            for table in numbers.tables
+        ]
+
+
+def load_manifest(history: Folder) -> Manifest | None:
+    """
+    Read `history.json`; None if it does not exist.
+
+    Raises:
+        HistoryError: It has another format, or contradicts itself.
+    """
+    manifest = read_document(history, MANIFEST, Manifest)
+    if manifest is not None and history.lasts:
+        _refuse_contradictions(history, manifest)
+    return manifest
+
+
+def _refuse_contradictions(history: Folder, manifest: Manifest) -> None:
+    """Make sure that its parts speak of the same clusters, files and batches."""
+    names = manifest.clusters.keys()
+    parts = (manifest.files, manifest.segments, manifest.last_epochs)
+    segments = ((name, segment) for name in names for segment in manifest.segments.get(name, ()))
+    catalogues = [catalogue_part(batch) for batch in range(min(manifest.batches, len(manifest.listed)))]
+    whole = (
+        all(part.keys() == names for part in parts)
+        and 0 < manifest.buckets <= MAX_BUCKETS
+        and all(segment.file in (manifest.files.get(name) or ("",)) for name, segment in segments)  # "": made, not read
+        and sorted(each.path for each in manifest.listed) == sorted([*catalogues, SCHEDULE_PART])
+        and len(catalogues) == manifest.batches
+    )
+    if not whole:
+        message = f"{history.uri}: {MANIFEST} contradicts itself; ingest the binlogs again into another folder"
+        raise HistoryError(message)
+
+
+def read_manifest(history: Folder) -> Manifest:
+    """
+    Read `history.json`.
+
+    Raises:
+        HistoryError: It does not exist, or it has another format.
+    """
+    manifest = load_manifest(history)
+    if manifest is None:
+        message = f"there is no History in {history.uri}; make one with ndb-conflict ingest"
+        raise HistoryError(message)
+    return manifest
+
+
+def with_files(history: Folder, manifest: Manifest, batch: int, facts: Iterable[FileFacts]) -> Manifest:
+    """Write the catalogue of the files that a batch added, if they last, and return the manifest that lists it."""
+    if not history.lasts:
+        return manifest
+    path = catalogue_part(batch)
+    others = (each for each in manifest.listed if each.path != path)
+    return attrs.evolve(manifest, listed=(*others, write_catalogue(history, path, facts)))
+
+
+def with_schedule(history: Folder, manifest: Manifest) -> Manifest:
+    """Return the manifest with what `schedule.parquet` is now."""
+    others = (each for each in manifest.listed if each.path != SCHEDULE_PART)
+    return attrs.evolve(manifest, listed=(*others, *facts_of(history, [SCHEDULE_PART])))
+
+
+def refuse_damage(history: Folder, manifest: Manifest, *, growing: bool = False) -> None:
+    """
+    Make sure that a History consists of the files that were written, as they were written.
+
+    Args:
+        history: Its folder.
+        manifest: What it holds.
+        growing: Whether an ingest was cut off: then there may be other files, and another schedule.
+
+    Raises:
+        HistoryError: It does not.
+    """
+    there = history.sizes()
+    what, remedy = f"the History in {history.uri}", AGAIN
+    listed = [each for each in manifest.listed if not (growing and each.path == SCHEDULE_PART)]
+    refuse_damages(what, damages(history, listed, there), remedy)
+    parts = (each.path for each in manifest.listed if each.path != SCHEDULE_PART)
+    facts = [each for path in parts for each in read_catalogue(history, path)]
+    refuse_damages(what, damages(history, facts, there), remedy)
+    refuse_damages(what, _unequal(facts), remedy)
+    known = {MANIFEST, *(each.path for each in (*facts, *manifest.listed))}
+    others = () if growing else sorted(there.keys() - known)
+    refuse_damages(what, (f"{path} does not belong to it" for path in others), remedy)
+
+
+def _unequal(facts: Iterable[FileFacts]) -> Iterator[str]:
+    """Yield in words which files of images have not a row for each row of `changes`."""
+    rows = {each.path: each.rows for each in facts}
+    for path, count in rows.items():
+        kind, _, rest = path.partition("/")
+        images = f"images/{rest}"
+        if kind == "changes" and rows.get(images, 0) != count:
+            yield f"{path} has {count:,} rows, but {images} has {rows.get(images, 0):,}"
+
+
+def write_manifest(history: Folder, manifest: Manifest) -> None:
+    """Write `history.json`."""
+    write_document(history, MANIFEST, manifest)

@@ -1,0 +1,169 @@
+"""
+A History on disk: the paths of its Parquet files and their columns.
+
+    history.json                                               clusters, tables, segments, errors of the binlogs
+    catalogue/batch=00000.parquet                              what each file of a batch is
+    (conflict.history.grid.catalogue) schedule.parquet                                           when each cluster
+    applied which foreign epoch keys/bucket=00000/batch=00000.parquet                      dense key number -> table,
+    identity, text changes/cluster=A/segment=00000/bucket=00000.parquet       narrow columns that decide, rows in order
+    images/cluster=A/segment=00000/bucket=00000.parquet        before and after image of the same rows
+    consequences/cluster=A/segment=00000/bucket=00000.parquet  what the binlog shows of the work of A's applier
+    keyless/cluster=A/segment=00000.parquet                    rows of tables without a primary key, as they are logged
+    epochs/cluster=A/segment=00000.parquet                     what the schedule is derived from
+
+A segment is a piece of one cluster's binlog, a number of consecutive epochs; a batch is what one ingest added. Row n of
+a file of `images` belongs to row n of the same file of `changes`. Unsigned 64-bit numbers are Parquet's UINT_64, which
+Spark reads as DECIMAL(20, 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import pyarrow as pa
+
+__all__ = [
+    "CHANGES",
+    "CONSEQUENCES",
+    "IMAGES",
+    "KEYLESS",
+    "KEYS",
+    "PLACE",
+    "SCHEDULE",
+    "SCHEDULE_PART",
+    "STAGED_CHANGES",
+    "STAGED_CONSEQUENCES",
+    "RowStep",
+    "keyless_part",
+    "keys_part",
+    "never_null",
+    "part",
+    "staged_part",
+    "table_of_rows",
+]
+
+
+class RowStep(IntEnum):
+    """
+    What a statement that changes definitions does to a row: numbers of the column `operation`, besides `Operation`.
+
+    Such a row of `CHANGES` has no images. It is no change of the cluster, and the other one does not receive it.
+    """
+
+    CHANGED = 4
+    EMPTIED = 5
+
+
+# The columns that an image carries, as a bitmap: a bit per column, the lowest of the first byte for the first one.
+# There are few different bitmaps. No bytes stand for no image, because reading NULLs of a dictionary takes twice as
+# long; an image without columns has a bitmap of zeros.
+_CARRIED = pa.dictionary(pa.int32(), pa.binary())
+
+
+def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
+    """Return a schema whose columns, except transaction ids, are never NULL: they are read in half the time."""
+    return pa.schema([pa.field(name, kind, nullable=name == "transaction_id") for name, kind in columns])
+
+
+_DECISION: list[tuple[str, pa.DataType]] = [
+    ("table", pa.int16()),
+    ("operation", pa.int8()),
+    ("flags", pa.int16()),
+    ("epoch", pa.uint64()),
+    ("group", pa.int32()),
+    ("ordinal", pa.int32()),
+    ("before_columns", _CARRIED),
+    ("before_value", pa.uint64()),
+    ("after_columns", _CARRIED),
+    ("after_value", pa.uint64()),
+    ("after_digest", pa.uint64()),
+    ("transaction_id", pa.uint64()),
+    ("file", pa.int16()),
+    ("position", pa.uint64()),
+    ("payload_position", pa.uint32()),
+    ("row", pa.int32()),
+]
+_EFFECT: list[tuple[str, pa.DataType]] = [
+    ("table", pa.int16()),
+    ("epoch", pa.uint64()),
+    ("group", pa.int32()),
+    ("effect", pa.int8()),
+    ("after_digest", pa.uint64()),
+]
+
+STAGED_CHANGES = _schema(("identity", pa.binary()), *_DECISION)
+CHANGES = _schema(("key", pa.int32()), *_DECISION)
+STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
+CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
+# The columns that say where a row change is logged (see `conflict.history.model.Origin`).
+PLACE = ("file", "position", "payload_position", "row")
+IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
+# Rows of tables without a primary key: of the cluster itself, and what its applier logged (`own` is false).
+KEYLESS = pa.schema(
+    [
+        pa.field("own", pa.bool_()),
+        *(field for field in CHANGES if field.name not in ("key", "before_value", "after_value", "after_digest")),
+        *IMAGES,
+    ]
+)
+KEYS = _schema(("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string()))
+SCHEDULE_PART = "schedule.parquet"
+SCHEDULE = pa.schema(
+    [
+        ("applier", pa.string()),
+        ("source", pa.string()),
+        ("foreign_epoch", pa.uint64()),
+        ("epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("traced", pa.bool_()),
+        ("restarted", pa.bool_()),
+        ("arrived_epoch", pa.uint64()),
+        ("arrived_group", pa.int32()),
+        ("before_epoch", pa.uint64()),
+        ("before_group", pa.int32()),
+        ("certain", pa.bool_()),
+        ("applied", pa.bool_()),
+        ("period", pa.int32()),
+        ("role", pa.string()),
+        ("committed", pa.int64()),
+    ]
+)
+
+
+def part(kind: str, cluster: str, segment: int, bucket: int) -> str:
+    """Return the path of one file of `changes`, `images` or `consequences` below the History."""
+    return f"{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.parquet"
+
+
+def staged_part(kind: str, cluster: str, segment: int, bucket: int) -> str:
+    """
+    Return the path of one file of `changes` or `consequences` whose keys have no numbers yet, below the History.
+
+    It is read once and deleted, so it is an Arrow file, which costs less to write and to read than Parquet.
+    """
+    return f"staged/{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.arrow"
+
+
+def keyless_part(cluster: str, segment: int) -> str:
+    """Return the path of the rows of tables without a primary key in a segment, below the History."""
+    return f"keyless/cluster={cluster}/segment={segment:05d}.parquet"
+
+
+def keys_part(bucket: int, batch: int) -> str:
+    """Return the path of the keys that one batch added to a bucket, below the History."""
+    return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"
+
+
+def table_of_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    """Return rows of Python values as a table."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
+
+
+def never_null(table: pa.Table) -> pa.Table:
+    """Return a table in whose schema exactly the columns without NULLs are not nullable."""
+    pairs = zip(table.schema, table.columns, strict=True)
+    schema = pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs])
+    return pa.Table.from_arrays(table.columns, schema=schema)

@@ -1,0 +1,316 @@
+"""
+The staged files of a segment: epochs that the scalar reader read, as columns, divided into key buckets.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+import attrs
+import pyarrow as pa
+
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.grid.columns import carried_by, digest_of
+from conflict.history.grid.epoch_files import schedule_table
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.key_numbering import KeyTask, number_keys
+from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
+from conflict.history.grid.schemas import (
+    IMAGES,
+    KEYLESS,
+    SCHEDULE_PART,
+    STAGED_CHANGES,
+    STAGED_CONSEQUENCES,
+    keyless_part,
+    part,
+    staged_part,
+    table_of_rows,
+)
+from conflict.history.model import EpochApply, History, Position, RowChange, Transaction
+from conflict.history.roles import mark_of
+from conflict.history.shown_effects import Effect, add_text, effect_of, sorted_texts
+from conflict.history.tables import TableNumbers, table_definitions
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage, put_image
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.types.values import ABSENT
+
+__all__ = ["PartBuilder", "bucket_of", "identity_of", "write_history", "write_parts"]
+
+
+def identity_of(table: int, key: bytes) -> bytes:
+    """Return the identity of a row among the rows of all tables."""
+    return table.to_bytes(2, "little") + key
+
+
+def bucket_of(identity: bytes, buckets: int) -> int:
+    """Return the bucket of a row; it is the same in every process and version."""
+    return zlib.crc32(identity) % buckets
+
+
+@attrs.define
+class _Rows:
+    changes: list[tuple[object, ...]] = attrs.field(factory=list)
+    images: list[tuple[object, ...]] = attrs.field(factory=list)
+    consequences: list[tuple[object, ...]] = attrs.field(factory=list)
+
+
+@attrs.define
+class PartBuilder:
+    """
+    Collects the rows of one segment by bucket.
+
+    Attributes:
+        numbers: The tables.
+        buckets: How many buckets the History has.
+        files: Binlog files of the cluster, in order; a row stores the number of its file.
+    """
+
+    numbers: TableNumbers
+    buckets: int
+    files: Sequence[str]
+    _images: dict[str, set[str]] = attrs.field(factory=dict)
+    _marks: dict[str, set[str]] = attrs.field(factory=dict)
+    _parts: dict[int, _Rows] = attrs.field(factory=dict)
+    _keyless: list[tuple[object, ...]] = attrs.field(factory=list)
+    _table_numbers: dict[str, tuple[int, int | None]] = attrs.field(factory=dict)
+
+    def add(self, epoch: BinlogEpoch) -> None:
+        """Add one epoch."""
+        ordinal = 0
+        for transaction in epoch.transactions:
+            for change in transaction.changes:
+                self.add_change(change, transaction.epoch, transaction.group, ordinal)
+                ordinal += 1
+        for group, change in epoch.consequences:
+            mark = mark_of(change.flags)
+            if mark is not None:
+                self._marks.setdefault(change.table, set()).add(mark.value)
+            number, _ = self._table(change.table)
+            if change.keyless:
+                self._add_keyless(change, (epoch.number, group, 0), own=False)
+                continue
+            identity = identity_of(number, change.key)
+            row = (identity, number, epoch.number, group, int(effect_of(change)), _digest(change))
+            self._part(identity).consequences.append(row)
+
+    def add_change(self, change: RowChange, epoch: int, group: int, ordinal: int) -> None:
+        """Add one row change of the cluster itself."""
+        add_text(self._images, change)
+        if change.keyless:
+            self._add_keyless(change, (epoch, group, ordinal), own=True)
+            return
+        number, resolve = self._table(change.table)
+        identity = identity_of(number, change.key)
+        rows = self._part(identity)
+        rows.changes.append(
+            (
+                identity,
+                number,
+                int(change.operation),
+                int(change.flags),
+                epoch,
+                group,
+                ordinal,
+                _carried(change.before),
+                _value(change.before, resolve),
+                _carried(change.after),
+                _value(change.after, resolve),
+                _digest(change),
+                change.transaction_id,
+                *self._place(change),
+            )
+        )
+        rows.images.append(_images(change))
+
+    def _add_keyless(self, change: RowChange, place: tuple[int, int, int], *, own: bool) -> None:
+        """Add a row of a table without a primary key; `place`: epoch, group, and number among the own rows of it."""
+        number, _ = self._table(change.table)
+        decision = (number, int(change.operation), int(change.flags), *place)
+        carried = (_carried(change.before), _carried(change.after))
+        self._keyless.append((own, *decision, *carried, change.transaction_id, *self._place(change), *_images(change)))
+
+    def _place(self, change: RowChange) -> tuple[int, int, int, int]:
+        """Return the columns `PLACE`; no file for a change that comes from no binlog."""
+        origin = change.origin
+        if origin is None:
+            return -1, 0, 0, 0
+        return self.files.index(origin.file), origin.position, origin.payload_position, origin.row
+
+    def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
+        """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
+        for bucket, rows in sorted(self._parts.items()):
+            yield (
+                bucket,
+                table_of_rows(rows.changes, STAGED_CHANGES),
+                table_of_rows(rows.images, IMAGES),
+                table_of_rows(rows.consequences, STAGED_CONSEQUENCES),
+            )
+
+    def keyless(self) -> pa.Table:
+        """Return the rows of tables without a primary key, as `KEYLESS`."""
+        return table_of_rows(self._keyless, KEYLESS)
+
+    @property
+    def images(self) -> dict[str, list[str]]:
+        """Which columns the images of the changes carry, by table (see `conflict.history.shown_effects`)."""
+        return sorted_texts(self._images)
+
+    @property
+    def marks(self) -> dict[str, list[str]]:
+        """Marks of the rows that the applier changed, by table (see `conflict.history.roles`)."""
+        return sorted_texts(self._marks)
+
+    def _part(self, identity: bytes) -> _Rows:
+        return self._parts.setdefault(bucket_of(identity, self.buckets), _Rows())
+
+    def _table(self, name: str) -> tuple[int, int | None]:
+        if name not in self._table_numbers:
+            self._table_numbers[name] = (self.numbers.number(name), self.numbers.resolve_ordinal(name))
+        return self._table_numbers[name]
+
+
+def _carried(image: RowImage | None) -> bytes:
+    """Return the columns that an image carries, one bit each; no bytes for no image."""
+    return b"" if image is None else carried_by(image)
+
+
+def _images(change: RowChange) -> tuple[bytes | None, ...]:
+    """Return the bytes of both images of a change."""
+    return tuple(None if image is None else put_image(image) for image in (change.before, change.after))
+
+
+def _digest(change: RowChange) -> int:
+    """Return the digest of an after image; 0 for a read, which writes no values."""
+    if change.after is None or change.flags & ConflictFlag.READ:
+        return 0
+    return digest_of(change.after)
+
+
+def _value(image: RowImage | None, ordinal: int | None) -> int:
+    """Return the value of an image's resolve column; 0 if it is NULL or absent."""
+    value = ABSENT if image is None or ordinal is None else image.value(ordinal)
+    # Signed columns are refused before anything is resolved.
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+# By own epoch and group, the effect on each row (table, key).
+Shown = Mapping[Position, Mapping[tuple[str, bytes], Effect]]
+
+
+def write_parts(
+    folder: Folder,
+    cluster: str,
+    segment: int,
+    parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]],
+    keyless: pa.Table,
+) -> None:
+    """
+    Write the rows of one segment, keys still as bytes.
+
+    Args:
+        folder: Folder of the History.
+        cluster: Name of the cluster.
+        segment: Number of the segment.
+        parts: Bucket, staged changes, images and staged consequences of each bucket that has rows.
+        keyless: The rows of tables without a primary key, as `KEYLESS`.
+    """
+    if len(keyless):
+        folder.write_table(keyless_part(cluster, segment), keyless)
+    for bucket, staged, images, consequences in parts:
+        place = (cluster, segment, bucket)
+        folder.write_table(staged_part("changes", *place), staged)
+        folder.write_table(staged_part("consequences", *place), consequences)
+        folder.write_table(part("images", *place), images)
+
+
+def write_history(
+    history: History,
+    numbers: TableNumbers,
+    folder: Folder,
+    *,
+    buckets: int = 1,
+    epochs_per_segment: int = 2**31,
+    shown: Mapping[str, Shown] | None = None,
+) -> Manifest:
+    """
+    Write a History that is in memory.
+
+    Args:
+        history: The History.
+        numbers: Its tables.
+        folder: Where it goes.
+        buckets: Into how many buckets keys are divided.
+        epochs_per_segment: How many epochs a segment has.
+        shown: Per cluster, what its binlog shows of its applier's work; nothing if left out.
+    """
+    facts: dict[str, tuple[SegmentFacts, ...]] = {}
+    applies: list[tuple[str, EpochApply]] = []
+    for cluster in history.clusters:
+        transactions = [item for item in cluster.timeline if isinstance(item, Transaction)]
+        applies += [(cluster.name, item) for item in cluster.timeline if isinstance(item, EpochApply)]
+        epochs = _epochs(transactions, (shown or {}).get(cluster.name, {}))
+        segments = [epochs[start : start + epochs_per_segment] for start in range(0, len(epochs), epochs_per_segment)]
+        facts[cluster.name] = tuple(
+            _write_segment(folder, cluster.name, number, segment, PartBuilder(numbers, buckets, ()))
+            for number, segment in enumerate(segments)
+        )
+    types = {name: layout.types for name, layout in history.layouts.items()}
+    segments_of = {name: range(len(segments)) for name, segments in facts.items()}
+    tasks = [KeyTask(folder, bucket, 0, segments_of, numbers, types) for bucket in range(buckets)]
+    files = [each for task in tasks for each in number_keys(task)]
+    folder.delete("staged")
+    folder.write_table(SCHEDULE_PART, schedule_table(applies))
+    manifest = Manifest(
+        buckets=buckets,
+        batches=1,
+        clusters={cluster.name: cluster.server_id for cluster in history.clusters},
+        tables=table_definitions(numbers),
+        files={cluster.name: () for cluster in history.clusters},
+        segments=facts,
+        types=types,
+        resolve_columns=dict(numbers.resolve_columns),
+        errors={},
+        left_out={},
+        assumed=history.assumed,
+        last_epochs={name: segments[-1].last_epoch if segments else 0 for name, segments in facts.items()},
+        epochs_left_out={},
+        changes=sum(segment.changes for segments in facts.values() for segment in segments),
+    )
+    manifest = with_schedule(folder, with_files(folder, manifest, 0, files))
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def _epochs(transactions: Sequence[Transaction], shown: Shown) -> list[BinlogEpoch]:
+    """Return own transactions and shown effects by epoch, in order."""
+    own = {number: tuple(group) for number, group in groupby(transactions, key=lambda transaction: transaction.epoch)}
+    effects: dict[int, list[tuple[int, RowChange]]] = {}
+    for (number, group), rows in sorted(shown.items()):
+        effects.setdefault(number, []).extend((group, _consequence(*row, effect)) for row, effect in rows.items())
+    return [
+        BinlogEpoch(number, own.get(number, ()), (), tuple(effects.get(number, ())))
+        for number in sorted(own.keys() | effects.keys())
+    ]
+
+
+def _consequence(table: str, key: bytes, effect: Effect) -> RowChange:
+    """Return a change without images that has an effect on a row."""
+    refresh = effect in {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
+    deletes = effect in {Effect.DELETED, Effect.REFRESHED_ABSENT}
+    operation = Operation.DELETE_ROW if deletes else Operation.WRITE_ROW
+    return RowChange(table, key, operation, None, None, flags=ConflictFlag.REFRESH if refresh else ConflictFlag(0))
+
+
+def _write_segment(
+    folder: Folder, cluster: str, number: int, epochs: Sequence[BinlogEpoch], builder: PartBuilder
+) -> SegmentFacts:
+    changes = 0
+    for epoch in epochs:
+        builder.add(epoch)
+        changes += sum(len(transaction.changes) for transaction in epoch.transactions)
+    keyless = builder.keyless()
+    write_parts(folder, cluster, number, builder.tables(), keyless)
+    return SegmentFacts("", 0, 0, epochs[0].number, epochs[-1].number, changes, keyless=len(keyless))

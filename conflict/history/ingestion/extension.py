@@ -1,0 +1,196 @@
+"""
+What a History holds after more segments were read, and where changes of definitions stand in it.
+
+A segment starts with them. Their effect on rows is kept as rows of `CHANGES` at its beginning, one per key: see
+`conflict.history.grid.schemas.RowStep`. They come after all epochs before the statement, under an epoch that no other
+row has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+import attrs
+
+from conflict.history.epochs import disordered
+from conflict.history.grid.key_numbering import SegmentStep
+from conflict.history.grid.manifest import Manifest, SegmentFacts
+from conflict.history.grid.schemas import RowStep
+from conflict.history.ingestion.plan import Plan
+from conflict.history.ingestion.segments import SegmentRecord
+from conflict.history.model import DefinitionChange
+from conflict.history.reading import kept_changes, placed_changes
+from conflict.history.run import Run
+from conflict.history.tables import TableNumbers
+from ndb_formats.errors import SchemaError, WrongKeyError
+from ndb_formats.types.column_types import WireType
+
+__all__ = ["KeptSegments", "changes_that_count", "definition_changes", "extended", "kept_segments", "row_steps"]
+
+
+def definition_changes(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
+    """Return the changes of definitions of each cluster, each after the own epoch that comes before it."""
+    changes: dict[str, list[DefinitionChange]] = {name: [] for name in manifest.segments}
+    for name, known in run.definitions.items():
+        segments = manifest.segments[name]
+        for step in known.steps:
+            place = _segment_of(segments, step.file, step.position)
+            if place is not None:
+                before = [facts.last_epoch for facts in segments[:place] if facts.last_epoch]
+                changes[name].append(DefinitionChange(before[-1] if before else 0, step))
+    return placed_changes(run.links, changes) if run.definitions else changes
+
+
+def changes_that_count(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
+    """Return those changes of definitions that do not come after all that is resolved."""
+    return {
+        name: kept_changes(own, manifest.last_epochs[name], cut=manifest.is_cut(name))
+        for name, own in definition_changes(run, manifest).items()
+    }
+
+
+def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[str, Sequence[SegmentStep]]:
+    """Return, per cluster, what the statements do to the rows of each table, and at the start of which segment."""
+    found: dict[str, list[SegmentStep]] = {}
+    for name, changes in definition_changes(run, manifest).items():
+        segments = manifest.segments[name]
+        for change in changes:
+            place = _segment_of(segments, change.step.file, change.step.position)
+            assert place is not None
+            following = next((facts.first_epoch for facts in segments[place:] if facts.last_epoch), None)
+            position = step_position(change.epoch, following)
+            for table in change.step.touched:
+                kind = RowStep.EMPTIED if table in change.step.emptied else RowStep.CHANGED
+                found.setdefault(name, []).append(SegmentStep(place, numbers.number(table), kind, *position))
+    return found
+
+
+def step_position(before: int, following: int | None) -> tuple[int, int]:
+    """
+    Return the own epoch and group under which the effect of a statement stands.
+
+    It has to come after the epoch before the statement and what the applier did then, and before the next epoch.
+    """
+    return (before + 1, 0) if following != before + 1 else (before + 1, -1)
+
+
+def _segment_of(segments: Sequence[SegmentFacts], file: str, position: int) -> int | None:
+    """Return the segment in which an event stands; None if it was not read."""
+    for number, facts in enumerate(segments):
+        if facts.file == file and facts.start <= position < facts.stop:
+            return number
+    return None
+
+
+Value = TypeVar("Value")
+
+
+@attrs.frozen
+class KeptSegments:
+    """
+    What an ingest keeps of the segments that it read of one cluster.
+
+    Attributes:
+        records: The segments, up to the first one with an error.
+        error: Why the binlogs could not be read to their end; None if they could.
+        left_out: Row operations of the epoch that the error cut off.
+    """
+
+    records: tuple[SegmentRecord, ...]
+    error: str | None
+    left_out: int
+
+
+def kept_segments(records: Sequence[SegmentRecord]) -> KeptSegments:
+    """
+    Decide what to keep of the segments of one cluster. Last segments without a whole transaction are not kept.
+
+    Raises:
+        WrongKeyError: A table has another primary key, so that no segment is right.
+    """
+    errors = [place for place, record in enumerate(records) if record.error is not None]
+    if errors and records[errors[0]].wrong_key:
+        raise WrongKeyError(records[errors[0]].error or "")
+    kept = records[: errors[0] + 1] if errors else records
+    error, left_out = (kept[-1].error, kept[-1].left_out) if kept else (None, 0)
+    while kept and kept[-1].facts.stop == kept[-1].facts.start:
+        kept = kept[:-1]
+    return KeptSegments(tuple(kept), error, left_out)
+
+
+def extended(held: Manifest | None, plan: Plan, kept: Mapping[str, KeptSegments]) -> Manifest:
+    """
+    Return the manifest of a History with the segments that were read; its schedule is not yet derived.
+
+    Args:
+        held: What the History held before; None for a new one.
+        plan: What was read.
+        kept: What is kept of it, per cluster.
+
+    Raises:
+        HistoryError: Epochs do not rise.
+        SchemaError: The columns of a table change.
+    """
+    new = held is None or any(each.records for each in kept.values())
+    held = held or _empty(plan)
+    segments = {name: (*held.segments[name], *(record.facts for record in each.records)) for name, each in kept.items()}
+    for facts in segments.values():
+        _refuse_disorder(facts)
+    read = {name: each for name, each in kept.items() if plan.segments[name]}
+    return attrs.evolve(
+        held,
+        batches=plan.batch + new,
+        files=plan.files if new else held.files,
+        segments=segments,
+        types=_types(held.types, [record for each in kept.values() for record in each.records]),
+        errors=_updated(held.errors, {name: each.error for name, each in read.items()}),
+        left_out=_updated(held.left_out, {name: each.left_out for name, each in read.items()}),
+    )
+
+
+def _empty(plan: Plan) -> Manifest:
+    """Return the manifest of a History without segments."""
+    zeros = dict.fromkeys(plan.clusters, 0)
+    return Manifest(
+        buckets=plan.buckets,
+        clusters=plan.clusters,
+        tables=plan.tables,
+        resolve_columns=plan.resolve_columns,
+        batches=0,
+        files=plan.files,
+        segments=dict.fromkeys(plan.clusters, ()),
+        types={},
+        errors={},
+        left_out={},
+        assumed=zeros,
+        last_epochs=zeros,
+        epochs_left_out=zeros,
+        changes=0,
+    )
+
+
+def _updated(known: Mapping[str, Value], read: Mapping[str, Value | None]) -> dict[str, Value]:
+    """Return `known` with the entries of `read` in place of older ones; only those that say something are kept."""
+    older = {name: value for name, value in known.items() if name not in read}
+    return older | {name: value for name, value in read.items() if value}
+
+
+def _refuse_disorder(segments: Sequence[SegmentFacts]) -> None:
+    with_epochs = [segment for segment in segments if segment.last_epoch]
+    for before, after in pairwise(with_epochs):
+        if after.first_epoch <= before.last_epoch:
+            raise disordered(str(after.file), after.first_epoch, f"{before.last_epoch} of {before.file}")
+
+
+def _types(
+    known: Mapping[str, tuple[WireType, ...]], records: Sequence[SegmentRecord]
+) -> dict[str, tuple[WireType, ...]]:
+    types = dict(known)
+    for record in records:
+        for name, wires in record.types.items():
+            if types.setdefault(name, wires) != wires:
+                message = "its columns are not the same in all binlogs; give only binlogs in which they are"
+                raise SchemaError(message, file=record.facts.file, table=name)
+    return types

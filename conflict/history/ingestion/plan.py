@@ -1,0 +1,235 @@
+"""
+What one ingest reads: planned before the first row is read, and kept on disk until the last row is written.
+
+An interrupted ingest continues with its plan, even if the binlogs have grown since. An ingest into an existing History
+plans only what was added to the binlogs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from conflict.config.configuration import ClusterConfiguration
+from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid.documents import read_document, write_document
+from conflict.history.grid.folder import Folder, incomplete
+from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, Manifest, SegmentFacts, Subject
+from conflict.history.ingestion.segments import Segment, plan_segments
+from conflict.history.run import Run
+from conflict.history.tables import table_definitions
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
+
+__all__ = [
+    "PLAN",
+    "Plan",
+    "default_buckets",
+    "digest_of",
+    "load_plan",
+    "plan_ingest",
+    "refuse_differences",
+    "refuse_other_folders",
+    "write_plan",
+]
+
+PLAN = "ingest.json"
+BUCKET_BYTES = 128 * 1024 * 1024
+MIN_BUCKETS = 4
+_DIGEST_BYTES = 4096
+# Of the first event's flags, the byte that says whether the server still writes the file.
+_IN_USE_AT = 4 + 17
+
+
+@attrs.frozen(kw_only=True)
+class Plan(Subject):
+    """
+    What one ingest reads.
+
+    Attributes:
+        batch: How many times binlogs were ingested before.
+        files: Binlog files per cluster by number, including those that were read before.
+        segments: Segments to read, per cluster; numbered after those that were read before.
+    """
+
+    batch: int
+    files: dict[str, tuple[str, ...]]
+    segments: dict[str, tuple[Segment, ...]]
+
+
+def write_plan(history: Folder, plan: Plan) -> None:
+    """Write `ingest.json`."""
+    write_document(history, PLAN, plan)
+
+
+def load_plan(history: Folder) -> Plan | None:
+    """
+    Return the plan of an interrupted ingest; None if there is none.
+
+    Raises:
+        HistoryError: It has another format.
+    """
+    return read_document(history, PLAN, Plan)
+
+
+def refuse_differences(subject: Subject, run: Run, history: Folder, *, writing: bool) -> None:
+    """
+    Make sure that a History belongs to a run; see `Subject.differences`.
+
+    Raises:
+        HistoryError: It belongs to another run.
+    """
+    differences = subject.differences(run, writing=writing)
+    if differences:
+        message = (
+            f"the History in {history.uri} was made for another run: {'; '.join(differences)}. "
+            "Use the run file that it was made with, or ingest into another folder"
+        )
+        raise HistoryError(message)
+
+
+def refuse_other_folders(history: Folder) -> None:
+    """
+    Make sure that a folder may hold a History: one is there, or nothing.
+
+    Raises:
+        ConfigurationError: Something else is there.
+    """
+    if not history.exists() or any(map(history.exists, (MANIFEST, PLAN))):
+        return
+    local = None if "://" in history.uri else Path(history.uri)
+    left_over = incomplete(PLAN)  # by a run that was killed, or had no space, when it had just begun
+    if local is None or not local.is_dir() or any(each.name != left_over for each in local.iterdir()):
+        message = f"{history.uri} exists already and is no History; give another folder, or remove it first"
+        raise ConfigurationError(message)
+
+
+def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_bytes: int) -> Plan:
+    """
+    Plan what an ingest reads.
+
+    Args:
+        run: The run.
+        held: What the History holds already; None for a new one.
+        buckets: Into how many buckets keys are divided; by default the size of the binlogs decides.
+        segment_bytes: About how many bytes of binlog a segment has.
+
+    Raises:
+        HistoryError: The files do not continue those that were read before, or the number of buckets differs.
+        UnsupportedError: Equality under the collation of a key column is not known exactly.
+    """
+    refuse_inexact_keys(run.data_schema.tables)
+    numbers = run.numbers
+    if held is not None and buckets not in {None, held.buckets}:
+        message = f"the History has {held.buckets} buckets and cannot be continued with {buckets}; omit the number"
+        raise HistoryError(message)
+    files, segments = {}, {}
+    for cluster in run.clusters:
+        cuts = _cuts(run, cluster.name)
+        files[cluster.name], segments[cluster.name] = _plan_cluster(cluster, held, segment_bytes, cuts)
+    return Plan(
+        buckets=(buckets or default_buckets(run)) if held is None else held.buckets,
+        clusters=run.links.server_ids,
+        tables=table_definitions(numbers),
+        resolve_columns=dict(numbers.resolve_columns),
+        batch=0 if held is None else held.batches,
+        files=files,
+        segments=segments,
+    )
+
+
+def default_buckets(run: Run) -> int:
+    """Return one bucket per 128 MiB of binlog (two to four million row changes), at least 4 and at most 256."""
+    size = sum(map(os.path.getsize, run.configuration.files))
+    return min(max(-(-size // BUCKET_BYTES), MIN_BUCKETS), MAX_BUCKETS)
+
+
+def _cuts(run: Run, cluster: str) -> dict[str, list[int]]:
+    """Return where definitions change in a cluster's files, or cannot be followed any further."""
+    known = run.definitions.get(cluster)
+    cuts: dict[str, list[int]] = {}
+    if known is not None:
+        for step in known.steps:
+            cuts.setdefault(step.file, []).append(step.position)
+        if known.error is not None and known.error.file is not None:
+            cuts.setdefault(known.error.file, []).append(known.error.position or 0)
+    return cuts
+
+
+def _plan_cluster(
+    cluster: ClusterConfiguration, held: Manifest | None, segment_bytes: int, cuts: Mapping[str, Sequence[int]]
+) -> tuple[tuple[str, ...], tuple[Segment, ...]]:
+    """Return the files of a cluster by number, and the segments to read."""
+    given = [str(file) for file in cluster.log.files]
+    segments: Sequence[SegmentFacts] = () if held is None else held.segments[cluster.name]
+    if held is None or not segments:
+        return tuple(given), plan_segments(cluster.log.files, segment_bytes, cuts=cuts).segments
+    known = held.files[cluster.name]
+    known = known[: known.index(segments[-1].file) + 1]
+    place = _continuation(cluster.name, known, given)
+    for facts in {segment.file: segment for segment in segments}.values():  # the last segment of each file
+        if facts.file in given and Path(facts.file).exists():
+            _refuse_changed(facts)
+    last, more = segments[-1], list(cluster.log.files[place + 1 :])
+    grown = Path(last.file).exists() and os.path.getsize(last.file) > last.stop
+    planned = plan_segments(
+        [Path(last.file), *more] if grown else more,
+        segment_bytes,
+        start=last.stop if grown else 0,
+        first_number=len(segments),
+        cuts=cuts,
+    )
+    return (*known, *(str(file) for file in more)), planned.segments
+
+
+def _continuation(cluster: str, known: Sequence[str], given: Sequence[str]) -> int:
+    """Return the place of the last file that was read among those given."""
+    last = known[-1]
+    place = given.index(last) if last in given else -1
+    if place < 0 or list(known[-place - 1 :]) != given[: place + 1]:
+        message = (
+            f"the files of cluster {cluster} do not continue the History: it holds {', '.join(known)}; "
+            f"given are {', '.join(given)}. Give the last file of the History and those written after it; "
+            "the oldest files before it may be omitted"
+        )
+        raise HistoryError(message)
+    return place
+
+
+def _refuse_changed(facts: SegmentFacts) -> None:
+    """Refuse a file that is shorter than what was read of it, or whose content has changed."""
+    file, size = Path(facts.file), os.path.getsize(facts.file)
+    if size < facts.stop:
+        problem = f"has {size} bytes, but {facts.stop} of it were read before"
+    elif digest_of(file, facts.stop) != facts.digest:
+        problem = "does not begin with what was read of it before"
+    else:
+        return
+    message = (
+        f"{file} {problem}: it is not the file that the History was made from. "
+        "Give that file, or ingest all files into another folder"
+    )
+    raise HistoryError(message)
+
+
+def digest_of(file: Path, stop: int) -> str:
+    """Return a digest of the first and the last 4 KiB before a position of a file."""
+    with open(file, "rb") as stream:
+        head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
+        if len(head) > _IN_USE_AT:
+            head[_IN_USE_AT] &= ~1  # the server clears this flag when it closes the file
+        stream.seek(max(stop - _DIGEST_BYTES, len(head)))
+        tail = stream.read(stop - stream.tell())
+    return hashlib.sha256(bytes(head) + tail).hexdigest()
+
+
+def files_document(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return what tells files from others: absolute paths, bytes, and digests, see `digest_of`."""
+    return [
+        {"path": str(file.absolute()), "bytes": (size := file.stat().st_size), "digest": digest_of(file, size)}
+        for file in files
+    ]
