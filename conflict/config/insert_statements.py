@@ -21,7 +21,7 @@ from conflict.errors import ConfigurationError
 
 __all__ = ["InsertedValues", "created_columns", "inserted_values"]
 
-_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": r"\%", "_": r"\_"}
+_SQL_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": r"\%", "_": r"\_"}
 _NO_COLUMNS = frozenset({"PRIMARY", "PRIMARY KEY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FOREIGN KEY", "CHECK"})
 _DEFAULT = object()  # the word DEFAULT in a VALUES list
 
@@ -215,7 +215,7 @@ def _string(literal: str) -> str:
     body = literal[literal.index(quote) + 1 : -1]
     return re.sub(
         rf"\\(.)|{quote}{quote}",
-        lambda found: quote if found[1] is None else _ESCAPES.get(found[1], found[1]),
+        lambda found: quote if found[1] is None else _SQL_ESCAPES.get(found[1], found[1]),
         body,
         flags=re.DOTALL,
     )

@@ -195,8 +195,8 @@ def _gives_rows(run: Run) -> bool:
 
 def clear_result(out: Folder) -> None:
     """Remove what the columnar engine wrote of a result."""
-    for part in (*BUCKET_PARTS, "applied_epochs", "shared"):
-        out.delete(part)
+    for kind in (*BUCKET_PARTS, "applied_epochs", "shared"):
+        out.delete(kind)
 
 
 def _by_reference(
