@@ -22,10 +22,10 @@ __all__ = ["Done", "fitted"]
 
 # By cluster: how often its users inserted, updated or deleted rows of each table, by the table's name without database.
 Done = Mapping[str, Mapping[tuple[str, str], int]]
-ROUNDS, RUNS, CHANGES = 4, 4, 100_000
+TRIES, RUNS, CHANGES = 4, 4, 100_000
 FIRST_SEED = 2**31
 MOST = 1.5  # a wish is wanted at most so many times as often as before
-_WISHES = {Operation.WRITE_ROW: "insert", Operation.UPDATE_ROW: "update", Operation.DELETE_ROW: "delete"}
+_WISH_NAMES = {Operation.WRITE_ROW: "insert", Operation.UPDATE_ROW: "update", Operation.DELETE_ROW: "delete"}
 
 
 def fitted(document: dict[str, Any], done: Done, progress: Callable[[int, int], None]) -> dict[str, Any]:
@@ -39,12 +39,12 @@ def fitted(document: dict[str, Any], done: Done, progress: Callable[[int, int], 
     """
     changes = sum(sum(each.values()) for each in done.values())
     runs = max(min(RUNS, CHANGES // max(changes, 1)), 1)
-    for number in range(ROUNDS):
+    for number in range(TRIES):
         model = parse_model(document)
         tried = []
         for again in range(number * runs, (number + 1) * runs):
             tried.append(simulate(model, FIRST_SEED + again))
-            progress(again + 1, ROUNDS * runs)
+            progress(again + 1, TRIES * runs)
         clusters = {}
         for side, (name, cluster) in enumerate(document["clusters"].items()):
             simulated: Counter[tuple[str, str]] = Counter()
@@ -63,7 +63,7 @@ def _done(run: Simulated, side: int) -> Counter[tuple[str, str]]:
     found, counts = np.unique(pairs, axis=0, return_counts=True)
     return Counter(
         {
-            (run.model.tables[int(table)].name, _WISHES[Operation(int(operation))]): int(count)
+            (run.model.tables[int(table)].name, _WISH_NAMES[Operation(int(operation))]): int(count)
             for (table, operation), count in zip(found, counts, strict=True)
         }
     )
