@@ -15,8 +15,7 @@ from conflict.engine.inference.replay import resolve
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.results.files import read_rows
-from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, rows_folder
-from conflict.results.options import ResultOptions
+from conflict.results.layout import APPLIED_EPOCHS, ResultOptions, applied_epochs_path, rows_folder
 from conflict.results.resolution_ledger import ReferenceLedger, write_resolution
 from conflict.results.summary import RunSummary
 from conflict.runs.resolve_job import resolve_history

@@ -20,19 +20,18 @@ from benchmarks.makers.history_maker import configuration
 from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import history_of, small_shape
 from benchmarks.timing import environment, markdown_table, write_results
-from conflict.comparing.defaults import all_policies
-from conflict.comparing.figures import Figures
-from conflict.comparing.pairs import Pair, parse_policies
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.run import Run
-from conflict.jobs.session import spark_session
-from conflict.jobs.spark_runner import spark_runner
-from conflict.results.options import ResultOptions
-from conflict.runs.compare_job import compare_settled
-from conflict.runs.log_part import part_of_log
+from conflict.results.layout import ResultOptions
 from conflict.runs.resolve_job import settle_history
+from conflict.runs.resolve_run import part_of_log
 from conflict.runs.runner import Runner
+from conflict.spark.session import spark_session
+from conflict.spark.spark_runner import spark_runner
+from conflict.whatif.comparing.compare_job import compare_settled
+from conflict.whatif.comparing.figures import Figures
+from conflict.whatif.comparing.pairs import Pair, all_policies, parse_policies
 
 RESULTS = Path(__file__).parent / "results" / "compare.json"
 COLUMN_TYPE = 7  # all columns in both images

@@ -33,7 +33,7 @@ from conflict.decoding.decoding import Decoding
 from conflict.decoding.formats import Format
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.outputs import Output
-from conflict.jobs.data_source import register
+from conflict.spark.data_source import register
 from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection

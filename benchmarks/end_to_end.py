@@ -3,8 +3,8 @@ How long a user waits: from the binlogs of two clusters to the result, with fina
 
     python -m benchmarks.end_to_end --peer-python VENV/bin/python --mysqlbinlog PATH
 
-Timed is `conflict.pipeline.resolve` with the local engine in this process, after a run that compiles the kernels; the
-start of the command is apart. The binlogs come from `benchmarks.makers.pair_maker`, or with ``--simulated`` from a
+Timed is `conflict.pipeline.resolve` with the local engine in this process, after a run that compiles the kernels;
+the start of the command is apart. The binlogs come from `benchmarks.makers.pair_maker`, or with ``--simulated`` from a
 simulation, whose counters the result must have. Half of their row changes are the
 clusters' own, the other half those that appliers logged; rates count all of them, because every reader has to. Beside
 it, in turns, `mysqlbinlog -vv` writes the same files as text to nowhere. python-mysql-replication, which merely

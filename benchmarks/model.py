@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from conflict.conformance.case import ConflictCase
-from conflict.model.learning import learn, read_logs
-from conflict.model.model_file import parse_model
-from conflict.model.report import run_seeds
-from conflict.model.run import simulate
+from conflict.whatif.simulating.learning import learn, read_logs
+from conflict.whatif.simulating.model_file import parse_model
+from conflict.whatif.simulating.report import run_seeds
+from conflict.whatif.simulating.run import simulate
 
 PREFIX = "Ndb_conflict_"
 REFRESHES = "refresh_op_count"  # on the other cluster: the rows that this one refreshed

@@ -15,11 +15,11 @@ from typing import Any
 
 from benchmarks.makers.history_maker import configuration
 from conflict.history.grid.folder import Folder
-from conflict.jobs.session import spark_session
-from conflict.jobs.spark_runner import spark_runner
-from conflict.results.options import ResultOptions
+from conflict.results.layout import ResultOptions
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import Runner
+from conflict.spark.session import spark_session
+from conflict.spark.spark_runner import spark_runner
 
 
 def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:

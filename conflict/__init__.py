@@ -35,18 +35,18 @@ from conflict.surroundings import allow_missing_ssl
 from ndb_formats.compiled_cache import provide_cache
 
 if TYPE_CHECKING:
-    from conflict.binlog_table import BinlogTable, read_binlog
     from conflict.checking.report import Report
-    from conflict.comparison import Comparison
     from conflict.config.run_file import RunFile, load_run_file
+    from conflict.decoding.binlog_table import BinlogTable, read_binlog
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.explaining.explain import explain, explain_differences
     from conflict.explaining.story import Story
-    from conflict.jobs.data_source import register
-    from conflict.jobs.session import spark_session
     from conflict.library import check, compare, ingest, resolve
     from conflict.result import Result, read_result
+    from conflict.spark.data_source import register
+    from conflict.spark.session import spark_session
     from conflict.studies import conflicts, decode, report, simulate, sizes, sweep, workload
+    from conflict.whatif.comparing.comparison import Comparison
 
 __all__ = [
     "BinlogTable",
@@ -83,14 +83,14 @@ allow_missing_ssl()
 provide_cache(Path(__file__).parent)
 
 _MODULES = {
-    "conflict.binlog_table": ("BinlogTable", "read_binlog"),
-    "conflict.comparison": ("Comparison",),
+    "conflict.decoding.binlog_table": ("BinlogTable", "read_binlog"),
+    "conflict.whatif.comparing.comparison": ("Comparison",),
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.explaining.explain": ("explain", "explain_differences"),
     "conflict.explaining.story": ("Story",),
-    "conflict.jobs.data_source": ("register",),
-    "conflict.jobs.session": ("spark_session",),
+    "conflict.spark.data_source": ("register",),
+    "conflict.spark.session": ("spark_session",),
     "conflict.checking.report": ("Report",),
     "conflict.library": ("check", "compare", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),

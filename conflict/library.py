@@ -14,13 +14,9 @@ import attrs
 from conflict.checking.check import check_configuration
 from conflict.checking.draft import draft_check
 from conflict.checking.report import Report
-from conflict.comparing.figures import CRITERIA, parse_criteria
-from conflict.comparing.pairs import parse_formats
-from conflict.comparison import Comparison, Wanted, compare_run
 from conflict.compatibility.deployment import Policy
-from conflict.config.moments import seconds_of
+from conflict.config.option_values import seconds_of, words_of
 from conflict.config.run_file import RunFile, load_run_file
-from conflict.config.table_names import words_of
 from conflict.discovery.draft import Additions, ConflictFns, additions_of, draft_run
 from conflict.errors import ConfigurationError
 from conflict.pipeline import folder_of
@@ -29,8 +25,10 @@ from conflict.pipeline import resolve as resolve_into
 from conflict.result import Result, read_result
 from conflict.rules.user_policies import load_functions
 from conflict.runs.ingest_job import Ingested
-from conflict.runs.options import ResolveOptions, no_progress
-from conflict.runs.runner import StageProgress
+from conflict.runs.runner import ResolveOptions, StageProgress, no_progress
+from conflict.whatif.comparing.comparison import Comparison, Wanted, compare_run
+from conflict.whatif.comparing.figures import CRITERIA, parse_criteria
+from conflict.whatif.comparing.pairs import parse_formats
 
 __all__ = ["Source", "check", "compare", "ingest", "path_of", "resolve", "run_of"]
 

@@ -1,41 +1,171 @@
 """
 A run from its configuration to its result, on any engine.
+
+Which engine resolves a run when the user leaves it open.
+
+What a result was made of, as `run.json` keeps it, so that the binlogs can be read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
-from conflict.config.local_paths import refuse_address
-from conflict.config.run_file import RunFile
-from conflict.errors import ConfigurationError, NotBuiltError
+from conflict.config.configuration import Configuration
+from conflict.config.run_file import RunFile, parse_run_file
+from conflict.config.text_file import refuse_address
+from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.history.definitions.following import make_run
 from conflict.history.grid.folder import Folder, refuse_same_paths
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.whole_files import only_writer
-from conflict.history.ingestion.plan import refuse_other_folders
+from conflict.history.ingestion.plan import digest_of, files_document, refuse_other_folders
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.results.catalogue import catalogue_result
+from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.results.run_document import ResolvedRun
-from conflict.results.target import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.runs.columnar_run import refuse_python_rules, run_columnar
-from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
-from conflict.runs.inputs import inputs_document
-from conflict.runs.options import DEFAULTS, ResolveOptions, no_progress
 from conflict.runs.reference_run import run_reference
-from conflict.runs.runner import Runner, StageProgress, in_threads
+from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, StageProgress, in_threads, no_progress
 
-__all__ = ["ENGINES", "folder_of", "ingest", "resolve", "run_local", "run_of", "run_spark", "spark_workers"]
+if TYPE_CHECKING:
+    from conflict.config.configuration import Configuration
+
+__all__ = [
+    "ENGINES",
+    "LOCAL_BYTES",
+    "choose_engine",
+    "configuration_of",
+    "folder_of",
+    "ingest",
+    "resolve",
+    "run_local",
+    "run_of",
+    "run_spark",
+    "spark_asked_for",
+    "spark_workers",
+]
+
+
+def _inputs_document(run: RunFile) -> dict[str, Any]:
+    """
+    Return the entry `inputs` of `run.json`: the run file, and every file that it names with its size and digest.
+
+    Files stand under absolute paths, because a result is read from anywhere. The digest is that of the first and the
+    last 4 KiB of a file.
+    """
+    span = run.configuration.span
+    files = dict.fromkeys(file.absolute() for file in run.inputs if file.is_file())
+    return {
+        "run_file": str(run.path.absolute()),
+        "text": run.text,
+        "inexact_keys": run.configuration.schema.inexact_keys,
+        "last": dict(span.last),
+        "stop_time": span.stop_time,
+        "files": files_document(files),
+    }
+
+
+def configuration_of(document: Mapping[str, Any], result: str) -> Configuration:
+    """
+    Return the run that a result was made of.
+
+    Args:
+        document: The contents of its `run.json`.
+        result: Where it is, for messages.
+
+    Raises:
+        HistoryError: The result does not say, or a file is missing or has changed since.
+        ConfigurationError: The run file cannot be read any more.
+    """
+    inputs = document.get("inputs") or {}
+    if not inputs.get("text"):
+        message = f"the result in {result} does not say what it was made of; give the run file in its place"
+        raise HistoryError(message)
+    for file in inputs["files"]:
+        _refuse_change(file, result)
+    configuration = parse_run_file(inputs["text"], Path(inputs["run_file"])).configuration
+    if inputs["inexact_keys"]:
+        configuration = configuration.with_inexact_keys()
+    span = attrs.evolve(configuration.span, last=inputs["last"], stop_time=inputs["stop_time"])
+    return attrs.evolve(configuration, span=span)
+
+
+def _refuse_change(file: Mapping[str, Any], result: str) -> None:
+    """
+    Make sure that a file is as it was.
+
+    Raises:
+        HistoryError: It is not.
+    """
+    path = Path(file["path"])
+    if not path.is_file():
+        problem = "is missing"
+    elif path.stat().st_size != file["bytes"]:
+        problem = f"has {path.stat().st_size} bytes, and had {file['bytes']}"
+    elif digest_of(path, file["bytes"]) != file["digest"]:
+        problem = "has changed"
+    else:
+        return
+    message = f"{path} {problem} since the result in {result} was made of it; bring it back, or resolve again"
+    raise HistoryError(message)
+
+
+LOCAL_BYTES = 256 << 20  # of binlogs: what one machine resolves in less time than Spark takes to start twice
+# Both show that the user asked for Spark: spark-submit started this process, or a Spark Connect server is named.
+_SPARK_ASKED_FOR = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+
+
+@attrs.frozen
+class _EngineChoice:
+    """
+    An engine, and why it was chosen.
+
+    Attributes:
+        engine: One of `conflict.pipeline.ENGINES`.
+        reason: Why, as the end of a sentence.
+    """
+
+    engine: str
+    reason: str
+
+
+def spark_asked_for() -> str | None:
+    """Return which variable of the environment shows that the user asked for Spark; None if none does."""
+    return next((name for name in _SPARK_ASKED_FOR if name in os.environ), None)
+
+
+def choose_engine(configuration: Configuration) -> _EngineChoice:
+    """Return the engine for a run: the reference engine for what it alone does, else by the size of the binlogs."""
+    if any(spec.python is not None for spec in configuration.functions):
+        return _EngineChoice("reference", "it alone runs rules in Python")
+    if not configuration.links.is_pair:
+        return _EngineChoice("reference", "it alone resolves other than two clusters that replicate to each other")
+    asked = spark_asked_for()
+    if asked is not None:
+        return _EngineChoice("spark", f"{asked} is set")
+    size = sum(file.stat().st_size for file in configuration.files if file.exists())
+    read, limit = _shown(size), LOCAL_BYTES >> 20
+    if size <= LOCAL_BYTES:
+        return _EngineChoice("local", f"the binlogs have {read}, and Spark pays off above {limit} MiB")
+    return _EngineChoice("spark", f"the binlogs have {read}, more than {limit} MiB")
+
+
+def _shown(size: int) -> str:
+    return f"{size >> 20:,} MiB" if size >> 20 else f"{-(-size >> 10)} KiB"
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
@@ -79,7 +209,7 @@ def resolve(
         run_file: The run; `conflict.load_run_file` reads it.
         out: Where the result goes; nothing may be there.
         engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``; or ``auto`` (see
-            `conflict.runs.engine_choice`).
+            `conflict.pipeline`).
         policy: Which conflict functions go with which binlog types.
         options: What is wanted of the result.
         progress: Called with the name of the stage, what is done, and what there is to do.
@@ -113,7 +243,7 @@ def resolve(
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in resolved.summary.counters.items()})
         final_rows = options.final_rows or (resolved.engine or engine) == "reference"  # which always writes them
         document = resolved.to_json(engine, all_outcomes=options.all_outcomes, final_rows=final_rows)
-        document["inputs"] = inputs_document(run_file)
+        document["inputs"] = _inputs_document(run_file)
         work.write_json("run.json", {**document, **catalogue_result(work)})
     return resolved
 
@@ -146,8 +276,8 @@ def folder_of(given: Folder | Path | str) -> Folder:
 
 def spark_workers(out: Folder, progress: StageProgress) -> Runner:
     """Start Spark, and make sure that its tasks see the folder of the result."""
-    from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
-    from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.spark.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.spark.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
     progress("starting Spark", 0, 1)
     spark = spark_session()

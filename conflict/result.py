@@ -15,22 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from conflict.config.moments import Moment, moment_of
-from conflict.config.table_names import known_name, known_table
+from conflict.config.option_values import Moment, known_name, known_table, moment_of
 from conflict.discovery.logs import refuse_inputs
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import refuse_moved_away
+from conflict.results.arrow_rows import key_schema, key_values
 from conflict.results.catalogue import RESOLVE_AGAIN, refuse_damaged_result
 from conflict.results.conflicts import count_conflicts, read_conflicts
-from conflict.results.counting import By
 from conflict.results.glance import ResultSummary, summary_of
-from conflict.results.key_values import key_schema, key_values
 from conflict.results.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
     RESULT_FORMAT,
+    By,
     applied_epochs_path,
     exceptions_path,
     rows_folder,
@@ -223,7 +222,7 @@ class Result:
         Args:
             part: A folder of the result: ``outcomes``, ``applied_epochs``, ``rows/A/shop.orders`` and so on.
         """
-        from conflict.jobs.session import spark_session  # noqa: PLC0415  # Spark only if it is asked for
+        from conflict.spark.session import spark_session  # noqa: PLC0415  # Spark only if it is asked for
 
         return spark_session().read.parquet(f"{self.folder.uri}/{part}")
 

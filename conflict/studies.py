@@ -14,7 +14,6 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from conflict.binlog_table import BinlogTable, read_binlog
 from conflict.cli.commands.simulate import check_folders, keep_run
 from conflict.cli.outputs import check_output, refuse_same_output
 from conflict.cli.views.conflicts import conflicts_json
@@ -22,7 +21,8 @@ from conflict.cli.views.simulation import simulation_json
 from conflict.cli.views.sizes import sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.cli.views.sizes_files import configured_types, measured_log
-from conflict.config.moments import Moment, moment_of
+from conflict.config.option_values import Moment, moment_of
+from conflict.decoding.binlog_table import BinlogTable, read_binlog
 from conflict.decoding.staging import staged_file
 from conflict.discovery.draft import ConflictFns, additions_of
 from conflict.discovery.log_source import log_source
@@ -31,28 +31,24 @@ from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer
 from conflict.library import Source, path_of, run_of
-from conflict.model.learning import learnt_model
-from conflict.model.model_file import model_document, parse_model
-from conflict.model.model_text import model_text
-from conflict.model.report import run_seeds
-from conflict.model.run import Simulated
-from conflict.pipeline import spark_workers
+from conflict.pipeline import spark_asked_for, spark_workers
 from conflict.reporting.joining import joined
 from conflict.reporting.reading import part_of
 from conflict.reporting.report import write_figures, write_page
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN
 from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
-from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
-from conflict.results.target import check_target, whole_or_not_at_all
-from conflict.runs.engine_choice import spark_asked_for
-from conflict.runs.options import no_progress
-from conflict.runs.process_runner import process_runner
-from conflict.runs.runner import StageProgress
-from conflict.sweeping.border import check_axis, parse_condition
-from conflict.sweeping.sweep import Search, check_folder, run_sweep
-from conflict.sweeping.sweep_file import load_sweep
+from conflict.results.files import check_target, whole_or_not_at_all
+from conflict.results.layout import By
+from conflict.runs.runner import StageProgress, no_progress, process_runner
+from conflict.whatif.simulating.learning import learnt_model
+from conflict.whatif.simulating.model_file import model_document, model_text, parse_model
+from conflict.whatif.simulating.report import run_seeds
+from conflict.whatif.simulating.run import Simulated
+from conflict.whatif.sweeping.border import check_axis, parse_condition
+from conflict.whatif.sweeping.sweep import Search, check_folder, run_sweep
+from conflict.whatif.sweeping.sweep_file import load_sweep
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
-from conflict.jobs.session import spark_session
-from conflict.jobs.spark_runner import spark_runner
 from conflict.runs.runner import Runner
+from conflict.spark.session import spark_session
+from conflict.spark.spark_runner import spark_runner
 from ndb_formats.columnar.kernel_mode import Mode, set_mode
 from tests.examples import LONG
 

@@ -23,8 +23,7 @@ from conflict.checking.codes import CODES
 from conflict.checking.findings import Severity as CheckSeverity
 from conflict.cli import app as cli
 from conflict.cli.common import console
-from conflict.cli.exit_codes import MEANINGS
-from conflict.comparing.figures import COMPARISON
+from conflict.cli.refusals import MEANINGS
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
@@ -33,19 +32,19 @@ from conflict.explaining.story import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
-from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.results.arrow_rows import row_schema
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, UNDECIDED
-from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState
-from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, judge
+from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, judge, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.stops import StopError
 from conflict.rules.table_setup import RefusalKind, set_up
 from conflict.rules.user_policies import policies_of_tables
+from conflict.spark.data_source import NdbBinlogDataSource, register
+from conflict.whatif.comparing.figures import COMPARISON
 from ndb_formats.binlog_reader import Event
 from ndb_formats.columnar.batches import METADATA
 from ndb_formats.constants import EventType

@@ -21,10 +21,9 @@ import attrs
 
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements import Status
-from conflict.diverging.goals import Goal, Values
-from conflict.diverging.scope import Scope
-from conflict.diverging.search import search
 from conflict.rules.functions import FUNCTIONS, Argument
+from conflict.whatif.diverging.scope import Goal, Scope, Values
+from conflict.whatif.diverging.search import search
 
 PAGE = Path(__file__).parents[1] / "docs" / "diverge.md"
 TYPES = (2, 3, 6, 7, 8, 9)  # type 0 is one of them by the server options, and 4 means the same as 6

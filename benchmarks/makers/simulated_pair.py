@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from conflict.model.figures import counters_of
-from conflict.model.kernels.logged_rows import RowKind
-from conflict.model.logged_rows import stretches
-from conflict.model.model_file import parse_model
-from conflict.model.run import Simulated, simulate
-from conflict.model.run_folder import write_run
+from conflict.whatif.simulating.figures import counters_of
+from conflict.whatif.simulating.kernels.logged_rows import RowKind
+from conflict.whatif.simulating.logged_rows import stretches
+from conflict.whatif.simulating.model_file import parse_model
+from conflict.whatif.simulating.run import Simulated, simulate
+from conflict.whatif.simulating.run_folder import write_run
 
 __all__ = ["COUNTERS", "make_simulated_pair"]
 

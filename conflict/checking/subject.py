@@ -15,8 +15,7 @@ from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.reasons import Reason, changes_of, reasons_of
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import parse_conflict_function
-from conflict.rules.functions import ConflictFunction
+from conflict.rules.functions import ConflictFunction, parse_conflict_function
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.schema.tables import Table

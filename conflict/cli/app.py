@@ -1,21 +1,151 @@
 """
 The command line `ndb-conflict`: its commands, and `main`.
+
+A binlog that is cut while it is read.
+
+Binlogs are mapped into memory. If another program makes one shorter, reading what is gone raises SIGBUS, which would
+end this program without a word. No exception can be raised from there, so the program ends with a sentence. A server
+never does that: it appends, and it removes whole files, which stay readable as long as they are mapped.
+
+Commands that are imported when they run, so that `ndb-conflict --help` does not load Arrow, the kernels and Spark.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from conflict.cli.cut_files import say_cut_files
-from conflict.cli.exit_codes import ExitCode
-from conflict.cli.lazy_commands import group_of
-from conflict.cli.refusals import closed_pipe
+from conflict.cli.refusals import ExitCode, closed_pipe, interrupted, refused, refusing_bad_input
+from conflict.config.text_file import refuse_address
+from conflict.decoding.staging import stopped_politely
+from conflict.errors import ConfigurationError
+from ndb_formats.errors import did_you_mean
 
 __all__ = ["COMMANDS", "app", "main"]
+
+
+class _LazyCommand(TyperCommand):
+    """A command that knows its name and what it does; its module is imported when the command line names it."""
+
+    def __init__(self, name: str, place: str, summary: str) -> None:
+        super().__init__(name, callback=None, help=summary)
+        self._place = place
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Return the context of the real command, which then parses the arguments and runs."""
+        module, name = self._place.split(":")
+        function: Callable[..., None] = getattr(import_module(module), name)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(self.name)(refusing_bad_input(function))
+        command: Any = typer.main.get_command(app)
+        kinds = get_type_hints(function)
+        for parameter in command.params:
+            kind = kinds.get(parameter.name)
+            if Path.__name__ in str(kind):
+                _keep_local(parameter)
+            for one in (kind, *get_args(kind)):
+                if isinstance(one, type) and issubclass(one, Enum):
+                    _name_nearest(parameter, [str(each.value) for each in one])
+        try:
+            return command.make_context(info_name, args, parent, **extra)
+        except ConfigurationError as error:
+            raise refused(error) from error
+
+
+def _keep_local(parameter: Any) -> None:
+    """Make a parameter that is a path refuse addresses: as a path, one would be the name of a local folder."""
+    read = parameter.process_value
+    option = max((name for name in parameter.opts if name.startswith("-")), key=len, default="")
+    what = option or f"argument {parameter.metavar or parameter.name.upper()}"
+
+    def read_local(ctx: Any, value: Any) -> Any:
+        for text in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(text, str):
+                refuse_address(text, what)
+        return read(ctx, value)
+
+    parameter.process_value = read_local
+
+
+def _name_nearest(parameter: Any, names: Sequence[str]) -> None:
+    """Make a parameter that is one of some names say which one is meant."""
+    read = parameter.process_value
+
+    def read_name(ctx: Any, value: Any) -> Any:
+        try:
+            return read(ctx, value)
+        except typer.BadParameter as error:
+            for text in value if isinstance(value, list | tuple) else [value]:
+                error.message += did_you_mean(str(text), names) if text not in names else ""
+            raise
+
+    parameter.process_value = read_name
+
+
+def _group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
+    """
+    Return a group of commands for `typer.Typer(cls=...)`.
+
+    Args:
+        commands: By name, where its function is, as ``module:function``, and what it does.
+    """
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            for name, (place, summary) in commands.items():
+                self.add_command(_LazyCommand(name, place, summary))
+
+        def invoke(self, ctx: Any) -> Any:
+            """Import and run the command; an interruption at any moment of that ends as it does in the command."""
+            try:
+                with stopped_politely():
+                    return super().invoke(ctx)
+            except KeyboardInterrupt as error:
+                raise interrupted() from error
+            except BrokenPipeError as error:  # of the help of a command
+                raise closed_pipe() from error
+
+        def make_context(self, *args: Any, **extra: Any) -> Any:
+            """Read the arguments; the help that they may ask for can meet a closed pipe."""
+            try:
+                return super().make_context(*args, **extra)
+            except BrokenPipeError as error:
+                raise closed_pipe() from error
+
+    return LazyGroup
+
+
+_SENTENCE = b"A file was cut short while it was read. Nothing was written; run the command again on a copy of it.\n"
+_Handler = ctypes.CFUNCTYPE(None, ctypes.c_int)
+
+
+def _end(_: int) -> None:
+    os.write(2, _SENTENCE)
+    os._exit(ExitCode.REFUSED)
+
+
+_ended = _Handler(_end)  # lives as long as the program
+
+
+def _say_cut_files() -> None:
+    """Make SIGBUS end the program with a sentence. The handler of Python's `signal` would never get its turn."""
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = (ctypes.c_int, _Handler)
+    libc.signal.restype = ctypes.c_void_p
+    libc.signal(signal.SIGBUS, _ended)
+
 
 # Where each is, and what it does, in words that fit beside its name on 80 columns.
 COMMANDS = {
@@ -106,7 +236,7 @@ COMMANDS = {
 }
 
 app = typer.Typer(
-    cls=group_of(COMMANDS),
+    cls=_group_of(COMMANDS),
     help="Show how MySQL NDB Cluster logs changes, and what happens when changes of two clusters conflict.\n\n"
     "Start with: ndb-conflict demo",
     no_args_is_help=True,
@@ -132,7 +262,7 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    say_cut_files()
+    _say_cut_files()
     try:
         app()
     except BrokenPipeError:  # of a message about usage

@@ -1,5 +1,7 @@
 """
 What the commands have in common: options, progress bars, and how refused input and interruptions are reported.
+
+Says that kernels are being compiled, which takes a minute when they run for the first time after an installation.
 """
 
 from __future__ import annotations
@@ -7,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,10 +29,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from conflict.cli.compiling import compilation_is_said, compilation_is_shown
-from conflict.cli.exit_codes import ExitCode
-from conflict.cli.refusals import messages
-from conflict.cli.terminal import PlainConsole
+from conflict.cli.refusals import ExitCode, PlainConsole, messages
 from conflict.compatibility.deployment import Policy
 
 if TYPE_CHECKING:
@@ -50,15 +49,68 @@ __all__ = [
     "FunctionOption",
     "InexactKeysOption",
     "PolicyOption",
-    "RunFileArgument",
     "UnpackedOption",
     "allow_unpacked",
+    "compilation_is_said",
     "console",
     "load_definitions",
     "load_run",
     "messages",
     "progress_bars",
 ]
+
+_ONCE = "Compiling the kernels, which takes a minute or two and happens once."
+_EVERY_TIME = (
+    "Compiling the kernels for this command alone, which takes a minute or two: no folder of this user can keep them. "
+    "Set NUMBA_CACHE_DIR to a folder that can, and it happens once; or ndb-conflict warm-up, run by the owner of the "
+    "installation, compiles them for all users."
+)
+
+
+@contextmanager
+def compilation_is_said() -> Iterator[None]:
+    """Print a sentence when the first kernel is compiled in the block; one from numba's cache is not."""
+    said = False
+
+    def show(_: int) -> None:
+        nonlocal said
+        if not said:
+            said = True
+            from ndb_formats.compiled_cache import is_lasting
+
+            messages.print(_ONCE if is_lasting() else _EVERY_TIME, highlight=False, soft_wrap=True)
+
+    with _compilation_is_shown(show):
+        yield
+
+
+@contextmanager
+def _compilation_is_shown(show: Callable[[int], None]) -> Iterator[None]:
+    """Call a function whenever the block begins to compile a kernel, with the number of those before it."""
+    from ndb_formats.columnar.kernel_mode import before_numba  # numpy takes long
+
+    with ExitStack() as listening:
+
+        def begin() -> None:
+            from numba.core.event import Event, Listener, install_listener  # small work does without
+
+            class Counting(Listener):
+                begun = open = 0
+
+                def on_start(self, event: Event) -> None:  # noqa: ARG002
+                    if self.open == 0:
+                        show(self.begun)
+                        self.begun += 1
+                    self.open += 1
+
+                def on_end(self, event: Event) -> None:  # noqa: ARG002
+                    self.open -= 1
+
+            listening.enter_context(install_listener("numba:compile", Counting()))
+
+        with before_numba(begin):
+            yield
+
 
 console = PlainConsole()
 FIRST_LINE, NEXT_LINE = 2.0, 10.0  # seconds before lines about progress
@@ -150,7 +202,11 @@ def progress_bars(*, time_left: bool = False) -> Iterator[StageProgress]:
         time_left: Whether the steps of a stage take about the same time, so that bars can tell the time that is left.
     """
     shown = _bars(time_left=time_left) if messages.is_interactive else _lines()
-    with compilation_is_said(), shown as show, compilation_is_shown(lambda done: show("compiling kernels", done, None)):
+    with (
+        compilation_is_said(),
+        shown as show,
+        _compilation_is_shown(lambda done: show("compiling kernels", done, None)),
+    ):
         yield show
 
 

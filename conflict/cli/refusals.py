@@ -1,5 +1,9 @@
 """
 How refused input, interruptions and closed pipes are reported: a sentence and an exit code, no traceback.
+
+The exit codes of all commands: one table, which docs/exit-codes.md shows.
+
+The terminal: where commands print to. Nothing that was read reaches it but as text.
 """
 
 from __future__ import annotations
@@ -8,20 +12,97 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from typing import ParamSpec
+from enum import IntEnum
+from typing import Any, ParamSpec
 
 import typer
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 
-from conflict.cli.exit_codes import ExitCode
-from conflict.cli.terminal import PlainConsole
-from conflict.decoding.interruptions import stopped_politely
+from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConflictError
+from conflict.shown_text import printable
 from ndb_formats.errors import FormatError
+from ndb_formats.findings import Finding, Severity
 
-__all__ = ["closed_pipe", "interrupted", "messages", "refused", "refusing_bad_input"]
+__all__ = [
+    "MEANINGS",
+    "ExitCode",
+    "PlainConsole",
+    "closed_pipe",
+    "code_of_findings",
+    "exit_with",
+    "interrupted",
+    "messages",
+    "refused",
+    "refusing_bad_input",
+]
+
+
+class PlainConsole(Console):
+    """A console that escapes control characters in whatever it prints, and makes no pictures of ``:names:``."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(emoji=False, **options)
+
+    def on_broken_pipe(self) -> None:
+        """
+        Leave it to the command how it ends: rich would end the program with 1.
+
+        Raises:
+            BrokenPipeError: Always.
+        """
+        raise BrokenPipeError
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Return the segments of something, without control characters in their texts."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else printable(segment.text)
+            yield segment if text == segment.text else Segment(text, segment.style)
+
+
+class ExitCode(IntEnum):
+    """The exit codes; `MEANINGS` says what each means, and docs/exit-codes.md when each command uses it."""
+
+    DONE = 0
+    CONTRADICTED = 1
+    REFUSED = 2
+    CUT_SHORT = 3
+    WARNED = 4
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.DONE: "done, without warnings",
+    ExitCode.CONTRADICTED: "done, but contradicted: by the binlogs, a finding, a recording or a schedule",
+    ExitCode.REFUSED: "the input is refused: usage, a file, a setting, a definition, a function; nothing was written",
+    ExitCode.CUT_SHORT: "input or output ends too early: a binlog that cannot be read to its end, a closed pipe",
+    ExitCode.WARNED: "done, with warnings and nothing worse",
+    ExitCode.INTERRUPTED: "interrupted from the keyboard",
+}
+
+
+def code_of_findings(findings: Collection[Finding]) -> ExitCode:
+    """Return the exit code of a check: that of its worst finding; notes are fine."""
+    severities = {finding.severity for finding in findings}
+    if Severity.ERROR in severities:
+        return ExitCode.CONTRADICTED
+    return ExitCode.WARNED if Severity.WARNING in severities else ExitCode.DONE
+
+
+def exit_with(code: ExitCode) -> None:
+    """
+    End the command with a code; return if it is 0.
+
+    Raises:
+        typer.Exit: The code is not 0.
+    """
+    if code is not ExitCode.DONE:
+        raise typer.Exit(code)
+
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 messages = PlainConsole(stderr=True)

@@ -13,8 +13,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
 from conflict.history.run import Run
-from conflict.rules.conflict_fn_text import parse_conflict_function
-from conflict.rules.functions import ConflictFunction
+from conflict.rules.functions import ConflictFunction, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow, best_match
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table

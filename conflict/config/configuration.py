@@ -9,8 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from conflict.config.cluster_ini import EpochTimes
-from conflict.config.databases import in_databases, named_as
+from conflict.config.schema_file import in_databases, named_as
+from conflict.config.server_settings import EpochTimes
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -219,7 +219,7 @@ class Configuration:
         return attrs.evolve(self, clusters=clusters, schema=with_inexact_keys(self.schema))
 
     def named_as(self, known: Collection[tuple[str, str]]) -> Configuration:
-        """Return the run with tables named as logs have them; see `conflict.config.databases.named_as`."""
+        """Return the run with tables named as logs have them; see `conflict.config.schema_file.named_as`."""
         clusters = tuple(
             cluster if cluster.schema is None else attrs.evolve(cluster, schema=named_as(cluster.schema, known))
             for cluster in self.clusters
@@ -227,7 +227,7 @@ class Configuration:
         return attrs.evolve(self, clusters=clusters, schema=named_as(self.schema, known))
 
     def in_databases(self, known: Collection[tuple[str, str]]) -> Configuration:
-        """Return the run with databases for tables that name none; see `conflict.config.databases.in_databases`."""
+        """Return the run with databases for tables that name none; see `conflict.config.schema_file.in_databases`."""
         clusters = tuple(
             cluster if cluster.schema is None else attrs.evolve(cluster, schema=in_databases(cluster.schema, known))
             for cluster in self.clusters

@@ -19,9 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from conflict.config.delimited_text import delimited_rows
-from conflict.config.input_row import InputRow
-from conflict.config.insert_statements import InsertedValues, created_columns, inserted_values
+from conflict.config.table_rows import InputRow, InsertedValues, created_columns, delimited_rows, inserted_values
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow

@@ -68,13 +68,10 @@ from typing import Any
 
 import attrs
 
-from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
-from conflict.config.local_paths import plain_path, refuse_address, what_commands_wrote
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.schema_file import load_schema
-from conflict.config.server_variables import load_server_variables
-from conflict.config.steps_file import load_steps
+from conflict.config.server_settings import load_epoch_times, load_server_variables
 from conflict.config.structure import (
     EPOCH,
     NAME,
@@ -87,9 +84,10 @@ from conflict.config.structure import (
     check_entries,
     either,
     list_of,
+    load_steps,
     one_of,
 )
-from conflict.config.text_file import located, parsed_toml, read_text
+from conflict.config.text_file import located, parsed_toml, plain_path, read_text, refuse_address, what_commands_wrote
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role

@@ -1,16 +1,25 @@
 """
 Files of CREATE TABLE statements, as SQL or as the mysql client prints them.
+
+Finds the statements in what the mysql client prints for SHOW CREATE TABLE.
+
+The client prints it as a box, with --vertical as lines below each other, and in a pipe as columns between tabs.
+
+Finds the databases of definitions that name none, as SHOW CREATE TABLE and a dump of one database print them.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from conflict.config.shown_definitions import as_statements
+import attrs
+
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError, ConflictError
+from conflict.rules.table_setup import is_exceptions_table
 from ndb_formats.binlog_reader import first_event
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import FormatError
@@ -18,10 +27,101 @@ from ndb_formats.events.header import decode_format_description
 from ndb_formats.schema.column_type import charset_name
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.session import ServerVersion
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.charsets import is_charset
 
-__all__ = ["load_schema", "what_to_give"]
+__all__ = ["as_statements", "in_databases", "load_schema", "logged_name", "named_as", "what_to_give"]
+
+Name = tuple[str, str]
+
+
+def in_databases(schema: Schema, known: Collection[Name]) -> Schema:
+    """
+    Return a schema in which each table that names no database stands in those that are known to have its name.
+
+    An exceptions table stands where its table does. A table that no database is known to have stands in the only one
+    that is known at all; if there are several or none, it is left as it is.
+
+    Args:
+        schema: The tables.
+        known: Database and name of each table that the binlogs change, or that has a row in mysql.ndb_replication.
+    """
+    qualified = {(table.database, table.name) for table in schema.tables if table.database}
+    if len(qualified) == len(schema.tables):
+        return schema
+    tables = [each for table in schema.tables for each in _placed(table, known, qualified)]
+    return attrs.evolve(schema, tables=tuple(tables))
+
+
+def _placed(table: Table, known: Collection[Name], qualified: Collection[Name]) -> Iterator[Table]:
+    """Yield a table in its databases, but for those of which the schema has a definition of its own."""
+    if table.database:
+        yield table
+        return
+    name = table.name[: -len("$EX")] if is_exceptions_table(table) else table.name
+    all_databases = sorted({database for database, _ in known})
+    databases = [database for database in all_databases if (database, name) in known]
+    if not databases:
+        databases = all_databases if len(all_databases) == 1 else [""]
+    for database in databases:
+        if (database, table.name) not in qualified:
+            yield attrs.evolve(table, database=database)
+
+
+def named_as(schema: Schema, known: Collection[Name]) -> Schema:
+    """
+    Return a schema whose tables have the names that logs give them.
+
+    Under lower_case_table_names a log has them in small letters, whatever statements and dumps say.
+
+    Args:
+        schema: The tables.
+        known: Database and name of each table of the logs.
+    """
+    tables = []
+    for table in schema.tables:
+        database, name = logged_name((table.database, table.name), known)
+        tables.append(attrs.evolve(table, database=database, name=name))
+    return attrs.evolve(schema, tables=tuple(tables))
+
+
+def logged_name(name: Name, known: Collection[Name]) -> Name:
+    """
+    Return the name that logs give a table: its own, unless they have it in small letters only.
+
+    An exceptions table keeps its name, of which the letters count.
+    """
+    small = name[0].lower(), name[1].lower()
+    other = name not in known and small in known and not small[1].endswith("$ex")
+    return small if other else name
+
+
+# What stands before a statement: the box's or the tabs' first column, or the label of --vertical.
+_BEFORE = re.compile(r"^(?:\|[^\n|]*\| |[^\n\t`']*\t| *Create Table: )(?=CREATE (?:TEMPORARY )?TABLE )", re.MULTILINE)
+# What ends one, besides the next: the edge of the box, the header of the next answer, the client's count or prompt.
+_AFTER = re.compile(r" *\|\n|^(?:\*{5,}|\+-|\d+ rows? in set|mysql>|Table\tCreate Table)", re.MULTILINE)
+# --batch prints line breaks, tabs and backslashes in this way, --raw does not.
+_ESCAPED = re.compile(r"\\(.)")
+_CHARACTERS = {"n": "\n", "t": "\t", "0": "\0"}
+
+
+def as_statements(text: str) -> str:
+    """Return the statements that a text prints, each with a semicolon; a text of plain SQL as it is."""
+    starts = list(_BEFORE.finditer(text))
+    if not starts:
+        return text
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    found = (_statement(text[start.end() : end]) for start, end in zip(starts, ends, strict=True))
+    return "".join(f"{statement.rstrip().removesuffix(';')};\n" for statement in found)
+
+
+def _statement(text: str) -> str:
+    line = text.partition("\n")[0]
+    if "(\\n" in line:
+        return _ESCAPED.sub(lambda found: _CHARACTERS.get(found[1], found[1]), line)
+    end = _AFTER.search(text)
+    return text if end is None else text[: end.start()]
+
 
 _MOST = 16 << 20  # bytes of a file of definitions that is looked for
 

@@ -1,9 +1,14 @@
 """
 Text files from users, and messages that name the place of a fault in them.
+
+Paths: commands and run files take local ones; an address of another filesystem is refused by name.
+
+So is a folder that a command wrote, where something else is wanted.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +18,66 @@ from typing import Any
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError
 
-__all__ = ["located", "parsed_toml", "read_text"]
+__all__ = ["located", "parsed_toml", "plain_path", "read_text", "refuse_address", "what_commands_wrote"]
+
+# A scheme and a slash: `s3://bucket/run`, and the short forms of filesystems that clusters know, as `dbfs:/run`.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+# By files that tell it from others: what a folder is that a command wrote, and which commands read it.
+_WRITTEN = (
+    (("history.json",), "a History", "resolve and compare read a History, with --history"),
+    (("run.json", "counters.json"), "a result", "conflicts, explain and report read a result"),
+    (("run.json",), "a comparison or a sweep", "report reads it"),
+)
+
+
+def plain_path(path: Path | str) -> Path:
+    """
+    Return the name that data give to a file: absolute, and without ``..``, so that rows of one file join.
+
+    Other links stay as they are given, because the name of a binlog has its number.
+    """
+    plain = Path("/")
+    for part in Path(path).absolute().parts[1:]:
+        if part == "..":
+            plain = (plain.resolve() if plain.is_symlink() else plain).parent
+        else:
+            plain /= part
+    return plain
+
+
+def refuse_address(text: str, what: str) -> None:
+    """
+    Refuse a path that is an address of another filesystem.
+
+    Args:
+        text: The path as given.
+        what: What it is for, such as ``--out``.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    if _ADDRESS.match(text):
+        local = "mount it, or copy the files, and give a path"
+        if text.lower().startswith("file:"):
+            local = "give the path itself"
+        message = f"{what} is {text}, an address of a filesystem that is not read or written here; {local}"
+        raise ConfigurationError(message)
+
+
+def what_commands_wrote(folder: Path, wanted: str, give: str) -> str | None:
+    """
+    Return what a folder is that a command wrote, and which commands read it; None for all other folders.
+
+    Args:
+        folder: The folder.
+        wanted: What is wanted in its place: ``binlogs``.
+        give: What to give instead.
+    """
+    for files, what, readers in _WRITTEN:
+        if all((folder / name).is_file() for name in files):
+            return f"{folder} is {what}, not {wanted}; give {give}; {readers}"
+    return None
 
 
 def read_text(path: Path) -> str:

@@ -1,16 +1,20 @@
 """
 A recording of two clusters in conflict: its files, and the run that they describe.
+
+Recordings on disk: which folders hold one, and of what kind.
 """
 
 from __future__ import annotations
 
 import json
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.rules.replica.conversions import parse_type_conversions
@@ -18,7 +22,65 @@ from ndb_formats.rules.update_format import server_options, switch
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ConflictCase"]
+__all__ = ["ConflictCase", "Recording", "RecordingKind", "find_recordings"]
+
+
+class RecordingKind(Enum):
+    """The kinds of recordings, by the file that marks a folder; if there are several, the first decides."""
+
+    CONFLICT = "scenario.json"  # two clusters that replicate to each other
+    FORMAT = "statements.json"  # row events of statements
+    LOGGING = "decisions.json"  # which statements are logged, and how
+    BINLOG = "result.json"  # mysqlbinlog's text of a file
+    SIZES = "sizes.json"  # sizes of events
+
+
+@attrs.frozen
+class Recording:
+    """
+    A recording on disk.
+
+    Attributes:
+        path: Its folder.
+        kind: Its kind.
+        case: Its folder below the folder that was searched.
+    """
+
+    path: Path
+    kind: RecordingKind
+    case: str
+
+    @property
+    def part(self) -> str:
+        """The part of the corpus: ``conflict``, ``live``, ``binlogs``, ``formats/ndb``, ..."""
+        if self.kind is RecordingKind.CONFLICT:
+            return "live" if (self.path / "transactions.jsonl").exists() else "conflict"
+        if self.kind is RecordingKind.BINLOG:
+            return "binlogs"
+        parts = self.path.resolve().parts
+        if "formats" not in parts:
+            return "formats"
+        start = len(parts) - 1 - parts[::-1].index("formats")
+        return "/".join(parts[start : start + 2])
+
+
+def find_recordings(folder: Path) -> list[Recording]:
+    """
+    Return every recording at or below a folder, in order.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    found = [
+        Recording(path, kind, path.name if path == folder else path.relative_to(folder).as_posix())
+        for path in sorted({marker.parent for kind in RecordingKind for marker in folder.rglob(kind.value)})
+        for kind in [next(kind for kind in RecordingKind if (path / kind.value).exists())]
+    ]
+    if not found:
+        markers = ", ".join(kind.value for kind in RecordingKind)
+        message = f"{folder} holds no recording; the folder of a recording holds one of {markers}"
+        raise ConfigurationError(message)
+    return found
 
 
 @attrs.frozen

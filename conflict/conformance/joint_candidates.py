@@ -17,9 +17,8 @@ from typing import Any
 
 import attrs
 
-from conflict.conformance.number_gaps import NO_GAP, AppliedEpoch, Gap, TrackedOperation, gap_before
-from conflict.conformance.open_epochs import explanations
-from conflict.conformance.recorded_values import plain_value, recorded_value
+from conflict.conformance.open_epochs import NO_GAP, AppliedEpoch, Gap, TrackedOperation, explanations, gap_before
+from conflict.conformance.result_differences import plain_value, recorded_value
 from conflict.history.model import Position
 from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart

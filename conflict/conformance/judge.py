@@ -1,5 +1,10 @@
 """
 Judges an engine by recordings, one verdict per case.
+
+Where the replicas of a recording may have been set back, if its binlogs alone are read.
+
+A replica that is set back applies epochs again. Where they come to nothing, no binlog shows it, nor how often it
+happened, nor after which epoch. How often is taken from the recording, as all that is compared; the epochs are tried.
 """
 
 from __future__ import annotations
@@ -9,27 +14,56 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
+from itertools import islice, product
 from typing import Any
 
 import attrs
 
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.corpus import Recording, RecordingKind
+from conflict.conformance.case import ConflictCase, Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
 from conflict.conformance.judged_run import Comparison, compare_readings, read_readings
 from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
-from conflict.conformance.set_back_candidates import set_back_candidates
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.history.definitions.following import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.scheduling.hints import hints_of_steps
-from conflict.history.scheduling.schedule import ClusterHints, HintsOf, Summary
+from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, HintsOf, Summary
 from conflict.pipeline import ENGINES
-from conflict.runs.options import ResolveOptions
+from conflict.runs.runner import ResolveOptions
 from ndb_formats.errors import FormatError
 
-__all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "verdicts_json"]
+__all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "set_back_candidates", "verdicts_json"]
+
+_MOST = 200
+
+
+def set_back_candidates(
+    steps: Sequence[Mapping[str, Any]], summaries: Mapping[str, Sequence[Summary]]
+) -> Iterator[ClusterHints]:
+    """
+    Yield what the epochs may have been after which replicas were set back, 200 times at most; the vaguest come first.
+
+    Args:
+        steps: Steps of a scenario; if no replica was set back in them, there are no candidates.
+        summaries: Per cluster, its own epochs.
+    """
+    times = Counter(step["applier"] for step in steps if step.get("action") == "rewind")
+    if not times:
+        return
+    arriving = {
+        name: [each.number for other in summaries if other != name for each in summaries[other]] for name in summaries
+    }
+    ways = [product([None, *arriving[name]], repeat=times[name]) for name in summaries]
+    known = sorted(product(*ways), key=lambda way: sum(last is not None for lasts in way for last in lasts))
+    for way in islice(known, _MOST):
+        yield {name: _hints(arriving[name], lasts) for name, lasts in zip(summaries, way, strict=True)}
+
+
+def _hints(epochs: Sequence[int], lasts: Sequence[int | None]) -> Hints:
+    """Return what is known if an applier was set back after each of some epochs; None for one that is not known."""
+    never = Hint(applied=False)
+    return [{epoch: never for epoch in epochs if last is not None and epoch > last} for last in (*lasts, None)]
 
 
 class CaseStatus(StrEnum):

@@ -13,9 +13,8 @@ import attrs
 
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.joint_candidates import OpenSide, agreeing_results
-from conflict.conformance.number_gaps import AppliedEpoch, TrackedOperation
-from conflict.conformance.result_differences import result_differences
-from conflict.conformance.setup_differences import setup_differences
+from conflict.conformance.open_epochs import AppliedEpoch, TrackedOperation
+from conflict.conformance.result_differences import result_differences, setup_differences
 from conflict.history.grid.folder import Folder
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
@@ -24,8 +23,7 @@ from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
 from conflict.results.layout import exceptions_path, rows_folder
 from conflict.results.model import ClusterResult
-from conflict.results.readings import reading_path
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import ResolvedRun, reading_path
 from conflict.rules.counters import COUNTED_AGAIN, moved_counters
 from conflict.rules.decision import Decision, Verdict, decision_of
 from conflict.rules.table_setup import TableSetup
@@ -163,7 +161,7 @@ class JudgedRun:
 
 
 def read_readings(case: ConflictCase, out: Folder, resolved: ResolvedRun) -> list[JudgedRun]:
-    """Read the result of a case, and those of other readings of its binlogs (see `conflict.results.readings`)."""
+    """Read the result of a case, and those of other readings of its binlogs (see `conflict.results.run_document`)."""
     others = enumerate(resolved.other_readings, start=2)
     return [
         JudgedRun.read(case, out, resolved),

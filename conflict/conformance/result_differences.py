@@ -1,20 +1,101 @@
 """
 How the result of an engine differs from a recorded one, in words.
+
+How a server's messages on the creation of its tables differ from those that the rules predict.
+
+Column values as recordings write them, in JSON.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from conflict.conformance.recorded_values import plain_value, recorded_value
-from conflict.results.model import ClusterResult
-from conflict.rules.table_setup import RefusalKind, TableSetup
-from ndb_formats.types.values import Value
+import numpy as np
 
-__all__ = ["result_differences"]
+from conflict.results.model import ClusterResult
+from conflict.rules.functions import PARSE_ERROR
+from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
+from ndb_formats.types.decimals import decimal_text
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.values import Value
+from ndb_formats.types.vector import Vector
+
+__all__ = ["plain_value", "recorded_value", "result_differences", "setup_differences", "setup_lines"]
+
+
+def plain_value(value: Value) -> object:
+    """Return a value as recordings write it: decimals and JSON as text, bytes in hex, others as they are."""
+    if isinstance(value, JsonDocument):
+        return value.text
+    if isinstance(value, Geometry | Vector):
+        value = value.data
+    if isinstance(value, bytes):
+        return value.hex().upper()
+    return decimal_text(value) if isinstance(value, Decimal) else value
+
+
+def recorded_value(value: object, column_type: str) -> object:
+    """Return a recorded value as `plain_value` gives it: the server shows six digits of a FLOAT, and 3.0 as 3."""
+    if column_type.startswith("float") and isinstance(value, int | float):
+        return float(np.float32(value))
+    return float(value) if column_type.startswith("double") and isinstance(value, int) else value
+
+
+# Lines of the error log on functions and exceptions tables; the others are about applying.
+_SETUP_LINE = re.compile(
+    r"(?:Replica: Table \S+ (?:: |using conflict_fn |logging exceptions to )|Replica: exceptions table |"
+    r"Binlog: Ambiguous matches ).*"
+)
+_BAD_SCHEMA, _PARSE_ERROR = 1625, 1626
+
+
+def setup_differences(side: str, want: Mapping[str, Any], setups: Iterable[TableSetup]) -> Iterator[str]:
+    """
+    Yield every message of a server that the rules do not predict, and every predicted one that is missing.
+
+    Args:
+        side: Name of the side.
+        want: Its part of `expected.json`.
+        setups: How the rules set up each table of the side, at any time.
+    """
+    messages = {found.group() for line in want["error_log"] if (found := _SETUP_LINE.search(line))}
+    messages |= {
+        str(text)
+        for message in want.get("setup_messages", ())
+        for _, number, text in message.get("warnings", ())
+        if number in (_BAD_SCHEMA, _PARSE_ERROR)
+    }
+    predicted = {line for setup in setups for line in setup_lines(setup.table.full_name, setup)}
+    for line in sorted(messages - predicted):
+        yield f"{side}: a message is not predicted: {line}"
+    for line in sorted(predicted - messages):
+        yield f"{side}: a predicted message is missing: {line}"
+
+
+def setup_lines(name: str, setup: TableSetup) -> Iterator[str]:
+    """Yield the predicted messages on a table: lines of the error log, and warnings of CREATE TABLE."""
+    if setup.refusal is not None:
+        parse = "Parse error on conflict fn : " if setup.refusal.kind is RefusalKind.PARSE else ""
+        yield f"Replica: Table {name} : {parse}{setup.refusal.message.removeprefix(PARSE_ERROR)}"
+        yield setup.refusal.warning
+    if setup.function is not None:
+        column = "" if setup.function.column is None else f" on attribute {setup.function.column}"
+        yield f"Replica: Table {name} using conflict_fn {setup.function.spec.name}{column}."
+    if setup.exceptions is not None:
+        yield f"Replica: Table {name} logging exceptions to {setup.exceptions.table.full_name}"
+    for warning in setup.warnings:
+        if warning.startswith(BAD_SCHEMA):
+            message = warning.removeprefix(BAD_SCHEMA)
+            yield f"Binlog: {message}"
+            yield BAD_SCHEMA + message[:SHOWN_CHARACTERS]
+        else:
+            yield f"Replica: {warning}"
+
 
 # The server's words for each kind of refusal.
 _REFUSAL_WORDS = (

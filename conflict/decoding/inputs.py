@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO, cast
 import attrs
 import zstandard
 
-from conflict.config.local_paths import plain_path
+from conflict.config.text_file import plain_path
 from conflict.discovery.logs import GZIP, STANDARD_INPUT, ZSTD
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.kernel_mode import expect_files

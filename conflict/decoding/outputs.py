@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from conflict.decoding.csv_files import no_formulas
 from conflict.decoding.decoding import Decoding
 from conflict.decoding.formats import Format
 from conflict.decoding.staging import check_target, staged_file, staged_folder
-from conflict.decoding.table_files import TableFiles, TableFormat
+from conflict.decoding.table_files import TableFiles, TableFormat, no_formulas
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.json_lines import image_objects

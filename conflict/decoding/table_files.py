@@ -4,6 +4,12 @@ A folder with a folder of Parquet or CSV files per table.
 A table gets a new file when its columns change in the binlog, and when so many tables are written that one had to be
 closed. Changes are collected before they are written, because long row groups make small files; the largest ones are
 written first when all of them together take too much memory.
+
+CSV of row changes: a column for every field, those of images as ``before.x`` and ``after.x``.
+
+Numbers stand without quotes and all texts in quotes; NULL and absent are nothing at all, and an empty text is ``""``.
+Bytes are hexadecimal digits after ``0x``.
+A text that a spreadsheet would take for a formula has ``'`` before it, and so has one that starts with ``'``.
 """
 
 from __future__ import annotations
@@ -11,19 +17,84 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 
-from conflict.decoding.csv_files import CsvWriter
 from conflict.history.grid.folder import folder_of
 from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.records import decimal_texts
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, in_order, table_changes
 
-__all__ = ["TableFiles", "TableFormat", "parquet_writer"]
+__all__ = ["TableFiles", "TableFormat", "no_formulas"]
+
+_STARTS = "^[=+@\t\r'-]"
+_PLAIN_PLACES = 6
+_NUMBER = "^[+-][0-9 .:,]*$"
+
+
+class _CsvWriter:
+    """Writes one CSV file, or to a stream."""
+
+    def __init__(self, target: Path | BinaryIO, schema: pa.Schema) -> None:
+        """Write the names of the columns of a schema."""
+        flat = _flat_table(schema.empty_table())
+        options = pyarrow.csv.WriteOptions(quoting_style="needed")
+        self._writer = pyarrow.csv.CSVWriter(target, flat.schema, write_options=options)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write rows."""
+        self._writer.write_table(_flat_table(table))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+
+def _flat_table(table: pa.Table) -> pa.Table:
+    """Return rows with a column for every field of their images, in types that CSV has."""
+    flat = table.flatten()
+    return pa.Table.from_arrays([_plain(column) for column in flat.columns], flat.schema.names)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return no_formulas(column)
+    if pa.types.is_binary(kind):
+        return pa.chunked_array([_hexadecimal(chunk) for chunk in column.chunks], pa.string())
+    if pa.types.is_decimal256(kind) or (pa.types.is_decimal(kind) and kind.scale > _PLAIN_PLACES):
+        # Arrow writes small numbers of so many digits after the point with an exponent.
+        return pa.chunked_array([decimal_texts(chunk) for chunk in column.chunks], pa.string())
+    return column
+
+
+def no_formulas(texts: Any) -> Any:
+    """
+    Return an array of texts with ``'`` before those that a spreadsheet would take for a formula.
+
+    Numbers and times are none.
+    """
+    starts = pc.match_substring_regex(texts, _STARTS)
+    if not pc.any(starts).as_py():
+        return texts
+    formulas = pc.and_not(starts, pc.match_substring_regex(texts, _NUMBER))
+    mark = pa.scalar("'", texts.type)
+    return pc.if_else(formulas, pc.binary_join_element_wise(mark, texts, pa.scalar("", texts.type)), texts)
+
+
+def _hexadecimal(values: pa.BinaryArray) -> pa.Array:
+    encoded = values.dictionary_encode()
+    texts = ["0x" + value.hex().upper() for value in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(encoded.indices)
+
 
 _MOST_OPEN = 200
 _MOST_BYTES = 1 << 28
@@ -48,7 +119,7 @@ class Writer(Protocol):
         """Finish the file."""
 
 
-def parquet_writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
+def _parquet_writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
     """Return a writer of a Parquet file with few distinct values in some columns, and many in the images."""
     repeated = [
         *(field.name for field in schema if pa.types.is_dictionary(field.type)),
@@ -74,12 +145,12 @@ def _repeats(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
-def _csv_writer(target: Path, schema: pa.Schema) -> CsvWriter:
-    return CsvWriter(target, schema)
+def _csv_writer(target: Path, schema: pa.Schema) -> _CsvWriter:
+    return _CsvWriter(target, schema)
 
 
 _WRITERS: dict[TableFormat, Callable[[Path, pa.Schema], Writer]] = {
-    TableFormat.PARQUET: parquet_writer,
+    TableFormat.PARQUET: _parquet_writer,
     TableFormat.CSV: _csv_writer,
 }
 

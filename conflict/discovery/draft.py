@@ -17,17 +17,15 @@ from pathlib import Path
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration
+from conflict.config.option_values import words_of
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
-from conflict.config.table_names import words_of
-from conflict.discovery.logged_types import logged_types
+from conflict.discovery.logged_types import logged_options, logged_types
 from conflict.discovery.logs import FoundLog, find_logs
-from conflict.discovery.server_options import logged_options
 from conflict.errors import ConfigurationError
 from conflict.history.definitions.following import make_run
 from conflict.history.run import Run
-from conflict.rules.conflict_fn_text import parse_conflict_function, typed_function
-from conflict.rules.functions import ConflictFunction
+from conflict.rules.functions import ConflictFunction, parse_conflict_function, typed_function
 from ndb_formats.errors import did_you_mean
 
 __all__ = [

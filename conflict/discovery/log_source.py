@@ -9,9 +9,9 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.option_values import full_name_of, is_full_name
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.schema_file import load_schema
-from conflict.config.table_names import full_name_of, is_full_name
 from conflict.discovery.logs import files_of
 from ndb_formats.binlog_reader import server_of
 from ndb_formats.columnar.stretches import schema_at_start

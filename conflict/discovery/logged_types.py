@@ -1,4 +1,6 @@
 """
+The server options that count for `binlog_type` 0, by the images in a server's binlog.
+
 Under which binlog types a server may have logged its tables, by the images in its binlog.
 """
 
@@ -7,20 +9,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
+import attrs
+
 from conflict.config.configuration import ClusterConfiguration, LoggingServer
 from conflict.history.run import Run
+from conflict.rules.replication_table import AmbiguousMatch, best_match
 from ndb_formats.binlog_reader import Event, locate, read_events, unpacked
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event
 from ndb_formats.events.table_map import decode_table_map
 from ndb_formats.rules.event_columns import EventColumns
-from ndb_formats.rules.update_format import fitting_types
+from ndb_formats.rules.logged_images import fitting_types
+from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
 from ndb_formats.schema.tables import Table
 
-__all__ = ["SAMPLE", "logged_types", "types_by_table"]
+__all__ = ["logged_options", "logged_types", "types_by_table"]
 
-SAMPLE = 20_000  # events that are read of each binlog
+_SAMPLE = 20_000  # events that are read of each binlog
 _PREFERENCE = (7, 3, 9, 6, 2, 8)  # of the types that fit, the one that tells most of a row is taken
 
 Name = tuple[str, str]
@@ -46,7 +52,7 @@ def types_by_table(run: Run, cluster: ClusterConfiguration) -> Iterator[tuple[Ta
         cluster: The cluster of the server.
     """
     found: dict[str, list[tuple[Table, set[EventColumns]]]] = {}
-    for table, columns in itertools.islice(_logged(run, cluster), SAMPLE):
+    for table, columns in itertools.islice(_logged(run, cluster), _SAMPLE):
         versions = found.setdefault(table.full_name, [])
         if not versions or versions[-1][0] != table:
             versions.append((table, set()))
@@ -100,3 +106,35 @@ def _finder(run: Run, cluster: ClusterConfiguration) -> Callable[[Event, Name], 
         return None if version is None else version.table
 
     return find
+
+
+def logged_options(run: Run, cluster: ClusterConfiguration) -> dict[str, bool]:
+    """
+    Return the options that were not at their defaults when a server logged the tables with `binlog_type` 0.
+
+    They are the same for all these tables. Where several settings fit the images, it is the one with the fewest options
+    that are not at their defaults.
+
+    Args:
+        run: The run.
+        cluster: The cluster of the server.
+    """
+    fitting = [
+        {*map(effective_format, types)}
+        for table, types in types_by_table(run, cluster)
+        if _by_options(run, cluster, table)
+    ]
+    common = set.intersection(*fitting) if fitting else set()
+    return min((_unusual(each) for each in common), key=len, default={})
+
+
+def _unusual(logged: UpdateFormat) -> dict[str, bool]:
+    """Return the options that are not at their defaults where type 0 means a format."""
+    options = ServerOptions(logged.updated_only, logged.as_write, logged.minimal)
+    return {name: value for name, value in attrs.asdict(options).items() if value != getattr(ServerOptions(), name)}
+
+
+def _by_options(run: Run, cluster: ClusterConfiguration, table: Table) -> bool:
+    """Whether the server's options say how it logs a table."""
+    row = best_match(run.configuration.replication_of(cluster), table.database, table.name, cluster.server_id)
+    return row is None or (not isinstance(row, AmbiguousMatch) and row.binlog_type == 0)

@@ -18,7 +18,7 @@ from pathlib import Path
 import attrs
 import zstandard
 
-from conflict.config.local_paths import plain_path, what_commands_wrote
+from conflict.config.text_file import plain_path, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.log_files import refuse_same_names
 from ndb_formats.binlog_reader import Event, first_event

@@ -20,8 +20,7 @@ from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.library import resolve
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN
-from conflict.runs.options import no_progress
-from conflict.runs.runner import StageProgress
+from conflict.runs.runner import StageProgress, no_progress
 
 __all__ = ["explain", "explain_differences", "opened"]
 

@@ -32,15 +32,14 @@ from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, reason_of, trees_of
 from conflict.history.definitions.following import make_run
 from conflict.history.run import Run
+from conflict.pipeline import configuration_of
 from conflict.result import Result
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.layout import UNDECIDED
 from conflict.rules.decision import Cause, Verdict, decision_of
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.rules.functions import ConflictFunction
-from conflict.runs.inputs import configuration_of
-from conflict.runs.options import no_progress
-from conflict.runs.runner import StageProgress
+from conflict.runs.runner import StageProgress, no_progress
 from conflict.shown_text import short_names
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Table

@@ -22,7 +22,7 @@ from conflict.history.ingestion.segments import plan_segments
 from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary, summarize
-from conflict.runs.options import no_progress
+from conflict.runs.runner import no_progress
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from conflict.config.table_names import known_table, values_by_column
+from conflict.config.option_values import known_table, values_by_column
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import End

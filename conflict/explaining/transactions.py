@@ -1,7 +1,7 @@
 """
 Transactions in conflict as trees: what each depends on, and what depends on it.
 
-Computes docs/conflicts.md, "Transactions", for one transaction: `conflict.results.transactions` finds the root of each
+Computes docs/conflicts.md, "Transactions", for one transaction: `conflict.results.conflicts` finds the root of each
 in compiled loops over a whole result; here the branches are wanted too.
 """
 

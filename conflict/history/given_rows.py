@@ -14,9 +14,7 @@ from pathlib import Path
 import attrs
 import pyarrow.parquet as pq
 
-from conflict.config.delimited_text import delimited_rows
-from conflict.config.input_row import InputRow
-from conflict.config.insert_statements import created_columns, inserted_values
+from conflict.config.table_rows import InputRow, created_columns, delimited_rows, inserted_values
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError, did_you_mean

@@ -22,8 +22,7 @@ from conflict.reporting.kinds.sizes import sizes_part
 from conflict.reporting.kinds.sweep import sweep_part
 from conflict.reporting.parts import Part
 from conflict.result import read_result
-from conflict.sweeping.runs import RUNS
-from conflict.sweeping.sweep import RESULTS
+from conflict.whatif.sweeping.sweep import RESULTS, RUNS
 
 __all__ = ["part_of"]
 

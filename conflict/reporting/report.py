@@ -15,7 +15,7 @@ from conflict.history.grid.folder import Folder
 from conflict.reporting.drawing import draw
 from conflict.reporting.html.page import page_of
 from conflict.reporting.parts import Chart, Part
-from conflict.results.target import RESULT
+from conflict.results.files import RESULT
 
 __all__ = ["figure_count", "write_figures", "write_page"]
 

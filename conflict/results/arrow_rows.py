@@ -5,21 +5,72 @@ Temporal values are text: zero dates and times beyond a day have no Arrow type. 
 uint64, which Spark reads as DECIMAL(20, 0). JSON is the text that MySQL prints. GEOMETRY is binary:
 four bytes of SRID, then WKB. VECTOR is binary too, floats of four bytes, since a list of floats would
 not keep every NaN; ``numpy.frombuffer(value, "<f4")`` reads it.
+
+The typed values of keys, from their texts in a result.
+
+Texts are as they compare: under a collation that ignores case, the value may have another case in the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from binascii import unhexlify
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Value
 from ndb_formats.types.vector import Vector
 
-__all__ = ["arrow_array", "row_schema", "rows_to_arrow"]
+__all__ = ["arrow_array", "key_schema", "key_values", "row_schema", "rows_to_arrow"]
+
+
+def key_schema(columns: Mapping[str, str], key: Sequence[str]) -> pa.Schema:
+    """
+    Return the Arrow types of key columns.
+
+    Args:
+        columns: SQL type of each column of the table.
+        key: Names of the key columns, in key order.
+    """
+    definitions = ", ".join(f"`{name.replace('`', '``')}` {columns[name]}" for name in key)
+    return row_schema(parse_create_table(f"CREATE TABLE t ({definitions})"))
+
+
+def key_values(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.StructArray:
+    """
+    Return keys as structs of their columns.
+
+    A text column that holds what looks like the start of the next column, ``, b=``, is cut there.
+
+    Args:
+        texts: Keys as `ndb_formats.schema.row_keys.key_text` writes them: ``a=1, b=two``.
+        schema: Their columns, in key order.
+    """
+    whole = texts.combine_chunks()
+    # Names of groups are numbers, because a column can have any name.
+    parts = (f"{re.escape(field.name)}=(?P<g{number}>.*?)" for number, field in enumerate(schema))
+    found = pc.extract_regex(whole, f"(?s)^{', '.join(parts)}$")
+    columns = [_typed(column, field.type) for column, field in zip(found.flatten(), schema, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=list(schema))
+
+
+def _typed(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_binary(kind):
+        return texts.cast(kind)
+    # Every byte has two digits, so all values can be read at once.
+    texts = pa.concat_arrays([texts])
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[: len(texts) + 1]
+    data = unhexlify(bytes(texts.buffers()[2] or b"")[offsets[0] : offsets[-1]])
+    starts = pa.py_buffer((offsets - offsets[0]) // 2)
+    return pa.BinaryArray.from_buffers(kind, len(texts), [texts.buffers()[0], starts, pa.py_buffer(data)])
+
 
 _INTEGERS = {
     "tinyint": (pa.int8(), pa.uint8()),

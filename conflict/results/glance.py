@@ -1,21 +1,59 @@
 """
 A result at a glance: the figures of `run.json` that answer what happened, as text and for notebooks.
+
+Small tables of figures, as plain text and for notebooks.
+
+Names come from logs and can be anything: characters that cannot be printed are shown as escapes, and in HTML no name is
+markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import attrs
 
 from conflict.results.doubts import Doubt, convergence_words, doubts_of
-from conflict.results.small_tables import html_table, text_lines
 from conflict.rules.decision import Verdict
-from conflict.shown_text import printable
+from conflict.shown_text import one_line, printable
 
-__all__ = ["ResultSummary", "TableSummary", "summary_of"]
+__all__ = ["ResultSummary", "html_table", "summary_of", "text_lines"]
+
+
+def text_lines(headings: Sequence[str], rows: Sequence[Sequence[object]], names: int) -> list[str]:
+    """
+    Return a table as lines.
+
+    Args:
+        headings: Of its columns.
+        rows: Their cells; None is not known.
+        names: How many columns, from the first, are names and not figures.
+    """
+    lines = [tuple(headings), *(tuple(map(_cell, row)) for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(headings))]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < names else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as HTML; arguments as for `text_lines`."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    body = "".join("<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "?" if value is None else one_line(str(value))
+
 
 _VERDICTS = [verdict.name.lower() for verdict in Verdict]
 _HEADINGS = {
@@ -29,7 +67,7 @@ _RARE = ("ignored", "discarded", "skipped", "cannot_tell")  # have a column only
 
 
 @attrs.frozen
-class TableSummary:
+class _TableSummary:
     """
     What one cluster's applier did to one table.
 
@@ -83,7 +121,7 @@ class ResultSummary:
     contradicted: int
     stops: tuple[str, ...]
     doubts: tuple[Doubt, ...]
-    tables: tuple[TableSummary, ...]
+    tables: tuple[_TableSummary, ...]
     unrelated: bool = False
     under_way: bool = False
 
@@ -128,7 +166,7 @@ def summary_of(run: Mapping[str, Any]) -> ResultSummary:
     """
     unrelated = bool(run.get("unrelated_binlogs"))
     tables = tuple(
-        TableSummary(
+        _TableSummary(
             applier,
             table,
             sum(tally.get(name, 0) for name in _VERDICTS),

@@ -12,12 +12,18 @@ The files of a result. Computes docs/result.md, "The output folder".
     counters.json                             status counters per cluster
     files.parquet                             what each of these files is (`conflict.results.catalogue`)
     run.json                                  configuration, versions, summary
+
+What the conflicts of a result are counted by.
+
+What a result holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -27,6 +33,7 @@ from conflict.history.grid.folder import table_of
 __all__ = [
     "APPLIED_EPOCHS",
     "BUCKET_PARTS",
+    "DEFAULT_OPTIONS",
     "EPOCH_APPLY",
     "OPERATION_ORDER",
     "OUTCOMES",
@@ -36,6 +43,8 @@ __all__ = [
     "STAGED",
     "STAGED_EXCEPTIONS",
     "UNDECIDED",
+    "By",
+    "ResultOptions",
     "applied_epochs_path",
     "applied_epochs_table",
     "exceptions_path",
@@ -48,6 +57,40 @@ __all__ = [
     "times_of",
     "undecided_path",
 ]
+
+
+@attrs.frozen(kw_only=True)
+class ResultOptions:
+    """
+    Which parts of a result are written.
+
+    Attributes:
+        final_rows: Write the final rows of the tables, and compare them between the clusters. Without them no values
+            are read: the number of rows that differ stays unknown where only values can tell.
+        all_outcomes: Write an outcome for every operation, not only for operations that were not simply applied.
+        whole_open_epochs: Read all rows of an epoch of which one may have been judged at several moments, and tell
+            which others are rejected (`OpenEpoch.rejected`). The rows that are open are the same.
+    """
+
+    final_rows: bool = True
+    all_outcomes: bool = False
+    whole_open_epochs: bool = False
+
+
+DEFAULT_OPTIONS = ResultOptions()
+
+
+class By(StrEnum):
+    """What conflicts are counted by."""
+
+    TABLE = "table"
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    KEY = "key"
+    CAUSE = "cause"
+    TRANSACTION = "transaction"
+
 
 # Raised when the columns of a result change.
 RESULT_FORMAT = 3

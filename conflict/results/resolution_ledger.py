@@ -20,8 +20,10 @@ from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import ContradictedRow
 from conflict.results.layout import (
     APPLIED_EPOCHS,
+    DEFAULT_OPTIONS,
     OUTCOME_PLACE,
     OUTCOMES,
+    ResultOptions,
     applied_epochs_path,
     exceptions_path,
     open_places_path,
@@ -43,7 +45,6 @@ from conflict.results.ledger import (
 from conflict.results.model import Outcome, OutcomePlace, Resolution, Undecided
 from conflict.results.open_places import OpenPlace, possible_restarts, undecided_places
 from conflict.results.open_rows import OpenEpoch, undecided_rows
-from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
 from conflict.results.summary import RunSummary, add_summaries
 from conflict.rules.decision import Cause, Verdict, outcome_bit
 from conflict.rules.functions import FunctionSpec

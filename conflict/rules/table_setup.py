@@ -13,9 +13,15 @@ from enum import Enum
 import attrs
 
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import PARSE_ERROR, parse_conflict_function
 from conflict.rules.exceptions_table import ExceptionsTable, find_exceptions_table
-from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
+from conflict.rules.functions import (
+    FUNCTIONS,
+    PARSE_ERROR,
+    Argument,
+    ConflictFunction,
+    FunctionSpec,
+    parse_conflict_function,
+)
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format

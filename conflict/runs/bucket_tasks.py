@@ -42,7 +42,7 @@ from conflict.history.grid.folder import Folder
 from conflict.results.summary import BucketSummary
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import careful_findings, careful_stops, resolve_careful, resolve_left_open
-from conflict.runs.shared import Shared
+from conflict.runs.runner import Shared
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
 __all__ = [

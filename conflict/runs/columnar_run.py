@@ -2,48 +2,134 @@
 A run with the columnar engine: binlogs to a History, and the History to a result.
 
 What the kernels cannot resolve is left to the reference engine.
+
+What the binlogs hold that a History was made of; see `conflict.results.likely_causes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.engine.columnar.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
 from conflict.engine.columnar.setups import changes_functions, compares_reflected
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
+from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.history.ingestion.plan import load_plan, refuse_differences
+from conflict.history.roles import FittingMarks, Mark
 from conflict.history.run import Run
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
-from conflict.results.layout import BUCKET_PARTS
+from conflict.results.layout import BUCKET_PARTS, ResultOptions
 from conflict.results.likely_causes import declared_types, likely_causes
-from conflict.results.options import ResultOptions
 from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
+from conflict.results.table_causes import of_mark
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.ingest_job import ingest
 from conflict.runs.keyless_rows import changes_older_keyless_rows
-from conflict.runs.log_facts import (
-    facts_of_history,
-    images_of_history,
-    lacks_something,
-    marked_otherwise,
-    roles_change,
-)
-from conflict.runs.log_part import part_of_log
-from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_job import Settled, settle_history
-from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.resolve_run import part_of_log
+from conflict.runs.runner import ResolveOptions, Runner, StageProgress
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
+
+
+def _images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
+    """Return which columns the images of each cluster's own changes carry, by table."""
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in manifest.clusters}
+    for name, segments in manifest.segments.items():
+        for segment in segments:
+            for table, texts in segment.images.items():
+                found[name].setdefault(table, set()).update(texts)
+    return {name: dict(sorted(tables.items())) for name, tables in found.items()}
+
+
+def _marked_otherwise(run: Run, manifest: Manifest) -> Iterator[LikelyCause]:
+    """Yield what the marks of rows point to that no setup of their table allows; roles are those at the start."""
+    fitting, last = FittingMarks.of(run.setups.over_time.values()), run.setups.at_end
+    for cluster in run.clusters:
+        name, known = cluster.name, run.definitions.get(cluster.name)
+        moments = [last[name]] if known is None else [each.setups for each in known.moments]
+        segments = manifest.segments[name]
+        found = {(table, mark) for each in segments for table, marks in each.marks.items() for mark in marks}
+        for table, mark in sorted(found):
+            allowed = (fitting.marks(setups, table, cluster.role) for setups in moments if table in setups)
+            if not any(mark in marks for marks in allowed):
+                yield of_mark(name, last[name][table], Mark(mark))
+
+
+def _lacks_something(history: Folder, manifest: Manifest) -> bool:
+    """Whether a binlog shows no epoch or no change of the other cluster, or row changes without a transaction id."""
+    schedule = history.read_table("schedule.parquet", SCHEDULE, ["applier", "traced"])
+    traced = schedule.filter(schedule.column("traced")).column("applier")
+    if set(pc.unique(traced).to_pylist()) != set(manifest.clusters):
+        return True
+    if not all(any(map(history.exists, _paths(manifest, "consequences", name))) for name in manifest.clusters):
+        return True
+    return any(
+        history.may_be_null(path, "transaction_id")
+        for name in manifest.clusters
+        for path in _paths(manifest, "changes", name)
+    )
+
+
+def _roles_change(history: Folder) -> bool:
+    """Whether the role of a cluster is known to change."""
+    roles = history.read_table("schedule.parquet", SCHEDULE, ["role"]).column("role")
+    return bool(roles.null_count < len(roles))
+
+
+def _facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]:
+    """Return what the binlog of each cluster holds."""
+    return {name: _facts(history, manifest, name) for name in manifest.clusters}
+
+
+def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
+    summaries = read_summaries(history, name, len(manifest.segments[name]))
+    applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
+    rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id"])
+    identities = rows.filter(pc.less_equal(rows.column("operation"), max(Operation))).column("transaction_id")
+    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group"])
+    places, counts = np.unique(
+        np.stack([effects.column(each).to_numpy().astype(np.uint64) for each in ("epoch", "group")], axis=1),
+        axis=0,
+        return_counts=True,
+    )
+    apart = [
+        count for place, count in zip(places.tolist(), counts.tolist(), strict=True) if tuple(place) not in applying
+    ]
+    return LogFacts(
+        len(identities),
+        identities.null_count,
+        sum(len(summary.applied) for summary in summaries),
+        len(effects),
+        sum(apart),
+    )
+
+
+def _column(
+    history: Folder, manifest: Manifest, kind: str, name: str, schema: pa.Schema, columns: Sequence[str]
+) -> pa.Table:
+    schema = pa.schema([schema.field(column) for column in columns])
+    return history.read_tables(_paths(manifest, kind, name), schema)
+
+
+def _paths(manifest: Manifest, kind: str, name: str) -> list[str]:
+    segments = range(len(manifest.segments[name]))
+    return [part(kind, name, segment, bucket) for segment in segments for bucket in range(manifest.buckets)]
 
 
 def run_columnar(
@@ -70,7 +156,7 @@ def run_columnar(
         try:
             with refusing_contradictions(options.history, AGAIN):
                 history, held = _history(runner, run, scratch, progress, options)
-                if any(marked_otherwise(run, held)):
+                if any(_marked_otherwise(run, held)):
                     raise LeftToReferenceError(CareKind.OTHER_MARKS)
                 resolved, settled = settle_run(runner, run, (history, held), out, progress, options)
                 if resolved.contradicted and any(CauseKind.ROLE in cause.kinds for cause in resolved.likely_causes):
@@ -134,9 +220,9 @@ def settle_run(
         LeftToReferenceError: Only the reference engine can resolve it.
     """
     history, held = read
-    if roles_change(history):
+    if _roles_change(history):
         raise LeftToReferenceError(CareKind.CHANGING_ROLES)
-    facts = facts_of_history(history, held) if lacks_something(history, held) else None
+    facts = _facts_of_history(history, held) if _lacks_something(history, held) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):
         raise LeftToReferenceError(CareKind.NAMELESS_EPOCHS)
     part = part_of_log(run, history, held)
@@ -179,11 +265,11 @@ def _causes(
 ) -> tuple[LikelyCause, ...]:
     """Return what would explain that the binlogs contradict the result; `facts` are read if they are None."""
     setups = run.setups.at_end
-    causes = tuple(declared_types(images_of_history(manifest), run.setups.over_time))
-    causes += tuple(marked_otherwise(run, manifest))
+    causes = tuple(declared_types(_images_of_history(manifest), run.setups.over_time))
+    causes += tuple(_marked_otherwise(run, manifest))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
-        facts = facts or facts_of_history(history, manifest)
+        facts = facts or _facts_of_history(history, manifest)
         causes += likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops)
     return causes
 

@@ -30,12 +30,10 @@ from conflict.history.scheduling.schedule import ClusterHints, summarize
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.history.shown_effects import logged_images, recorded_effects, recorded_images
 from conflict.results.cause_kinds import LogFacts
-from conflict.results.contradicted_marks import contradicted_marks
-from conflict.results.contradictions import ContradictedRow, contradicted_rows
+from conflict.results.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
+from conflict.results.layout import ResultOptions
 from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
-from conflict.results.options import ResultOptions
-from conflict.results.readings import is_same_result, reading_path, with_readings
 from conflict.results.resolution_ledger import (
     Compared,
     KeyTexts,
@@ -44,11 +42,10 @@ from conflict.results.resolution_ledger import (
     write_open,
     write_resolution,
 )
-from conflict.results.run_document import ResolvedRun, changes_under_way
+from conflict.results.run_document import ResolvedRun, changes_under_way, is_same_result, reading_path, with_readings
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.options import DEFAULTS, ResolveOptions, no_progress
-from conflict.runs.runner import StageProgress
+from conflict.runs.runner import DEFAULTS, ResolveOptions, StageProgress, no_progress
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = ["place_in_memory", "resolve_settled", "run_reference"]

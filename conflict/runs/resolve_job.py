@@ -37,9 +37,8 @@ from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.results.careful import CareKind, LeftToReferenceError
-from conflict.results.layout import applied_epochs_path, applied_epochs_table
+from conflict.results.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import possible_restarts
-from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
 from conflict.results.resolution_ledger import KeyTexts, write_open
 from conflict.results.summary import (
     BucketSummary,
@@ -50,12 +49,10 @@ from conflict.results.summary import (
     with_tables,
 )
 from conflict.rules.counters import transaction_counters
-from conflict.runs.examined import Examined
-from conflict.runs.log_part import WHOLE, LogPart
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_run import WHOLE, LogPart, ResolveRun
 from conflict.runs.resolve_stages import Resolved, ResolveJob
 from conflict.runs.runner import Runner, StageProgress
-from conflict.runs.settling import Settling, layouts_of
+from conflict.runs.settling import Examined, Settling, layouts_of
 
 __all__ = ["Settled", "count_transactions", "resolve_history", "settle_history"]
 

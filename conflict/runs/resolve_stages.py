@@ -42,8 +42,7 @@ from conflict.runs.bucket_tasks import (
 )
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import read_careful
-from conflict.runs.runner import Runner, StageProgress, in_threads
-from conflict.runs.shared import Shared, share
+from conflict.runs.runner import Runner, Shared, StageProgress, in_threads, share
 from conflict.runs.touched_rows import TouchedRows
 
 __all__ = ["LINK_ACTS", "ResolveJob", "Resolved", "earliest_stops"]

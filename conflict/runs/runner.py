@@ -1,17 +1,73 @@
 """
-What runs the tasks of a job: this process, or Spark (see `conflict.jobs.spark_runner`).
+Runs the tasks of a job in several processes of this machine: for tasks that hold Python's lock.
+
+Values that every task of a stage needs: written once to shared storage, and read once by each process.
+
+What runs the tasks of a job: this process, or Spark (see `conflict.spark.spark_runner`).
+
+What is wanted of a run, whichever engine resolves it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import multiprocessing
 import os
+import pickle
+import threading
+import time
+import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache, partial
+from multiprocessing import connection
+from typing import Any, Generic, Protocol, TypeVar, cast
 
+import attrs
+
+from conflict.errors import HistoryError, WorkerError
+from conflict.history.grid.folder import Folder
+from conflict.results.layout import ResultOptions
 from ndb_formats.columnar.kernel_mode import are_interpreted
 
-__all__ = ["Progress", "Runner", "StageProgress", "in_process", "in_threads"]
+__all__ = [
+    "DEFAULTS",
+    "Progress",
+    "ResolveOptions",
+    "Runner",
+    "Shared",
+    "StageProgress",
+    "in_process",
+    "in_threads",
+    "no_progress",
+    "process_runner",
+    "share",
+]
+
+
+@attrs.frozen(kw_only=True)
+class ResolveOptions(ResultOptions):
+    """
+    What is wanted of a result, and what is there already. The reference engine writes the final rows in any case.
+
+    Attributes:
+        history: A finished History of the run's binlogs, which are not read again; None to read them.
+        keep_history: Where the History that is made of the binlogs is kept; None if nobody wants it.
+        replace: Whether a result that is in the folder already is replaced.
+    """
+
+    history: Folder | None = None
+    keep_history: Folder | None = None
+    replace: bool = False
+
+
+DEFAULTS = ResolveOptions()
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
+
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -46,3 +102,111 @@ def in_threads(function: Callable[[Task], Result], tasks: Sequence[Task], progre
             results.append(result)
             progress(done, len(tasks))
     return results
+
+
+Value = TypeVar("Value")
+
+
+@attrs.frozen
+class Shared(Generic[Value]):
+    """
+    A value in a file.
+
+    Attributes:
+        folder: Where the file is.
+        name: Its name, which is never used twice.
+        digest: SHA-256 of its bytes. Spark brings it to the tasks, so a file that somebody else wrote is not loaded.
+    """
+
+    folder: Folder
+    name: str
+    digest: str
+
+    def load(self) -> Value:
+        """
+        Return the value; a process that uses only a few values reads each of them once.
+
+        Raises:
+            HistoryError: The file is not as it was written.
+        """
+        return cast(Value, _read(self.folder, self.name, self.digest))
+
+
+def share(folder: Folder, value: Value) -> Shared[Value]:
+    """Write a value, which can be pickled, to a new file in a folder."""
+    data = pickle.dumps(value, protocol=5)
+    shared: Shared[Value] = Shared(folder, uuid.uuid4().hex, hashlib.sha256(data).hexdigest())
+    folder.write_bytes(shared.name, data)
+    return shared
+
+
+@lru_cache(maxsize=4)  # the epoch applies of a run, and the conflicts and changed transactions of a round
+def _read(folder: Folder, name: str, digest: str) -> Any:
+    data = folder.read_bytes(name)
+    if hashlib.sha256(data).hexdigest() != digest:
+        message = f"{folder.uri}/{name} is not what this run wrote; run the command again"
+        raise HistoryError(message)
+    return pickle.loads(data)
+
+
+_ALONE = 3.0  # seconds: about what a process takes to import the simulator and load its kernels
+
+
+def process_runner(workers: int | None = None, alone: float = _ALONE) -> Runner:
+    """
+    Return a runner of tasks in several processes.
+
+    Args:
+        workers: How many, one per core if None; with one, tasks run in this process.
+        alone: Seconds for which this process works before it starts others.
+
+    The runner raises `WorkerError` if one of the processes is killed.
+    """
+    count = (os.cpu_count() or 1) if workers is None else workers
+    return in_process if count == 1 else partial(_run_tasks, count, alone)
+
+
+def _run_tasks(
+    workers: int, alone: float, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
+) -> list[Result]:
+    """Run `function` on every task and return the results in order; see `conflict.runs.runner.Runner`."""
+    results: list[Result] = []
+    begun = time.monotonic()
+    while len(results) < len(tasks) and time.monotonic() - begun < alone:
+        results.append(function(tasks[len(results)]))
+        progress(len(results), len(tasks))
+    done, rest = len(results), tasks[len(results) :]
+    return results + _in_processes(workers, function, rest, lambda more, _: progress(done + more, len(tasks)))
+
+
+def _in_processes(
+    workers: int, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
+) -> list[Result]:
+    if len(tasks) < 2:
+        return in_process(function, tasks, progress)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(tasks)), context, _end_with_parent) as pool:
+        waiting: list[Future[Result]] = [pool.submit(function, task) for task in tasks]
+        try:
+            for done, each in enumerate(as_completed(waiting), start=1):
+                each.result()
+                progress(done, len(tasks))
+        except BrokenProcessPool as error:
+            message = "a worker was killed, perhaps for want of memory; run the command again, with fewer --workers"
+            raise WorkerError(message) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [each.result() for each in waiting]
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_and_end, args=(parent.sentinel,), daemon=True).start()
+
+
+def _wait_and_end(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)

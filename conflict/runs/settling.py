@@ -1,5 +1,7 @@
 """
 What the resolve job settles in memory, on the rows that matter: places of untraced epochs, and moments of judging.
+
+Which epoch applies are looked at for the moments at which their rows were judged, and with which of their rows.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 
 import attrs
+import numpy as np
 
 from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.columnar.order import Located
@@ -16,7 +19,7 @@ from conflict.engine.inference.background import Recorded
 from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.placement import Placed, place_untraced
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.grid.epoch_files import read_summaries
+from conflict.history.grid.epoch_files import read_epoch_sizes, read_summaries
 from conflict.history.grid.manifest import Manifest
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position, timeline_of
 from conflict.history.run import Run
@@ -25,17 +28,92 @@ from conflict.history.scheduling.start import Bounds
 from conflict.history.tables import TableNumbers
 from conflict.runs.keyless_rows import read_keyless
 from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import Wanted
 from conflict.runs.runner import Runner, StageProgress
 from conflict.runs.touched_rows import TouchedTask, read_touched, touched_history
 from ndb_formats.events.row_image import RowLayout
 
-__all__ = ["NOWHERE", "Settling", "layouts_of"]
+__all__ = ["Examined", "Settling", "layouts_of"]
+
+# So many rows that may be open are looked at, and so many row changes of epochs that are looked at with all their rows:
+# each is tried by the reference engine.
+MAX_OPEN_ROWS, MAX_OPEN_CHANGES = 300_000, 30_000
+
+
+@attrs.define
+class Examined:
+    """
+    What is looked at.
+
+    Attributes:
+        rows: By applier and own position of the epoch apply, the rows; None for all rows of the epoch.
+        left: How many epoch applies with rows that may be open were too many, the last time.
+    """
+
+    rows: dict[str, dict[Position, ContestedRows | None]]
+    left: int = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows.values()))
+
+    def add_open(self, resolved: Resolved, run: ResolveRun) -> bool:
+        """
+        Add the rows of a result that may be open, the first ones up to a limit; return whether any is new.
+
+        Where transactions are judged and the binlogs contradict the result, they may have been judged otherwise. Then
+        all rows of an epoch are looked at, as where they are asked for.
+        """
+        contradicted = any(summary.contradicted for summary in resolved.summaries)
+        whole = run.options.whole_open_epochs or (run.needs_rounds and contradicted)
+        chosen = _first(resolved, run, whole=whole)
+        self.left = len(np.unique(resolved.contested.apply)) - len(np.unique(chosen.apply))
+        added = [
+            self._add(name, place, None if whole else rows)
+            for name, own in resolved.rows_at(chosen).items()
+            for place, rows in own.items()
+        ]
+        return any(added)
+
+    def add_whole(self, positions: Mapping[str, AbstractSet[Position]]) -> bool:
+        """Add epoch applies with all rows, by applier and own position; return whether any is new."""
+        added = [self._add(name, place, None) for name, own in positions.items() for place in own]
+        return any(added)
+
+    def _add(self, name: str, place: Position, rows: ContestedRows | None) -> bool:
+        known = self.rows[name]
+        if place not in known or (rows is None and known[place] is not None):
+            known[place] = rows
+            return True
+        before = known[place]
+        if before is None or rows is None:
+            return False
+        joined = ContestedRows.joined([before, rows])
+        _, first = np.unique(np.stack([joined.bucket, joined.key]), axis=1, return_index=True)
+        known[place] = joined.chosen(np.sort(first))
+        return len(first) > len(before)
+
+
+def _first(resolved: Resolved, run: ResolveRun, *, whole: bool) -> ContestedRows:
+    """Return the rows that may be open of the first epoch applies, up to a limit."""
+    rows, applies = resolved.contested, resolved.found.applies
+    numbers, starts = np.unique(rows.apply, return_index=True)
+    ends = np.append(starts, len(rows))[1:]
+    read, most = ends, MAX_OPEN_ROWS
+    if whole:
+        changes = [
+            read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()
+        ]
+        epochs = zip(applies.applier[numbers].tolist(), applies.foreign_epoch[numbers].tolist(), strict=True)
+        read, most = np.cumsum([changes[1 - applier].get(epoch, 0) for applier, epoch in epochs]), MAX_OPEN_CHANGES
+    kept = int(np.searchsorted(read, most, "right"))
+    return rows.chosen(slice(0, int(ends[kept - 1]) if kept else 0))
+
 
 Applies = Mapping[str, Sequence[EpochApply]]
 # By applier and own position of an epoch apply, some of its rows; None for all.
 OpenRows = Mapping[str, Mapping[Position, ContestedRows | None]]
-NOWHERE: Position = (0, -1)
+_NOWHERE: Position = (0, -1)
 
 
 @attrs.frozen
@@ -129,7 +207,7 @@ class Settling:
         for cluster in self.run.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, common)
             if any(cluster.name in each.showing for each in parts):
-                recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
+                recorded[cluster.name].setdefault(_NOWHERE, {})  # its binlog shows something, if not of these rows
             timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
             start = common.part.starts.get(cluster.name)
             clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))

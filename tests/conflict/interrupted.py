@@ -17,8 +17,8 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from conflict.cli import app as cli
-from conflict.jobs import spark_runner as runner_module
 from conflict.runs.runner import Progress, Runner
+from conflict.spark import spark_runner as runner_module
 
 FOLDER = Path(sys.argv.pop(1))
 JOB = 3

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 import conflict
-from conflict.binlog_summary import BinlogSummary, TableChanges
 from conflict.cli.app import app
+from conflict.decoding.binlog_summary import BinlogSummary, TableChanges
 from conflict.errors import LogWarning
 from ndb_formats.errors import FormatError
 from tests.corpora import DEMO, RECORDINGS, schema_file

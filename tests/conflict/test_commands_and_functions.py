@@ -23,7 +23,7 @@ WITHOUT = {
     "check-replica": "is about two schemas, and no clusters; `ndb_formats.rules.replica`",
     "logging": "is about SQL; `ndb_formats.statement_logging`",
     "rewrite": "writes binlogs; `ndb_formats.writing`",
-    "diverge": "is a search for those who study functions; `conflict.diverging`",
+    "diverge": "is a search for those who study functions; `conflict.whatif.diverging`",
     "conformance": "tests this program",
     "demo": "shows `resolve` on a recording",
     "warm-up": "is about the installation",

@@ -5,10 +5,11 @@ import sys
 
 import pytest
 
+import conflict
 from tests.layers import LAYERS, ROOT, imported, modules, upward_imports
 
 MODULES = modules("conflict")
-WITHOUT_SPARK = [path for path in MODULES if "jobs" not in path.parts]
+WITHOUT_SPARK = [path for path in MODULES if "spark" not in path.parts]
 WORLD = {"os", "io", "socket", "time", "shutil", "subprocess", "random", "pathlib"}
 
 
@@ -23,33 +24,48 @@ def test_folders_import_one_way():
     assert list(upward_imports("conflict")) == []
 
 
-def test_the_engines_do_not_know_each_other():
+@pytest.mark.parametrize(
+    ("engine", "others"),
+    [("reference", ("columnar", "kernels")), ("kernels", ("reference",)), ("columnar", ("reference",))],
+)
+def test_the_engines_do_not_know_each_other(engine: str, others: tuple[str, ...]):
     """The reference engine and the kernels share rules, history and results, and import nothing of each other."""
-    for path in MODULES:
-        other = {"reference": "columnar", "columnar": "reference"}.get(path.relative_to(ROOT / "conflict").parts[0])
-        if other is not None:
-            assert not any(name.startswith(f"conflict.{other}") for name in imported(path)), path
+    folder = ROOT / "conflict/engine" / engine
+    assert len(list(folder.glob("*.py"))) > 5
+    for path in folder.rglob("*.py"):
+        for other in others:
+            assert not any(name.startswith(f"conflict.engine.{other}") for name in imported(path)), path
+
+
+def test_no_folder_hides_a_function_of_the_facade():
+    """Importing a folder sets its name in `conflict`: no module or folder there is called as a function is."""
+    beside = {path.stem for path in (ROOT / "conflict").iterdir() if path.suffix == ".py" or path.is_dir()}
+    functions = {name for name in conflict.__all__ if callable(getattr(conflict, name))}
+    assert "resolve" in functions
+    assert beside & functions == set()
 
 
 def test_importing_conflict_does_not_import_pyspark():
-    """All modules outside `conflict.jobs`, the command line among them, load without pyspark."""
+    """All modules outside `conflict.spark`, the command line among them, load without pyspark."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in WITHOUT_SPARK]
     code = f"import sys, {', '.join(names)}; print([name for name in sys.modules if 'pyspark' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-def test_pyspark_is_named_in_the_jobs_alone():
-    """No module outside `conflict.jobs` imports pyspark, not even inside a function."""
+def test_pyspark_is_named_in_one_folder_alone():
+    """No module outside `conflict.spark` imports pyspark, not even inside a function."""
     named = [path for path in WITHOUT_SPARK if any(name.split(".")[0] == "pyspark" for name in imported(path))]
     assert named == []
 
 
-@pytest.mark.parametrize("folder", ["rules", "history/model.py", "history/schedule.py", "reference"])
+@pytest.mark.parametrize("folder", ["rules", "history/model.py", "history/scheduling", "engine/reference"])
 def test_semantics_do_not_touch_the_world(folder: str):
     """What decides imports nothing that opens files, sockets or clocks; `user_policies` finds users' modules."""
     place = ROOT / "conflict" / folder
-    for path in [place] if place.is_file() else place.rglob("*.py"):
+    found = [place] if place.is_file() else list(place.rglob("*.py"))
+    assert found
+    for path in found:
         if path.name != "user_policies.py":
             assert {name.split(".")[0] for name in imported(path)} & WORLD == set(), path
 

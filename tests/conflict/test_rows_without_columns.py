@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import conflict
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.log_sizes import LEAST, MOST, size_log
 from ndb_formats.columnar.selected_changes import ChangeReading

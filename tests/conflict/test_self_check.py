@@ -242,7 +242,7 @@ def test_epochs_that_are_too_many_to_look_at_are_counted(tmp_path: Path, monkeyp
     """The engine gives up open decisions, not rows: these are the same, and the summary says what it left."""
     configuration = ConflictCase.load(RECORDINGS / "lives/live_2_epoch_type8").configuration()
     whole = run_of(configuration, tmp_path / "whole", "local")
-    monkeypatch.setattr("conflict.runs.examined.MAX_OPEN_ROWS", 0)
+    monkeypatch.setattr("conflict.runs.settling.MAX_OPEN_ROWS", 0)
     some = run_of(configuration, tmp_path / "some", "local")
     assert whole.summary.not_examined == 0
     assert some.summary.not_examined > 0

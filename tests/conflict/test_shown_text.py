@@ -8,9 +8,8 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.cli.refusals import refusing_bad_input
-from conflict.cli.terminal import PlainConsole
-from conflict.decoding.csv_files import no_formulas
+from conflict.cli.refusals import PlainConsole, refusing_bad_input
+from conflict.decoding.table_files import no_formulas
 from conflict.errors import ConfigurationError
 from conflict.results.glance import summary_of
 from conflict.shown_text import printable, short_names

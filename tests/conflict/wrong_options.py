@@ -26,8 +26,7 @@ from conflict.history.log_files import check_log_files
 from conflict.pipeline import ENGINES
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.run_document import ResolvedRun
-from conflict.rules.conflict_fn_text import parse_conflict_function
-from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
+from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.errors import FormatError

@@ -23,7 +23,7 @@ import attrs
 from conflict.cli.common import load_definitions
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import load_run_file
-from conflict.config.steps_file import load_steps
+from conflict.config.structure import load_steps
 from conflict.decoding.decoding import Decoding
 from conflict.decoding.formats import Format
 from conflict.decoding.inputs import opened_inputs

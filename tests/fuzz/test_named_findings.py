@@ -14,7 +14,7 @@ from conflict.config.replication_rows import load_replication_rows
 from conflict.config.text_file import read_text
 from conflict.discovery.logs import find_logs
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import parse_conflict_function
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar import event_index
 from ndb_formats.columnar.batches import read_batches

@@ -13,8 +13,7 @@ from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix
 from conflict.checking.statements import quoted, set_in_row
 from conflict.checking.subject import PlacedTable, Subject
-from conflict.rules.conflict_fn_text import PARSE_ERROR
-from conflict.rules.functions import FUNCTIONS, Argument
+from conflict.rules.functions import FUNCTIONS, PARSE_ERROR, Argument
 from conflict.rules.table_setup import Refusal, RefusalKind
 
 __all__ = ["refused_tables"]

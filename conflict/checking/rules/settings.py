@@ -14,8 +14,8 @@ from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix, Place
 from conflict.checking.statements import quoted, set_in_my_cnf, set_in_row
 from conflict.checking.subject import Arrival, Subject
-from conflict.config.cluster_ini import EpochTimes
 from conflict.config.configuration import ClusterConfiguration
+from conflict.config.server_settings import EpochTimes
 from conflict.rules.roles import Role
 from conflict.rules.stops import ServerStop, active_function
 from ndb_formats.rules.update_format import switch

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conflict.cli.common import FunctionOption, console, load_run
-from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.refusals import ExitCode, exit_with
 from conflict.cli.sources import additions_of
 from conflict.compatibility.deployment import Policy
-from conflict.config.local_paths import refuse_address
+from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:

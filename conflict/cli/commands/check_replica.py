@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conflict.cli.common import console
-from conflict.cli.exit_codes import code_of_findings, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.refusals import code_of_findings, exit_with
 from ndb_formats.constants import DEFAULT_CHARSET
 
 if TYPE_CHECKING:

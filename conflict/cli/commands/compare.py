@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.refusals import ExitCode, exit_with
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,
@@ -64,10 +64,10 @@ def compare(
     Example: ndb-conflict compare run.toml --functions 'NDB$MAX(v),NDB$EPOCH()'
     """
     from conflict.cli.views.comparison import print_comparison
-    from conflict.comparing.figures import parse_criteria
-    from conflict.comparing.pairs import parse_formats
-    from conflict.comparison import Wanted, compare_run
     from conflict.history.grid.folder import Folder
+    from conflict.whatif.comparing.comparison import Wanted, compare_run
+    from conflict.whatif.comparing.figures import parse_criteria
+    from conflict.whatif.comparing.pairs import parse_formats
 
     wanted = Wanted(functions, parse_formats(formats) if formats else (), parse_criteria(prefer))
     loaded = load_sources(sources, additions_of(schema, ndb_replication, conflict_fn, primary))

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import Engine, EngineOption, console, progress_bars
-from conflict.cli.exit_codes import ExitCode
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.refusals import ExitCode
 
 __all__ = ["conformance"]
 
@@ -33,7 +33,7 @@ def conformance(
     Example: ndb-conflict conformance tests/recordings/conflict --engine reference
     """
     from conflict.cli.views.conformance import print_conformance
-    from conflict.conformance.corpus import find_recordings
+    from conflict.conformance.case import find_recordings
     from conflict.conformance.judge import CaseStatus, judge_all, verdicts_json
 
     check_output(json_file, folder.rglob("*"), force=force)

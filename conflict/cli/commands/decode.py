@@ -17,8 +17,8 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
-from conflict.cli.exit_codes import ExitCode
-from conflict.config.moments import seconds_of
+from conflict.cli.refusals import ExitCode
+from conflict.config.option_values import seconds_of
 from conflict.decoding.formats import Format
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
@@ -119,8 +119,7 @@ def decode(
 
     Example: ndb-conflict decode -vv binlog.000001
     """
-    from conflict.decoding.asked_key import asked_key
-    from conflict.decoding.decoding import Decoding
+    from conflict.decoding.decoding import Decoding, asked_key
     from conflict.decoding.inputs import opened_inputs
     from conflict.decoding.outputs import Output
     from conflict.discovery.log_source import full_names, log_source

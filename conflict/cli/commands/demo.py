@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, load_run
-from conflict.cli.exit_codes import exit_with
+from conflict.cli.refusals import exit_with
 from conflict.compatibility.deployment import Policy
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
@@ -39,7 +39,7 @@ def demo(
     Example: ndb-conflict demo build/demo
     """
     from conflict.cli.commands.resolve import ResolveEngine, code_of, show_resolved
-    from conflict.runs.options import ResolveOptions
+    from conflict.runs.runner import ResolveOptions
 
     recording, result = folder / "recording", folder / "result"
     _copy(recording)

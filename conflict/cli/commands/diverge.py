@@ -11,14 +11,14 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import PolicyOption, console, progress_bars
-from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.refusals import ExitCode, exit_with
 from conflict.compatibility.deployment import Policy
-from conflict.diverging.goals import Goal, Values
 from conflict.errors import ConfigurationError
+from conflict.whatif.diverging.scope import Goal, Values
 
 if TYPE_CHECKING:
-    from conflict.diverging.search import Found, Mapper
+    from conflict.whatif.diverging.search import Found, Mapper
 
 __all__ = ["diverge"]
 
@@ -48,10 +48,10 @@ def diverge(
     Example: ndb-conflict diverge --function 'NDB$EPOCH()' --find difference
     """
     from conflict.cli.views.divergence import found_json, print_found
-    from conflict.diverging.recording import write_recordings
-    from conflict.diverging.scope import Scope
-    from conflict.diverging.search import search
     from conflict.history.grid.whole_files import refuse_unwritable
+    from conflict.whatif.diverging.recording import write_recordings
+    from conflict.whatif.diverging.scope import Scope
+    from conflict.whatif.diverging.search import search
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [], force=force)
@@ -85,8 +85,8 @@ def diverge(
 def _spark() -> Mapper:
     from functools import partial
 
-    from conflict.jobs.session import spark_session
-    from conflict.jobs.spark_runner import spark_runner
+    from conflict.spark.session import spark_session
+    from conflict.spark.spark_runner import spark_runner
 
     return partial(spark_runner(spark_session()), progress=lambda done, total: None)
 

@@ -19,8 +19,7 @@ from conflict.cli.outputs import (
     write_json,
     write_parquet,
 )
-from conflict.config.moments import moment_of
-from conflict.config.table_names import full_name_of
+from conflict.config.option_values import full_name_of, moment_of
 from conflict.errors import ConfigurationError
 
 __all__ = ["explain"]

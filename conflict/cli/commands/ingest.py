@@ -11,8 +11,7 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import InexactKeysOption, UnpackedOption, allow_unpacked, console, progress_bars, warn_of
-from conflict.cli.exit_codes import ExitCode, exit_with
-from conflict.cli.refusals import messages
+from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,

@@ -12,9 +12,8 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.config.local_paths import refuse_address
-from conflict.config.shown_definitions import as_statements
-from conflict.config.text_file import located, read_text
+from conflict.config.schema_file import as_statements
+from conflict.config.text_file import located, read_text, refuse_address
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 from ndb_formats.statement_logging.decision import BinlogFormat

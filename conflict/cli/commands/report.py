@@ -41,7 +41,7 @@ def report(
     from conflict.reporting.joining import joined
     from conflict.reporting.reading import part_of
     from conflict.reporting.report import figure_count, write_figures, write_page
-    from conflict.results.target import check_target, whole_or_not_at_all
+    from conflict.results.files import check_target, whole_or_not_at_all
 
     check_output(out, results, force=force)
     refuse_same_output(out, figures)

@@ -54,8 +54,7 @@ def requirements(
     from conflict.compatibility.deployment import Deployment, TableLogging
     from conflict.compatibility.requirements import requirements as requirements_of
     from conflict.compatibility.requirements_table import TABLE_TYPES, example_function
-    from conflict.rules.conflict_fn_text import typed_function
-    from conflict.rules.functions import FUNCTIONS
+    from conflict.rules.functions import FUNCTIONS, typed_function
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [schema], force=force)

@@ -22,9 +22,8 @@ from conflict.cli.common import (
     console,
     progress_bars,
 )
-from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption
-from conflict.cli.refusals import messages
+from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,
@@ -35,16 +34,16 @@ from conflict.cli.sources import (
     load_sources,
 )
 from conflict.compatibility.deployment import Policy
-from conflict.config.moments import seconds_of
+from conflict.config.option_values import seconds_of
 from conflict.errors import ConfigurationError
-from conflict.runs.engine_choice import LOCAL_BYTES, choose_engine
+from conflict.pipeline import LOCAL_BYTES, choose_engine
 from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
     from conflict.config.run_file import RunFile
     from conflict.results.run_document import ResolvedRun
-    from conflict.runs.options import ResolveOptions
+    from conflict.runs.runner import ResolveOptions
 
 __all__ = ["ResolveEngine", "code_of", "resolve", "show_resolved"]
 
@@ -131,7 +130,7 @@ def resolve(
     """
     from conflict.cli.views.next_steps import print_next
     from conflict.history.grid.folder import Folder
-    from conflict.runs.options import ResolveOptions
+    from conflict.runs.runner import ResolveOptions
 
     allow_unpacked(unpacked_mib)
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
-from conflict.config.local_paths import what_commands_wrote
+from conflict.config.text_file import what_commands_wrote
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import CutFileError

@@ -12,11 +12,11 @@ import attrs
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.refusals import ExitCode, exit_with
 
 if TYPE_CHECKING:
-    from conflict.model.run import Simulated
+    from conflict.whatif.simulating.run import Simulated
 
 __all__ = ["check_folders", "keep_run", "simulate"]
 
@@ -49,8 +49,8 @@ def simulate(
     Example: ndb-conflict simulate model.toml --out result --write-binlogs binlogs
     """
     from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
-    from conflict.model.model_file import load_model, model_document
-    from conflict.model.report import run_seeds
+    from conflict.whatif.simulating.model_file import load_model, model_document
+    from conflict.whatif.simulating.report import run_seeds
 
     check_output(json_file, [model_file], force=force)
     binlogs = write_binlogs or (None if out is None else Path(f"{out}-binlogs"))
@@ -77,8 +77,8 @@ def simulate(
 def check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, force: bool) -> None:
     """Make sure, before the work, that both folders can be written."""
     from conflict.history.grid.folder import Folder
-    from conflict.model.run_folder import check_run_folder
-    from conflict.results.target import check_target
+    from conflict.results.files import check_target
+    from conflict.whatif.simulating.run_folder import check_run_folder
 
     if binlogs is not None:
         check_run_folder(binlogs, replace=force)
@@ -93,8 +93,8 @@ def keep_run(
     import conflict.pipeline
     from conflict.compatibility.deployment import Policy
     from conflict.config.run_file import load_run_file
-    from conflict.model.run_folder import RUN_FILE, run_folder, write_run
-    from conflict.runs.options import ResolveOptions
+    from conflict.runs.runner import ResolveOptions
+    from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
 
     if binlogs is None:
         return False

@@ -11,8 +11,8 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import InexactKeysOption, console, messages, progress_bars, warn_of
-from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.refusals import ExitCode, exit_with
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.exit_codes import ExitCode, exit_with
+from conflict.cli.refusals import ExitCode, exit_with
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def sweep(
     from conflict.cli.views.sweep import print_sweep
     from conflict.history.grid.folder import Folder
     from conflict.history.grid.whole_files import only_writer
-    from conflict.sweeping.border import check_axis, parse_condition
-    from conflict.sweeping.sweep import Search, check_folder, run_sweep
-    from conflict.sweeping.sweep_file import load_sweep
+    from conflict.whatif.sweeping.border import check_axis, parse_condition
+    from conflict.whatif.sweeping.sweep import Search, check_folder, run_sweep
+    from conflict.whatif.sweeping.sweep_file import load_sweep
 
     if (find is None) != (over is None):
         message = "--find and --over go together: a condition, and the axis along which its border is looked for"
@@ -79,9 +79,8 @@ def sweep(
 
 
 def _runner(engine: SweepEngine, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:
-    from conflict.pipeline import spark_workers
-    from conflict.runs.engine_choice import spark_asked_for
-    from conflict.runs.process_runner import process_runner
+    from conflict.pipeline import spark_asked_for, spark_workers
+    from conflict.runs.runner import process_runner
 
     if engine is SweepEngine.SPARK or (engine is SweepEngine.AUTO and spark_asked_for()):
         return spark_workers(folder, progress)

@@ -15,7 +15,7 @@ from typing import Any
 from rich.markup import escape
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 
 __all__ = ["warm_up"]

@@ -12,8 +12,8 @@ import typer
 from rich.markup import escape
 
 from conflict.cli.common import InexactKeysOption, console, messages, progress_bars, warn_of
-from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, check_output
+from conflict.cli.refusals import ExitCode, exit_with
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,
@@ -46,8 +46,8 @@ def workload(
     """
     from conflict.cli.views.simulation import print_learnt
     from conflict.cli.views.tables import counted
-    from conflict.model.learning import learnt_model
-    from conflict.model.model_text import model_text
+    from conflict.whatif.simulating.learning import learnt_model
+    from conflict.whatif.simulating.model_file import model_text
     from ndb_formats.columnar.log_remarks import log_remarks
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)

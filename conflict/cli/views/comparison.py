@@ -11,9 +11,9 @@ from rich.markup import escape
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
-from conflict.comparing.figures import Figures, Row
-from conflict.comparison import Comparison
 from conflict.rules.decision import Cause
+from conflict.whatif.comparing.comparison import Comparison
+from conflict.whatif.comparing.figures import Figures, Row
 
 __all__ = ["print_comparison"]
 

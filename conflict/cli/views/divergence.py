@@ -13,11 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from conflict.cli.views.tables import counted
-from conflict.diverging.goals import Goal
-from conflict.diverging.retelling import Told, retell
-from conflict.diverging.scope import NAMES, Scope
-from conflict.diverging.search import Found
-from conflict.diverging.timeline import ending, timeline, unsettled
+from conflict.whatif.diverging.retelling import Told, ending, retell, timeline, unsettled
+from conflict.whatif.diverging.scope import NAMES, Goal, Scope
+from conflict.whatif.diverging.search import Found
 
 __all__ = ["found_json", "print_found"]
 

@@ -12,11 +12,10 @@ import attrs
 from rich.console import Console
 
 from conflict.cli.views.tables import counted, table_of
-from conflict.model.configuration import MOST_EPOCHS, Model
-from conflict.model.connections import followers_of
-from conflict.model.report import Interval, intervals_of
-from conflict.model.theory import predictions
 from conflict.rules.decision import Cause
+from conflict.whatif.simulating.configuration import MOST_EPOCHS, Model, followers_of
+from conflict.whatif.simulating.report import Interval, intervals_of
+from conflict.whatif.simulating.theory import predictions
 
 __all__ = ["print_kept", "print_learnt", "print_simulation", "simulation_json"]
 
@@ -237,7 +236,7 @@ def print_learnt(console: Console, document: Mapping[str, Any], where: str) -> N
 
     Args:
         console: Where to print.
-        document: What was learnt; see `conflict.model.learning.learn`.
+        document: What was learnt; see `conflict.whatif.simulating.learning.learn`.
         where: The file that it was written to.
     """
     rows: list[list[object]] = []

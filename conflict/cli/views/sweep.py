@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from conflict.cli.views.tables import counted, table_of
-from conflict.sweeping.border import Border
-from conflict.sweeping.summary import Grid, axis_value, grid_of
-from conflict.sweeping.sweep import Search, Swept
-from conflict.sweeping.sweep_file import Sweep
+from conflict.whatif.sweeping.border import Border
+from conflict.whatif.sweeping.summary import Grid, axis_value, grid_of
+from conflict.whatif.sweeping.sweep import Search, Swept
+from conflict.whatif.sweeping.sweep_file import Sweep
 
 __all__ = ["print_sweep"]
 

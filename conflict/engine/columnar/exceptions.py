@@ -24,8 +24,14 @@ from conflict.engine.kernels.provenance import ABSENT_IMAGE, DEFAULT_IMAGE
 from conflict.results.arrow_rows import arrow_array, row_schema
 from conflict.results.ledger import LedgerColumn, outcome_places, staged_exceptions
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.exceptions_definition import ColumnRole, RoleKind
-from conflict.rules.exceptions_table import READ_ROW, UNKNOWN_TRANSACTION_ID, ExceptionsTable, number_value
+from conflict.rules.exceptions_table import (
+    READ_ROW,
+    UNKNOWN_TRANSACTION_ID,
+    ColumnRole,
+    ExceptionsTable,
+    RoleKind,
+    number_value,
+)
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.default_values import default_value, implied_value

@@ -27,6 +27,7 @@ from conflict.engine.kernels.arrays import Int64, each_read_only
 from conflict.engine.kernels.passes import are_rejected
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import RowStep
+from conflict.results.layout import ResultOptions
 from conflict.results.ledger import (
     CONTRADICTED,
     OPEN_DECISIONS,
@@ -39,7 +40,6 @@ from conflict.results.ledger import (
     write_part,
 )
 from conflict.results.model import NotKnown
-from conflict.results.options import ResultOptions
 from conflict.results.summary import BucketSummary
 from conflict.rules.counters import counts_differ
 from conflict.rules.decision import Verdict

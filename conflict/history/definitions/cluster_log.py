@@ -13,7 +13,7 @@ from enum import Enum
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.config.databases import logged_name
+from conflict.config.schema_file import logged_name
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem

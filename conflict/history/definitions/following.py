@@ -25,8 +25,7 @@ from conflict.history.definitions.cluster_log import (
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
-from conflict.rules.conflict_fn_text import what_was_meant
-from conflict.rules.functions import Argument
+from conflict.rules.functions import Argument, what_was_meant
 from conflict.rules.replication_table import ReplicationRow, best_match
 from conflict.rules.table_setup import (
     Refusal,

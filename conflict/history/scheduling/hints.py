@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from conflict.config.run_file import RunFile
-from conflict.config.steps_file import load_steps
+from conflict.config.structure import load_steps
 from conflict.errors import ConfigurationError
 from conflict.history.model import LAST_GROUP, START, Position
 from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, Summary

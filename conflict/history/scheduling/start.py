@@ -18,7 +18,7 @@ import attrs
 
 from conflict.config.configuration import Links, Span
 from conflict.config.definitions import ClusterDefinitions
-from conflict.config.moments import shown_range
+from conflict.config.option_values import shown_range
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import END, EpochApply

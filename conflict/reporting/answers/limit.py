@@ -13,7 +13,7 @@ import pyarrow as pa
 from conflict.reporting.answers.simulated import point_label, rounded, share_words, value_words
 from conflict.reporting.parts import Column, Topic
 from conflict.shown_text import capitalized, listed
-from conflict.sweeping.summary import Grid, axis_value
+from conflict.whatif.sweeping.summary import Grid, axis_value
 
 __all__ = [
     "Limit",

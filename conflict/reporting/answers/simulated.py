@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from conflict.reporting.parts import shown
 from conflict.shown_text import listed
-from conflict.sweeping.summary import Grid, axis_value
+from conflict.whatif.sweeping.summary import Grid, axis_value
 
 __all__ = [
     "AXES",

@@ -33,8 +33,8 @@ from conflict.reporting.wording.model_words import (
     without_function,
 )
 from conflict.shown_text import listed
-from conflict.sweeping.summary import Grid, axis_value
-from conflict.sweeping.sweep import RESULTS
+from conflict.whatif.sweeping.summary import Grid, axis_value
+from conflict.whatif.sweeping.sweep import RESULTS
 
 __all__ = ["sweep_part"]
 

@@ -16,9 +16,9 @@ from conflict.history.grid.folder import Folder
 from conflict.reporting.answers.limit import Limit, limits_of
 from conflict.reporting.answers.simulated import least_of, seed_ranges
 from conflict.results.catalogue import refuse_damaged_result
-from conflict.results.target import RESULT
-from conflict.sweeping.summary import Grid, grid_of
-from conflict.sweeping.sweep import BORDERS, RESULTS
+from conflict.results.files import RESULT
+from conflict.whatif.sweeping.summary import Grid, grid_of
+from conflict.whatif.sweeping.sweep import BORDERS, RESULTS
 
 __all__ = ["SweepResult", "read_sweep"]
 

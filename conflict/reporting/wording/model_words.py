@@ -9,8 +9,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from conflict.model.model_file import with_preset
 from conflict.shown_text import counted, listed
+from conflict.whatif.simulating.model_file import with_preset
 
 __all__ = [
     "against_recording",

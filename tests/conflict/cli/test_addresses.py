@@ -9,7 +9,7 @@ from typer.main import get_command
 
 import conflict
 from conflict.cli.app import COMMANDS, app
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO

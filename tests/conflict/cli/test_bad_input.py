@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.corpora import DEMO
 
 Preparation = Callable[[Path], object]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conflict.cli.app import COMMANDS
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO, RECORDINGS
 from tests.layers import ROOT

@@ -3,7 +3,7 @@
 import pytest
 from numba import njit
 
-from conflict.cli.compiling import compilation_is_said
+from conflict.cli.common import compilation_is_said
 
 
 def test_it_is_said_once_and_only_when_something_is_compiled(capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def test_on_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path
     words = ("diverge", "--function", "NDB$MAX(x)", "--find", "difference")
     assert spark.version
     invoke(*words, "--json", tmp_path / "alone.json")
-    monkeypatch.setattr("conflict.diverging.search._WIDE", 30)
+    monkeypatch.setattr("conflict.whatif.diverging.search._WIDE", 30)
     invoke(*words, "--spark", "--json", tmp_path / "spark.json")
     alone, spread = (json.loads((tmp_path / f"{name}.json").read_text())["searches"][0] for name in ("alone", "spark"))
     assert {**spread, "seconds": alone["seconds"]} == alone

@@ -11,8 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
-from conflict.cli.exit_codes import MEANINGS, ExitCode, code_of_findings
-from conflict.cli.refusals import refusing_bad_input
+from conflict.cli.refusals import MEANINGS, ExitCode, code_of_findings, refusing_bad_input
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import CorruptError
 from ndb_formats.findings import Effect, Finding, Rule, Severity
@@ -105,7 +104,7 @@ def test_an_interruption_while_a_command_is_imported(monkeypatch: pytest.MonkeyP
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("conflict.cli.lazy_commands.import_module", interrupt)
+    monkeypatch.setattr("conflict.cli.app.import_module", interrupt)
     done = CliRunner().invoke(cli.app, ["decode", "binlog.000001"])
     assert done.exit_code == ExitCode.INTERRUPTED
     assert done.output.strip() == "interrupted"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
 from tests.conflict.conformance.test_options import write_run_file
 from tests.corpora import DEMO

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.history.grid import memory_folder
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO

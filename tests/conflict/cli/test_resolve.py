@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from conflict.cli.common import ExitCode
 from conflict.history.grid.folder import Folder
-from conflict.results.target import whole_or_not_at_all
+from conflict.results.files import whole_or_not_at_all
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO, RECORDINGS
 

@@ -10,8 +10,8 @@ from rich.table import Table
 from conflict.cli.views.comparison import _CAUSES, _LOSSES, _TRANSACTIONS
 from conflict.cli.views.sweep import print_sweep
 from conflict.cli.views.tables import table_of
-from conflict.sweeping.sweep import Swept
-from conflict.sweeping.sweep_file import Sweep
+from conflict.whatif.sweeping.sweep import Swept
+from conflict.whatif.sweeping.sweep_file import Sweep
 
 LONGEST = "NDB$EPOCH2_TRANS() @A *"  # of the names of functions in a comparison
 

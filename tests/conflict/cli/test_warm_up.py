@@ -9,7 +9,7 @@ import pytest
 import conflict
 import ndb_formats
 from conflict.cli.commands import warm_up
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from ndb_formats import compiled_cache
 from ndb_formats.columnar.kernel import Kernel, Use
 from tests.conflict.cli.commands import invoke

@@ -23,14 +23,13 @@ from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows
-from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder
-from conflict.results.options import ResultOptions
+from conflict.results.layout import APPLIED_EPOCHS, ResultOptions, applied_epochs_path, exceptions_path, rows_folder
 from conflict.results.resolution_ledger import KeyTexts, ReferenceLedger, write_open, write_resolution
 from conflict.results.summary import RunSummary, with_open_schedule
 from conflict.runs.ingest_job import ingest
-from conflict.runs.log_part import LogPart
 from conflict.runs.reference_run import place_in_memory, run_reference
 from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolve_run import LogPart
 from conflict.runs.runner import Runner, in_process
 
 

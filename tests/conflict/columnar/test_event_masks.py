@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conflict.engine.kernels.logged_rows import event_masks, mark_columns
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import parse_conflict_function
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation

@@ -13,7 +13,7 @@ from conflict.engine.kernels.places import boundaries_of
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import Cluster, History, RowChange, Transaction
-from conflict.results.options import ResultOptions
+from conflict.results.layout import ResultOptions
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process
 from tests.conflict.random_histories import SETTINGS, _Maker, configuration

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
-from conflict.conformance.corpus import RecordingKind, find_recordings
+from conflict.conformance.case import RecordingKind, find_recordings
 from conflict.engine.columnar.setups import compares_reflected
 from conflict.history.definitions.following import make_run
 from conflict.history.grid.folder import Folder

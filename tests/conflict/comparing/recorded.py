@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from conflict.comparison import Comparison, Wanted, compare_run
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
+from conflict.whatif.comparing.comparison import Comparison, Wanted, compare_run
 
 
 def compared(

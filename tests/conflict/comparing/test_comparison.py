@@ -6,20 +6,19 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.cli.terminal import PlainConsole
+from conflict.cli.refusals import PlainConsole
 from conflict.cli.views.comparison import print_comparison
-from conflict.comparing.figures import COMPARISON, NOT_OFFERED, Figures, Row, ranked
-from conflict.comparing.policies import MEANINGS
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.errors import ConfigurationError
 from conflict.history.definitions.following import make_run
 from conflict.history.grid.folder import Folder
-from conflict.model.model_file import parse_model
-from conflict.model.run import simulate
-from conflict.model.run_folder import write_run
 from conflict.pipeline import run_local
 from conflict.rules.counters import COUNTERS
+from conflict.whatif.comparing.figures import COMPARISON, NOT_OFFERED, Figures, Row, ranked
+from conflict.whatif.comparing.pairs import MEANINGS
+from conflict.whatif.simulating.model_file import parse_model
+from conflict.whatif.simulating.run import simulate
+from conflict.whatif.simulating.run_folder import write_run
 from tests.conflict.comparing.recorded import compared, differing_rows
 from tests.corpora import DEMO, RECORDINGS, SHARED
 

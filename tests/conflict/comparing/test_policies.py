@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from conflict.comparing.figures import Figures
-from conflict.comparing.pairs import Pair, parse_policies
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import ConflictCase
 from conflict.engine.columnar.bucket_view import Relogging
@@ -18,13 +16,15 @@ from conflict.history.grid.writer import write_history
 from conflict.history.model import Transaction
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary
-from conflict.results.options import ResultOptions
+from conflict.results.layout import ResultOptions
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.compare_job import compare_settled
-from conflict.runs.log_part import LogPart
 from conflict.runs.resolve_job import settle_history
+from conflict.runs.resolve_run import LogPart
 from conflict.runs.runner import in_process
+from conflict.whatif.comparing.compare_job import compare_settled
+from conflict.whatif.comparing.figures import Figures
+from conflict.whatif.comparing.pairs import Pair, parse_policies
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import effective_format

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.comparison import Comparison, Wanted, compare_run
 from conflict.config.run_file import load_run_file
-from conflict.model.report import figures_of
-from conflict.model.run import Simulated, simulate
-from conflict.model.run_folder import RUN_FILE, run_folder, write_run
+from conflict.whatif.comparing.comparison import Comparison, Wanted, compare_run
+from conflict.whatif.simulating.report import figures_of
+from conflict.whatif.simulating.run import Simulated, simulate
+from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
 from tests.conflict.model.models import random_model
 from tests.examples import examples
 

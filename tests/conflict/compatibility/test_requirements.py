@@ -9,8 +9,7 @@ from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.reasons import ReasonKind
 from conflict.compatibility.requirements import Answer, Status, requirements
 from conflict.compatibility.requirements_table import example_function, example_table, mark, requirements_table
-from conflict.rules.conflict_fn_text import parse_conflict_function
-from conflict.rules.functions import FUNCTIONS
+from conflict.rules.functions import FUNCTIONS, parse_conflict_function
 from conflict.rules.roles import Role
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.create_table import parse_create_table

@@ -1,6 +1,6 @@
 """Definitions that name no database: where the tables stand."""
 
-from conflict.config.databases import in_databases
+from conflict.config.schema_file import in_databases
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.config.local_paths import plain_path
+from conflict.config.text_file import plain_path
 from tests.corpora import DEMO
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from conflict.config.moments import moment_of, seconds_of
+from conflict.config.option_values import moment_of, seconds_of
 from conflict.errors import ConfigurationError
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

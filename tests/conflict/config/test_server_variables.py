@@ -5,10 +5,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conflict.config.cluster_ini import EpochTimes, load_epoch_times, parse_epoch_times
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
-from conflict.config.server_variables import DEFAULTS, load_server_variables, parse_server_variables
+from conflict.config.server_settings import (
+    DEFAULTS,
+    EpochTimes,
+    load_epoch_times,
+    load_server_variables,
+    parse_epoch_times,
+    parse_server_variables,
+)
 from conflict.errors import ConfigurationError
 from conflict.rules.roles import Role
 from ndb_formats.rules.update_format import UpdateFormat

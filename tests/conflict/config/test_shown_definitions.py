@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.config.schema_file import load_schema
-from conflict.config.shown_definitions import as_statements
+from conflict.config.schema_file import as_statements, load_schema
 
 PRINTED = sorted(Path(__file__).with_name("shown_definitions").glob("*.txt"))
 

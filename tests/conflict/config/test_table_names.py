@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.config.table_names import full_name_of
+from conflict.config.option_values import full_name_of
 from conflict.errors import ConfigurationError
 
 KNOWN = ("shop.item", "shop.order", "old.order", "`a.b`.`c.d`", "item.x")

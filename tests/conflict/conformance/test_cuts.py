@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import find_recordings
 from conflict.errors import ConflictError
 from tests.conflict.cuts import CutRecording, Figures
 from tests.corpora import RECORDINGS, SHARED

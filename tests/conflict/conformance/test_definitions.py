@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import find_recordings
 from conflict.conformance.judge import CaseStatus, judge
 from tests.corpora import RECORDINGS
 

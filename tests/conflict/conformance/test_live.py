@@ -5,14 +5,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.conformance.judge import CaseStatus, judge_all
 from conflict.conformance.judged_run import JudgedRun
 from conflict.history.definitions.following import make_run
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import ENGINES
-from conflict.runs.options import ResolveOptions
+from conflict.runs.runner import ResolveOptions
 from tests.corpora import RECORDINGS, SHARED
 
 # Rows judged earlier, epochs gone through again, open moments; and the same with transactions and reflected rows.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import find_recordings
 from conflict.conformance.judge import CaseStatus, judge
 from conflict.conformance.logging_differences import judge_decisions, judge_logging
 from tests.corpora import RECORDINGS, SHARED

@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import find_recordings
 from conflict.conformance.judge import CaseStatus, judge, judge_all
 from tests.corpora import RECORDINGS, SHARED
 

@@ -1,6 +1,6 @@
 """Where replicas may have been set back."""
 
-from conflict.conformance.set_back_candidates import set_back_candidates
+from conflict.conformance.judge import set_back_candidates
 from conflict.history.scheduling.schedule import Hint, Summary
 
 EPOCHS = {"A": [Summary(10, (0,), ())], "B": [Summary(100, (0,), ()), Summary(101, (0,), ())]}

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.corpus import find_recordings
-from conflict.conformance.setup_differences import setup_differences
+from conflict.conformance.case import ConflictCase, find_recordings
+from conflict.conformance.result_differences import setup_differences
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from conflict.rules.table_setup import set_up
 from ndb_formats.rules.update_format import server_options

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import find_recordings
 from conflict.conformance.judge import CaseStatus, judge
-from conflict.conformance.size_differences import size_differences
-from conflict.conformance.statement_rows import ChangedRow, StatementRunner
+from conflict.conformance.size_differences import ChangedRow, StatementRunner, size_differences
 from conflict.errors import NotBuiltError
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema

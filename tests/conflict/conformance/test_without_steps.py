@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.corpus import find_recordings
+from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.conformance.judge import CaseStatus, judge, judge_all
 from conflict.conformance.judged_run import JudgedRun
 from conflict.history.definitions.following import make_run

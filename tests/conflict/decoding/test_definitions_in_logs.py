@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.conformance.case import ConflictCase
-from conflict.conformance.recorded_values import recorded_value
+from conflict.conformance.result_differences import recorded_value
 from conflict.decoding.decoding import Decoding
 from conflict.decoding.inputs import Inputs
 from ndb_formats.columnar_text.log_text import TextOptions

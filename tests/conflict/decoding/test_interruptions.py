@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from conflict.decoding.interruptions import stopped_politely
+from conflict.decoding.staging import stopped_politely
 
 
 class Swallows:

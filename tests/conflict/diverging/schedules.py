@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from conflict.diverging.scope import Scope
-from conflict.diverging.state import Side, State
-from conflict.diverging.steps import Commit, Load, Step, possible, taken
+from conflict.whatif.diverging.scope import Scope
+from conflict.whatif.diverging.state import Side, State
+from conflict.whatif.diverging.steps import Commit, Load, Step, possible, taken
 
 START = State((Side({}), Side({})))
 

@@ -7,11 +7,10 @@ from random import Random
 
 import pytest
 
-from conflict.diverging.canonical import state_key
-from conflict.diverging.goals import Values
-from conflict.diverging.scope import Scope
-from conflict.diverging.state import State
-from conflict.diverging.steps import Apply, Commit, Load, SetBack, Step, Wish, possible, taken
+from conflict.whatif.diverging.canonical import state_key
+from conflict.whatif.diverging.scope import Scope, Values
+from conflict.whatif.diverging.state import State
+from conflict.whatif.diverging.steps import Apply, Commit, Load, SetBack, Step, Wish, possible, taken
 from tests.conflict.diverging.schedules import START, run, walk
 
 FUNCTIONS = (

@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.conformance.corpus import Recording, RecordingKind
+from conflict.conformance.case import Recording, RecordingKind
 from conflict.conformance.judge import CaseStatus, judge
-from conflict.diverging.goals import Goal, Values
-from conflict.diverging.recording import write_recording, write_recordings
-from conflict.diverging.retelling import history_of, retell
-from conflict.diverging.scope import NAMES, Scope
-from conflict.diverging.search import search
-from conflict.diverging.state import State, cells
 from conflict.history.run import Run
 from conflict.runs.runner import in_process
+from conflict.whatif.diverging.recording import write_recording, write_recordings
+from conflict.whatif.diverging.retelling import history_of, retell
+from conflict.whatif.diverging.scope import NAMES, Goal, Scope, Values
+from conflict.whatif.diverging.search import search
+from conflict.whatif.diverging.state import State, cells
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.diverging.schedules import walk
 from tests.corpora import RECORDINGS

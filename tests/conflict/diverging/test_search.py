@@ -8,16 +8,13 @@ from typing import Any
 import pytest
 
 from conflict.compatibility.deployment import Policy
-from conflict.diverging.goals import Goal, Values
-from conflict.diverging.losses import loses_update
-from conflict.diverging.retelling import retell
-from conflict.diverging.scope import Scope
-from conflict.diverging.search import Found, search
-from conflict.diverging.state import State
-from conflict.diverging.steps import Apply, Commit, Load, SetBack, Step, Wish, possible, taken
-from conflict.diverging.timeline import ending, timeline
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Verdict
+from conflict.whatif.diverging.retelling import ending, retell, timeline
+from conflict.whatif.diverging.scope import Goal, Scope, Values
+from conflict.whatif.diverging.search import Found, search
+from conflict.whatif.diverging.state import State
+from conflict.whatif.diverging.steps import Apply, Commit, Load, SetBack, Step, Wish, loses_update, possible, taken
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.diverging.schedules import run
 
@@ -174,8 +171,8 @@ def test_merged_states_lose_no_schedule(function: str | None) -> None:
 def test_tasks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels that are split over tasks come to the same."""
     alone = found("NDB$MAX(x)")
-    monkeypatch.setattr("conflict.diverging.search._WIDE", 1)
-    monkeypatch.setattr("conflict.diverging.search._TOGETHER", 7)
+    monkeypatch.setattr("conflict.whatif.diverging.search._WIDE", 1)
+    monkeypatch.setattr("conflict.whatif.diverging.search._TOGETHER", 7)
     calls: list[int] = []
 
     def mapper(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:

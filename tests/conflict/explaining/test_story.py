@@ -15,7 +15,7 @@ from conflict.explaining.story import End, Kind, Place, StoryEvent
 from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, trees_of
 from conflict.results.layout import OUTCOMES
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import parse_conflict_function
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.types.values import Value

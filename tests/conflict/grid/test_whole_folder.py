@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.history.grid import whole_folder as module
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer, put_back, whole_folder
-from conflict.results.target import check_target, whole_or_not_at_all
+from conflict.results.files import check_target, whole_or_not_at_all
 from tests.conflict.cli.commands import invoke
 
 # Before the old one is moved away, before and after the new one is moved in, and when the old one is being removed.

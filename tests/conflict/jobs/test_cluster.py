@@ -231,7 +231,7 @@ def test_a_folder_that_is_not_shared_is_refused(connect: Mapping[str, str], tmp_
 from conflict.errors import ConfigurationError
 from conflict.rules.counters import zero_counters
 from conflict.history.grid.folder import Folder
-from conflict.jobs.session import check_shared, spark_session
+from conflict.spark.session import check_shared, spark_session
 
 check_shared(spark_session(), Folder({shared!r}))
 try:

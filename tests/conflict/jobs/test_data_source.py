@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import conflict
 from conflict.errors import LogWarning
-from conflict.jobs.data_source import register
+from conflict.spark.data_source import register
 from ndb_formats.events.incident_event import IncidentEvent, encode_incident
 from tests.conflict.cli.test_besides_rows import insert, query
 from tests.conflict.raw_events import Raw, payload

@@ -3,7 +3,7 @@
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.jobs import session
+from conflict.spark import session
 
 CHOSEN_BY = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conflict.errors import ConfigurationError, WorkerError
-from conflict.jobs import spark_runner
 from conflict.runs.runner import Runner
+from conflict.spark import spark_runner
 
 
 def test_every_task_gets_its_own_description(spark_run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,12 @@ from random import Random
 
 import attrs
 
-from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site, Span
-from conflict.model.kernels.world import Stamp, Wish
-from conflict.model.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian
-from conflict.model.workload import InsertKeys, Mix, Workload
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.roles import Role
+from conflict.whatif.simulating.configuration import Applier, Latency, Link, Model, ModelTable, Site, Span
+from conflict.whatif.simulating.kernels.world import Stamp, Wish
+from conflict.whatif.simulating.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian
+from conflict.whatif.simulating.workload import InsertKeys, Mix, Workload
 
 BY_COLUMN = [f"{spec.name}(x)" for spec in FUNCTIONS if spec.argument is Argument.COLUMN]
 BY_EPOCH = [f"{spec.name}()" for spec in FUNCTIONS if spec.argument is Argument.GCI_BITS]

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
-from conflict.model.binlogs import bytes_by_type, write_binlogs
-from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site
-from conflict.model.figures import counters_of, decided, final_rows
-from conflict.model.kernels.world import Stamp, Wish
-from conflict.model.logged_rows import logged_epochs
-from conflict.model.run import CLOCK_START, Simulated, simulate
-from conflict.model.run_folder import RUN_FILE, run_folder, write_run
-from conflict.model.workload import InsertKeys, Mix, Workload
 from conflict.pipeline import resolve
 from conflict.result import Result, read_result
 from conflict.rules.decision import Cause
-from conflict.runs.options import ResolveOptions
+from conflict.runs.runner import ResolveOptions
+from conflict.whatif.simulating.binlogs import bytes_by_type, write_binlogs
+from conflict.whatif.simulating.configuration import Applier, Latency, Link, Model, ModelTable, Site
+from conflict.whatif.simulating.figures import counters_of, decided, final_rows
+from conflict.whatif.simulating.kernels.world import Stamp, Wish
+from conflict.whatif.simulating.logged_rows import logged_epochs
+from conflict.whatif.simulating.run import CLOCK_START, Simulated, simulate
+from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
+from conflict.whatif.simulating.workload import InsertKeys, Mix, Workload
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.rows_event import ROWS_EVENTS

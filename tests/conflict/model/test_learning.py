@@ -12,13 +12,12 @@ import pytest
 from conflict.conformance.case import ConflictCase
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import Transaction
-from conflict.model.clocks import EpochClock
-from conflict.model.learning import learn, read_logs, scaled
-from conflict.model.model_file import parse_model
-from conflict.model.model_text import model_text
-from conflict.model.report import figures_of, run_seeds
-from conflict.model.run import simulate
-from conflict.model.wishes import _sizes
+from conflict.whatif.simulating.clocks import EpochClock
+from conflict.whatif.simulating.learning import learn, read_logs, scaled
+from conflict.whatif.simulating.model_file import model_text, parse_model
+from conflict.whatif.simulating.report import figures_of, run_seeds
+from conflict.whatif.simulating.run import simulate
+from conflict.whatif.simulating.wishes import _sizes
 from ndb_formats.events.rows_event import Operation
 from tests.corpora import RECORDINGS
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.model.configuration import Model
-from conflict.model.figures import final_decisions, lost_in
-from conflict.model.kernels.world import RESOLVE_BIT
-from conflict.model.run import Simulated, simulate
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.lost_updates import RowWrite, loses, overwrite, write
+from conflict.whatif.simulating.configuration import Model
+from conflict.whatif.simulating.figures import final_decisions, lost_in
+from conflict.whatif.simulating.kernels.world import RESOLVE_BIT
+from conflict.whatif.simulating.run import Simulated, simulate
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.model.models import random_model, random_network
 

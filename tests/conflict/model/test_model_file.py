@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.model.kernels.world import Stamp, Wish
-from conflict.model.key_choice import Zipfian
-from conflict.model.model_file import parse_model
-from conflict.model.presets import PRESETS
-from conflict.model.report import figures_of
-from conflict.model.run import simulate
-from conflict.model.workload import Mix
+from conflict.whatif.simulating.kernels.world import Stamp, Wish
+from conflict.whatif.simulating.key_choice import Zipfian
+from conflict.whatif.simulating.model_file import PRESETS, parse_model
+from conflict.whatif.simulating.report import figures_of
+from conflict.whatif.simulating.run import simulate
+from conflict.whatif.simulating.workload import Mix
 
 
 def test_an_empty_file_is_a_model() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
-from conflict.model.configuration import Model
-from conflict.model.kernels.world import FOREVER
-from conflict.model.model_file import parse_model
-from conflict.model.report import figures_of
-from conflict.model.run import simulate
+from conflict.whatif.simulating.configuration import Model
+from conflict.whatif.simulating.kernels.world import FOREVER
+from conflict.whatif.simulating.model_file import parse_model
+from conflict.whatif.simulating.report import figures_of
+from conflict.whatif.simulating.run import simulate
 from tests.conflict.model.models import random_model
 
 SECOND = 1_000_000

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.reference.replay import resolve
 from conflict.history.run import Run
-from conflict.model.as_history import history_of
-from conflict.model.configuration import DATABASE, Model
-from conflict.model.figures import counters_of, decided, final_rows
-from conflict.model.run import Simulated, simulate
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.runner import in_process
+from conflict.whatif.simulating.configuration import DATABASE, Model
+from conflict.whatif.simulating.figures import counters_of, decided, final_rows, history_of
+from conflict.whatif.simulating.run import Simulated, simulate
 from ndb_formats.schema.row_keys import key_of
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.model.models import random_model, random_network

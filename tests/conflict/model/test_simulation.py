@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site
-from conflict.model.figures import counters_of, decided, lost_in
-from conflict.model.kernels.loop import run_until
-from conflict.model.kernels.world import Stamp, Wish
-from conflict.model.report import figures_of
-from conflict.model.run import Simulated, simulate
-from conflict.model.workload import Listed, Mix, Workload
 from conflict.rules.lost_updates import loses
 from conflict.rules.roles import Role
+from conflict.whatif.simulating.configuration import Applier, Latency, Link, Model, ModelTable, Site
+from conflict.whatif.simulating.figures import counters_of, decided, lost_in
+from conflict.whatif.simulating.kernels.loop import run_until
+from conflict.whatif.simulating.kernels.world import Stamp, Wish
+from conflict.whatif.simulating.report import figures_of
+from conflict.whatif.simulating.run import Simulated, simulate
+from conflict.whatif.simulating.workload import Listed, Mix, Workload
 from ndb_formats.columnar.kernel import kernel, with_python_values
 from ndb_formats.columnar.kernel_mode import Mode, Process
 from tests.conflict.model.models import random_model, random_network
@@ -68,7 +68,7 @@ def test_interpreted_a_run_is_the_same(
     made = draw(seed, SECOND)
     compiled = everything_of(simulate(made, seed, lambda done, total: None))
     # Another kernel of the same function, which nothing has compiled yet.
-    monkeypatch.setattr("conflict.model.run.run_until", with_python_values(kernel(run_until.function)))
+    monkeypatch.setattr("conflict.whatif.simulating.run.run_until", with_python_values(kernel(run_until.function)))
     monkeypatch.setattr(Process, "mode", Mode.INTERPRETED)
     monkeypatch.setattr(Process, "fixed", True)
     for first, second in zip(compiled, everything_of(simulate(made, seed)), strict=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conflict.model.kernels.world import Stamp
-from conflict.model.model_file import parse_model
-from conflict.model.report import figures_of, intervals_of
-from conflict.model.run import simulate
-from conflict.model.theory import _share, predictions
+from conflict.whatif.simulating.kernels.world import Stamp
+from conflict.whatif.simulating.model_file import parse_model
+from conflict.whatif.simulating.report import figures_of, intervals_of
+from conflict.whatif.simulating.run import simulate
+from conflict.whatif.simulating.theory import _share, predictions
 
 UNIFORM = {
     "seconds": 150,

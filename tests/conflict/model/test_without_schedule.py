@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from conflict.config.run_file import load_run_file
-from conflict.model.run import simulate
-from conflict.model.run_folder import write_run
 from conflict.pipeline import resolve
+from conflict.whatif.simulating.run import simulate
+from conflict.whatif.simulating.run_folder import write_run
 from tests.conflict.model.models import random_model
 
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conflict.model.chance import Purpose, stream
-from conflict.model.kernels.world import Wish
-from conflict.model.key_choice import Hotspot, Latest, Uniform, Weighted, Zipfian
-from conflict.model.workload import InsertKeys, KeySpace, Listed, Mix, Pairs, Workload, draw
+from conflict.whatif.simulating.kernels.world import Wish
+from conflict.whatif.simulating.key_choice import Hotspot, Latest, Uniform, Weighted, Zipfian
+from conflict.whatif.simulating.workload import (
+    InsertKeys,
+    KeySpace,
+    Listed,
+    Mix,
+    Pairs,
+    Purpose,
+    Workload,
+    draw,
+    stream,
+)
 
 SPACE = KeySpace([100, 10], [4, 2])
 COUNT = 200_000

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import conflict.pipeline
 from conflict.cli.app import app
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.engine.reference.replay import resolve

@@ -24,7 +24,7 @@ from conflict.reporting.answers.simulated import (
     seeds_sentence,
     without_stops,
 )
-from conflict.sweeping.summary import Grid
+from conflict.whatif.sweeping.summary import Grid
 
 
 def border(function: str, skew: int, holds: float | None, fails: float | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import attrs
 import pyarrow as pa
 import pytest
 
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.reporting.html.overview import overview
 from conflict.reporting.html.page import page_of
 from conflict.reporting.joining import joined

@@ -12,9 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.history.grid.folder import Folder
-from conflict.results.conflicts import UNITS, By, Totals, at_a_glance, count_conflicts, read_conflicts, totals_of
+from conflict.results.conflicts import (
+    UNITS,
+    By,
+    Totals,
+    at_a_glance,
+    count_conflicts,
+    read_conflicts,
+    root_outcomes,
+    totals_of,
+)
 from conflict.results.layout import OUTCOMES, outcomes_path
-from conflict.results.transactions import root_outcomes
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PLAIN = {

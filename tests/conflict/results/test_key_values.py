@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from conflict.results.key_values import key_schema, key_values
+from conflict.results.arrow_rows import key_schema, key_values
 
 
 def values(columns: dict[str, str], *texts: str) -> list[dict[str, object]]:

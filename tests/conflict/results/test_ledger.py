@@ -27,8 +27,8 @@ from conflict.results.ledger import (
 )
 from conflict.results.model import NotKnown
 from conflict.results.summary import BucketSummary
-from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.decision import Cause, Decision, Verdict, outcome_bit
+from conflict.rules.functions import parse_conflict_function
 from ndb_formats.events.rows_event import Operation
 
 TABLES = ["d.t", "d.n"]

@@ -5,7 +5,7 @@ import attrs
 from conflict.results.cause_kinds import CauseKind, LogFacts
 from conflict.results.contradictions import OTHER_VALUES
 from conflict.results.likely_causes import likely_causes
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import parse_conflict_function
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.create_table import parse_create_table
 

@@ -7,9 +7,9 @@ from conflict.engine.inference.replay import resolve
 from conflict.history.model import EpochApply, History
 from conflict.results.model import ClusterResult
 from conflict.results.resolution_ledger import ReferenceLedger
-from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import moved_counters
 from conflict.rules.decision import Cause, Decision, Verdict
+from conflict.rules.functions import parse_conflict_function
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.figures import figures
 from tests.conflict.histories import history, key, setups

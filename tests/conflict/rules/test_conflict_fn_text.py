@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import parse_conflict_function, typed_function
-from conflict.rules.functions import FUNCTIONS, Argument
+from conflict.rules.functions import FUNCTIONS, Argument, parse_conflict_function, typed_function
 
 
 class TestParse:

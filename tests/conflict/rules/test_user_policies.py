@@ -10,13 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.rules import user_policies
-from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS, add_counters, zero_counters
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, Cell, Image
+from conflict.rules.functions import FUNCTIONS, Argument, Cell, Image, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.table_setup import RefusalKind, set_up
 from conflict.rules.user_policies import add_functions, load_functions, policies_of_tables, python_function

@@ -14,8 +14,8 @@ from conflict.history.definitions.following import make_run
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import run_local
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
+from conflict.runs.runner import ResolveOptions
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import random_steps, world
 from tests.corpora import RECORDINGS

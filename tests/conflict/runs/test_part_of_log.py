@@ -18,8 +18,8 @@ from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.pipeline import run_local
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
+from conflict.runs.runner import ResolveOptions
 from tests.corpora import RECORDINGS
 
 FUNCTIONS = ["epoch", "epoch2", "epoch2_trans", "epoch_trans", "max", "max_del_win_ins", "old"]

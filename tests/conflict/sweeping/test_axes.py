@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.model.model_file import parse_model
-from conflict.sweeping.axes import AXES, document_at
+from conflict.whatif.simulating.model_file import parse_model
+from conflict.whatif.sweeping.sweep_file import AXES, document_at
 
 BASE: dict[str, Any] = {
     "seconds": 10,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
-from conflict.sweeping.border import Border, Condition, check_axis, find_borders, parse_condition
-from conflict.sweeping.sweep_file import Point, Sweep
+from conflict.whatif.sweeping.border import Border, Condition, check_axis, find_borders, parse_condition
+from conflict.whatif.sweeping.sweep_file import Point, Sweep
 
 SWEEP = Sweep({}, {"function": ("f", "g"), "latency_ms": (0, 1000)})
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from conflict.sweeping.summary import grid_of, main_axis
+from conflict.whatif.sweeping.summary import grid_of, main_axis
 
 
 def test_medians_along_the_main_axis() -> None:

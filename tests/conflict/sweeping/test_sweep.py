@@ -8,14 +8,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer
 from conflict.runs.runner import Progress, Runner, in_process
-from conflict.sweeping.runs import SweepRun
-from conflict.sweeping.sweep import BORDERS, RESULTS, run_sweep
-from conflict.sweeping.sweep_file import load_sweep
+from conflict.whatif.sweeping.sweep import BORDERS, RESULTS, SweepRun, run_sweep
+from conflict.whatif.sweeping.sweep_file import load_sweep
 from tests.conflict.cli.commands import invoke
 
 MODEL = "seconds = 1\nrecordcount = 20\nseed = 5\n[workload]\ntransactions_per_second = 100\n"

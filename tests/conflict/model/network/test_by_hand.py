@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.model.figures import final_rows
-from conflict.model.kernels.world import RESOLVE_BIT, Wish
-from conflict.model.model_file import parse_model
-from conflict.model.report import figures_of
-from conflict.model.run import Simulated, simulate
-from conflict.model.workload import Drawn
+from conflict.whatif.simulating.figures import final_rows
+from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Wish
+from conflict.whatif.simulating.model_file import parse_model
+from conflict.whatif.simulating.report import figures_of
+from conflict.whatif.simulating.run import Simulated, simulate
+from conflict.whatif.simulating.workload import Drawn
 
 MILLISECOND = 1000
 RING = {"A": "C", "B": "A", "C": "B"}

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import load_run_file
-from conflict.model.figures import counters_of, decided, final_rows
-from conflict.model.run import Simulated, simulate
-from conflict.model.run_folder import RUN_FILE, run_folder, write_run
 from conflict.pipeline import resolve
 from conflict.result import Result, read_result
-from conflict.runs.options import ResolveOptions
+from conflict.runs.runner import ResolveOptions
+from conflict.whatif.simulating.figures import counters_of, decided, final_rows
+from conflict.whatif.simulating.run import Simulated, simulate
+from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
 from tests.conflict.model.models import random_network
 
 COLUMNS = ("source_epoch", "group", "table", "key", "operation", "verdict", "cause", "incoming", "stored")

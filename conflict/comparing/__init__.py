@@ -1,1 +1,0 @@
-"""One History under many conflict functions and formats. Computes docs/compare.md."""

@@ -1,0 +1,290 @@
+"""
+The row changes of binlog files for Python: what `conflict.read_binlog` returns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from conflict.config.option_values import Moment, is_full_name, known_table, seconds_of, words_of
+from conflict.decoding.binlog_summary import BinlogSummary, summary_of_batches
+from conflict.decoding.inputs import Inputs, opened_inputs
+from conflict.decoding.one_table import fitted_changes, joined_schema
+from conflict.discovery.log_source import log_source
+from conflict.errors import ConfigurationError, LogWarning
+from ndb_formats.columnar.batches import METADATA, RowBatch
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import scan_log
+from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selected_changes
+from ndb_formats.columnar.stretches import schema_at_start
+from ndb_formats.columnar.table_changes import in_order
+from ndb_formats.columnar.table_search import table_names
+from ndb_formats.errors import CutFileError, FormatError
+from ndb_formats.row_records import RECORDS
+from ndb_formats.schema.tables import Schema
+from ndb_formats.selection import Selection
+
+__all__ = ["BinlogTable", "read_binlog"]
+
+BATCH_ROWS = 1 << 15
+# Without a table: the columns of `decode --wide`, but epochs and ids as the numbers that they are.
+_EXACT = ("epoch", "transaction_id")
+_ALL_TABLES = pa.schema([METADATA.field(field.name) if field.name in _EXACT else field for field in RECORDS])
+
+
+@attrs.frozen(repr=False, slots=False)
+class BinlogTable:
+    """
+    Row changes of binlog files, read anew whenever they are asked for; nothing is kept but the summary.
+
+    With a table, the columns are those that `decode` writes to Parquet (docs/decode.md): both images are structs of the
+    table's columns, and `before_columns` and `after_columns` name those that an image carries, because a column that it
+    does not carry is null, as NULL is. Without one, images are maps from column name to text, and only the columns that
+    an image carries are in them. Rows have the order of the files.
+
+    Printed, it answers at a glance; a notebook shows that as a table.
+
+    Attributes:
+        files: The files, in order.
+        table: ``database.table``; None for all tables.
+        columns: Columns of the table; None for all.
+        definitions: Definitions, for names and types that are not in the binlog; they follow its statements.
+        at_end: Whether they are those at the end of the binlogs, not at the start.
+        selection: Which changes.
+        moments: Whether dates and timestamps have types of their own.
+        rows: Most rows of a batch.
+    """
+
+    files: tuple[Path, ...]
+    table: str | None = None
+    columns: frozenset[str] | None = None
+    definitions: Schema = attrs.field(factory=Schema)
+    selection: Selection = attrs.field(factory=Selection)
+    moments: bool = True
+    rows: int = BATCH_ROWS
+    at_end: bool = False
+
+    @cached_property
+    def summary(self) -> BinlogSummary:
+        """
+        What there is, in a few figures; the files are read once, without the values of columns.
+
+        Raises:
+            ConfigurationError: No file has changes of the table.
+        """
+        with opened_inputs(self.files) as inputs:
+            found = summary_of_batches(self.files, (batch for _, part in self._parts(inputs, ()) for batch in part))
+            if self.table is not None and not found.tables:
+                known_table(self.table, sorted(table_names(inputs.paths)), "the log", ConfigurationError)
+            return found
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that have changes, as ``database.table``."""
+        return tuple(table.name for table in self.summary.tables)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """
+        The columns.
+
+        Raises:
+            ConfigurationError: No file has changes of the table, or a column has types that no single one holds.
+        """
+        with opened_inputs(self.files) as inputs:
+            return self._schema(inputs)
+
+    def __getitem__(self, table: str) -> BinlogTable:
+        """
+        Return the changes of one table, ``database.table``, or a table that one database alone has.
+
+        Raises:
+            ConfigurationError: Several databases have it; or none, of a name without a database.
+        """
+        name = table
+        if not is_full_name(table):
+            with opened_inputs(self.files) as inputs:
+                name = known_table(table, sorted(table_names(inputs.paths)), "the log", ConfigurationError)
+        return attrs.evolve(self, table=name, selection=attrs.evolve(self.selection, tables=frozenset({name})))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """
+        Yield the changes in record batches; memory is bounded by one of them.
+
+        Raises:
+            ConfigurationError: As `schema`.
+            FormatError: A file cannot be read further, with its name and the position; all changes before have been
+                yielded. One that only ends too early ends the log of its server, with a warning.
+        """
+        with opened_inputs(self.files) as inputs:
+            schema = self._schema(inputs)
+            for remark in remarks_on_rows(scan_log(inputs.paths, verify=False)):
+                warnings.warn(LogWarning(remark.sentence), stacklevel=2)
+            for file, batches in self._parts(inputs, self.columns):
+                if batches:
+                    yield in_order([self._records(batch, file, schema) for batch in batches], batches)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the changes as a table of Arrow; raises as iterating does."""
+        return pa.Table.from_batches(self, self.schema)
+
+    def to_pandas(self) -> Any:
+        """
+        Return the changes as a DataFrame of pandas; raises as iterating does.
+
+        Each column of an image is a column of its own, ``after.x``. Integers and texts are nullable, and integers are
+        exact; a column that an image does not carry is missing, as NULL is.
+        """
+        import pandas as pd  # noqa: PLC0415  # only if it is asked for
+
+        kinds = {kind: getattr(pd, f"{str(kind).capitalize().replace('Ui', 'UI')}Dtype")() for kind in _INTEGERS}
+        # Kept as Arrow, texts would compare to masks of Arrow, which pandas does not join with those of integers.
+        kinds[pa.string()] = pd.StringDtype("python")
+        return self.to_arrow().flatten().to_pandas(types_mapper=kinds.get, maps_as_pydicts="strict")
+
+    def to_polars(self) -> Any:
+        """
+        Return the changes as a DataFrame of polars; raises as iterating does.
+
+        Raises:
+            ConfigurationError: polars is not installed.
+        """
+        try:
+            import polars as pl  # noqa: PLC0415  # not among the requirements
+        except ImportError:
+            message = "to_polars needs the library polars; install it with: pip install polars"
+            raise ConfigurationError(message) from None
+        return pl.from_arrow(self.to_arrow())
+
+    def __repr__(self) -> str:
+        return repr(self.summary)
+
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_()  # the protocol of notebooks
+
+    def _schema(self, inputs: Inputs) -> pa.Schema:
+        if self.table is None:
+            return _ALL_TABLES
+        try:
+            definitions = self._at_start(inputs)
+            return joined_schema(inputs.paths, self.table, definitions, columns=self.columns, moments=self.moments)
+        except FormatError as error:
+            raise inputs.renamed(error) from error
+
+    def _at_start(self, inputs: Inputs) -> Schema:
+        return schema_at_start(inputs.paths, self.definitions) if self.at_end else self.definitions
+
+    def _parts(self, inputs: Inputs, columns: Collection[str] | None) -> Iterator[tuple[str, list[RowBatch]]]:
+        """Yield the selected changes block by block, with the name of their file."""
+        moments = self.table is not None and self.moments
+        try:
+            definitions = self._at_start(inputs)
+            said = set[str]()
+
+            def noted(note: str) -> None:
+                if note not in said:
+                    said.add(note)
+                    warnings.warn(LogWarning(note), stacklevel=3)
+
+            def is_end(error: CutFileError) -> bool:
+                if ends := ends_log(error):
+                    noted(f"{inputs.renamed(error)}; what comes after it in the log of its server is not read")
+                return ends
+
+            reading = ChangeReading(
+                definitions, moments=moments, columns=columns, verify=True, rows=self.rows, noted=noted, is_end=is_end
+            )
+            for block in selected_changes(inputs.paths, self.selection, reading):
+                yield inputs.file_of(block.file), list(block.batches)
+        except FormatError as error:
+            raise inputs.renamed(error) from error
+
+    def _records(self, batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBatch:
+        if self.table is None:
+            records = records_of(batch, file)
+            arrays = [(batch.records if name in _EXACT else records).column(name) for name in schema.names]
+            return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return fitted_changes(batch, file, schema, moments=self.moments)
+
+
+_INTEGERS = [
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+    *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+]
+
+
+def read_binlog(
+    files: Path | str | Iterable[Path | str],
+    table: str | None = None,
+    *,
+    columns: str | Iterable[str] | None = None,
+    schema: Path | str | None = None,
+    schema_at: str = "start",
+    temporals: str = "typed",
+    start_epoch: int = 0,
+    stop_epoch: int | None = None,
+    start_time: Moment | None = None,
+    stop_time: Moment | None = None,
+    server_ids: str | int | Iterable[int] = (),
+    transactions: str | int | Iterable[int] = (),
+    key: Mapping[str, object] | None = None,
+    batch_rows: int = BATCH_ROWS,
+) -> BinlogTable:
+    """
+    Return the row changes of binlog files; nothing is read yet, but for the database of a table without one.
+
+    Args:
+        files: Files in order, which may be compressed with gzip or Zstandard; folders, index files and patterns stand
+            for their binlogs, and a run file for those of its clusters, with its schema.
+        table: ``database.table``, or a table that one database alone has; by default the changes of all tables, with
+            images as maps of texts.
+        columns: With `table`: its columns to decode. Lists can also be texts with commas.
+        schema: File of CREATE TABLE statements, for names and types that are not in the binlog.
+        schema_at: Which moment of the binlogs it describes: ``start`` or ``end``. Statements in them change it.
+        temporals: ``typed``, or ``text``, which also holds zero dates.
+        start_epoch: First NDB epoch.
+        stop_epoch: Last NDB epoch; the log of each server stops for itself.
+        start_time: First moment, a datetime or a text such as ``2026-01-31 08:00:00+01:00``; UTC without an offset.
+        stop_time: Moment to stop before; the log of each server stops for itself.
+        server_ids: Servers on which the changes were first made; by default all.
+        transactions: Ids of NDB transactions; by default all.
+        key: Values of columns: rows in which an image has all of them are selected.
+        batch_rows: Most rows of a batch when iterating.
+
+    Raises:
+        ConfigurationError: A path is missing or holds no binlog, or an argument cannot be used.
+    """
+    known = temporals in ("typed", "text") and schema_at in ("start", "end")
+    if (columns is not None and table is None) or not known:
+        message = "columns needs table; temporals is typed or text; schema_at is start or end"
+        raise ConfigurationError(message)
+    selection = Selection(
+        start_time=seconds_of(start_time, "start_time") or 0,
+        stop_time=seconds_of(stop_time, "stop_time"),
+        start_epoch=start_epoch,
+        stop_epoch=stop_epoch,
+        server_ids=frozenset(map(int, words_of(server_ids))),
+        transactions=frozenset(map(int, words_of(transactions))),
+        key=tuple((name, str(value)) for name, value in (key or {}).items()),
+    )
+    given = [Path(each) for each in ([files] if isinstance(files, Path | str) else files)]
+    source = log_source(given, None if schema is None else Path(schema), at_end=schema_at == "end", unpacks=True)
+    found = BinlogTable(
+        source.files,
+        None,
+        None if columns is None else frozenset(words_of(columns)),
+        source.definitions(source.files),
+        selection,
+        temporals == "typed",
+        batch_rows,
+        source.at_end,
+    )
+    return found if table is None else found[table]

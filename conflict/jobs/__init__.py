@@ -1,1 +1,0 @@
-"""Spark: a session, what runs tasks on it, and the `ndb_binlog` data source. All else runs without pyspark."""

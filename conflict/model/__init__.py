@@ -1,3 +1,0 @@
-"""
-A model of two clusters that replicate to each other: workloads, epochs, links and appliers in simulated time.
-"""

@@ -1,0 +1,3 @@
+"""
+Spark: a session, what runs tasks on it, and the `ndb_binlog` data source. All else runs without pyspark.
+"""

@@ -1,0 +1,131 @@
+"""
+The options of the Spark data source `ndb_binlog`.
+
+    path         a file, a folder, an index file or a pattern; every binlog in it and below it is read
+    table        one ``database.table``: images are structs of its columns
+    columns      with table: the columns to decode, separated by commas
+    temporals    with table: ``typed`` (dates and timestamps, which hold no zero dates) or ``text``
+    tables       ``database.table`` names, separated by commas; by default all user tables
+    startEpoch   first NDB epoch, inclusive
+    endEpoch     last NDB epoch, inclusive; errors after it are ignored
+    startTime    first moment, as 2026-01-31T08:00:00+01:00; UTC without an offset
+    endTime      moment to stop before
+    schema       file of CREATE TABLE statements, for column names that are not in the binlog
+    remarks      ``fail`` where `read_binlog` warns of a log (the default), or ``ignore`` that
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+from conflict.config.option_values import seconds_of
+from conflict.config.schema_file import load_schema
+from conflict.config.text_file import plain_path
+from conflict.discovery.logs import files_of
+from conflict.errors import ConfigurationError
+from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["BinlogOptions", "read_options"]
+
+_NAMES = (
+    *("path", "table", "columns", "temporals", "tables"),
+    *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks"),
+)
+
+
+@attrs.frozen
+class BinlogOptions:
+    """
+    The checked options.
+
+    Attributes:
+        files: Binlog files.
+        tables: ``database.table`` names; None for all user tables.
+        start_epoch: First NDB epoch.
+        end_epoch: Last NDB epoch.
+        start_time: First second since 1970.
+        end_time: Second since 1970 to stop before.
+        schema: Definitions, for names and types that are not in the binlog.
+        table: The one table whose columns are wanted.
+        columns: Its columns to decode; None for all.
+        moments: Whether its dates and timestamps have types of their own.
+        fails: Whether a remark on a log is an error.
+    """
+
+    files: tuple[str, ...]
+    tables: frozenset[str] | None
+    start_epoch: int
+    end_epoch: int | None
+    start_time: int
+    end_time: int | None
+    schema: Schema
+    table: str | None = None
+    columns: frozenset[str] | None = None
+    moments: bool = True
+    fails: bool = True
+
+    def wants(self, table: str) -> bool:
+        """Whether the changes of a table are read."""
+        return table in self.tables if self.tables is not None else table != APPLY_STATUS
+
+
+def read_options(options: Mapping[str, str]) -> BinlogOptions:
+    """
+    Return the options, checked.
+
+    Args:
+        options: By name, in lower-case letters.
+
+    Raises:
+        ConfigurationError: An option is unknown or cannot be used, or there is no binlog at the path.
+        SchemaError: The file of statements cannot be read.
+    """
+    unknown = sorted(set(options) - {name.lower() for name in _NAMES})
+    if unknown or "path" not in options:
+        problem = f"unknown options {', '.join(unknown)}" if unknown else "no path given"
+        message = f"ndb_binlog: {problem}; options are {', '.join(_NAMES)}"
+        raise ConfigurationError(message)
+    table, tables, columns = (options.get(name) for name in ("table", "tables", "columns"))
+    temporals = options.get("temporals", "typed")
+    if (table and tables) or (columns and not table) or temporals not in ("typed", "text"):
+        message = "ndb_binlog: give table or tables; columns needs table; temporals is typed or text"
+        raise ConfigurationError(message)
+    remarks = options.get("remarks", "fail")
+    if remarks not in ("fail", "ignore"):
+        message = f"ndb_binlog: remarks is {remarks}; give fail or ignore"
+        raise ConfigurationError(message)
+    files = tuple(_files(options["path"]))
+    names = table or tables
+    return BinlogOptions(
+        files,
+        None if names is None else frozenset(name.strip() for name in names.split(",")),
+        _epoch(options, "startEpoch") or 0,
+        _epoch(options, "endEpoch"),
+        seconds_of(options.get("starttime"), "ndb_binlog: startTime is") or 0,
+        seconds_of(options.get("endtime"), "ndb_binlog: endTime is"),
+        load_schema(options.get("schema"), binlogs=files),
+        table,
+        None if columns is None else frozenset(name.strip() for name in columns.split(",")),
+        temporals == "typed",
+        remarks == "fail",
+    )
+
+
+def _epoch(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name.lower())
+    if text is not None and not text.strip().isdecimal():
+        message = f"ndb_binlog: {name} is {text}, which is no NDB epoch; give a number"
+        raise ConfigurationError(message)
+    return None if text is None else int(text)
+
+
+def _files(pattern: str) -> list[str]:
+    try:
+        return [str(plain_path(file)) for file in files_of([Path(pattern.removeprefix("file:"))])]
+    except ConfigurationError as error:
+        message = f"ndb_binlog: no binlog found at {pattern}: {error}"
+        raise ConfigurationError(message) from error

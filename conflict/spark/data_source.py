@@ -1,0 +1,317 @@
+"""
+The Spark data source `ndb_binlog`: row changes of binlog files as a DataFrame.
+
+    from conflict.spark.data_source import register
+    register(spark)
+    changes = spark.read.format("ndb_binlog").option("schema", "schema.sql").load("binlogs/")
+
+The options are in `binlog_options`.
+
+Warnings of Spark's workers reach nobody. So a query fails where `read_binlog` warns of a log, unless an option says
+otherwise: at its start, or of unknown signs in the task that meets a doubtful value.
+
+Without ``table``, images are maps from column name to text: a column that an image does not carry has no entry, NULL is
+an entry with null, and an empty text is an entry with an empty text. With it, ``before_columns`` and ``after_columns``
+name the columns that an image carries.
+
+Arrow types that Spark does not have, as types that it has and that hold the same values.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from conflict.decoding.one_table import fitted_changes, joined_schema
+from conflict.errors import ConfigurationError, LogWarning
+from conflict.history.ingestion.segments import plan_segments
+from conflict.spark.binlog_options import BinlogOptions, read_options
+from ndb_formats.columnar.batches import RowBatch, read_batches
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import scan_log
+from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
+from ndb_formats.columnar.stretches import Stretch, Stretches
+from ndb_formats.errors import FormatError
+from ndb_formats.row_reader import read_rows
+from ndb_formats.row_records import RECORDS, record_batches
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["NdbBinlogDataSource", "register"]
+
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20),
+    pa.timestamp("ms", tz="UTC"): pa.timestamp("us", tz="UTC"),
+    pa.null(): pa.string(),
+}
+
+
+def _spark_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that Spark reads values of a type as."""
+    if pa.types.is_dictionary(kind):
+        return _spark_type(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _spark_type(field.type)) for field in kind])
+    return pa.string() if pa.types.is_decimal256(kind) else _WIDER.get(kind, kind)
+
+
+_SCHEMA = RECORDS
+_BATCH_ROWS = 1 << 14
+_MAX_EPOCH, _MAX_TIME = 2**64 - 1, 2**32 - 1
+_PIECE_BYTES, _EVEN = 1 << 25, 4
+
+
+@attrs.frozen
+class _Piece(InputPartition):
+    """
+    A segment of one file in which definitions stay.
+
+    Attributes:
+        file: Path of the file.
+        start: Position of its first event.
+        stop: Position after its last event.
+        schema: The definitions that are in force; None for those of the options.
+        fault: Why definitions are not known after it; None if they are.
+    """
+
+    file: str
+    start: int
+    stop: int
+    schema: Schema | None = None
+    fault: FormatError | None = None
+
+
+class NdbBinlogDataSource(DataSource):
+    """
+    See the module.
+
+    Attributes:
+        folder: Where relative paths begin; by default where Spark's workers are.
+    """
+
+    folder: ClassVar[str] = ""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `spark.read.format`."""
+        return "ndb_binlog"
+
+    def schema(self) -> StructType:
+        """Return the columns of the DataFrame."""
+        if "table" not in {name.lower() for name in self.options}:
+            return from_arrow_schema(_SCHEMA)
+        return from_arrow_schema(_table_schema(self._checked()))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader for the options given."""
+        options = self._checked()
+        if options.table is None:
+            return _Reader(options)
+        return _TableReader(options, pa.schema([_table_schema(options).field(name) for name in schema.names]))
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802, ARG002  # Spark's name
+        """
+        Say that binlogs are not read as a stream.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        message = "ndb_binlog: spark.readStream is not there; read closed binlogs with spark.read"
+        raise ConfigurationError(message)
+
+    simpleStreamReader = streamReader  # noqa: N815  # Spark's name
+
+    def _checked(self) -> BinlogOptions:
+        options = {name.lower(): value for name, value in self.options.items()}
+        for name in options.keys() & {"path", "schema"}:
+            if not options[name].startswith("file:"):
+                options[name] = str(Path(self.folder, options[name]))
+        return read_options(options)
+
+
+class _Reader(DataSourceReader):
+    """
+    Reads the changes of all tables, images as maps.
+
+    Filters are not taken from Spark (`pushFilters`): Spark keeps the reader of a DataFrame, so the filter of one query
+    would hold for the next one on the same DataFrame. The options choose what is read.
+    """
+
+    def __init__(self, options: BinlogOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[_Piece]:
+        """
+        Divide the files into segments. An error in a file is raised by the task that meets it.
+
+        Raises:
+            LogWarning: There is a remark on the log, and the options do not ignore it.
+        """
+        stretches = Stretches(self._options.schema)
+        pieces = [piece for file in self._options.files for piece in self._pieces(file, list(stretches.of(file)))]
+        remarks = remarks_on_rows(scan_log(self._options.files, verify=False))
+        self._fail_with([*(remark.sentence for remark in remarks), *stretches.notes])
+        return pieces
+
+    def _fail_with(self, remarks: Sequence[str]) -> None:
+        """
+        Fail if there are remarks.
+
+        Raises:
+            LogWarning: There are, and the options do not ignore them.
+        """
+        if remarks and self._options.fails:
+            message = f"ndb_binlog: {'; '.join(remarks)}. To read the rows nevertheless, give option remarks as ignore"
+            raise LogWarning(message)
+
+    def _pieces(self, file: str, stretches: Sequence[Stretch]) -> Iterator[_Piece]:
+        """Yield the pieces of a file."""
+        segments = plan_segments([Path(file)], _piece_bytes(os.path.getsize(file))).segments
+        for stretch in stretches:
+            schema = None if stretch.schema == self._options.schema else stretch.schema
+            within = [stretch.within(segment.start, segment.stop) for segment in segments]
+            bounds = [(start, stop) for start, stop in filter(None, within) if stop is not None]
+            for start, stop in bounds:
+                yield _Piece(file, start, stop, schema)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """
+        Yield the row changes of one segment.
+
+        Raises:
+            FormatError: The file cannot be read further.
+            LogWarning: A negative value may be a large one, and the options do not ignore it.
+        """
+        assert isinstance(partition, _Piece)
+        options = self._options
+        found = 0
+        try:
+            for batch in self._batches(partition):
+                found += len(batch)
+                wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
+                if not wanted.signs_known and (columns := list(negative_columns(wanted))):
+                    self._fail_with([remark_on_signs(wanted.full_name, columns)])
+                if len(wanted):
+                    yield self._records(wanted, partition.file)
+        except FormatError:
+            if options.end_epoch is None or found != _rows_in_range(partition, options):
+                raise
+
+    def _batches(self, piece: _Piece) -> Iterator[RowBatch]:
+        """Yield the changes of a segment in the range of epochs."""
+        options = self._options
+        for batch in read_batches(
+            piece.file,
+            start=piece.start,
+            stop=piece.stop,
+            schema=piece.schema or options.schema,
+            tables=options.tables,
+            columns=options.columns,
+            moments=options.table is not None and options.moments,
+            batch_rows=_BATCH_ROWS,
+            strict=False,
+        ):
+            epochs = batch.records.column("epoch")
+            yield batch.where(_in_epochs(epochs, options))
+
+    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+        return records_of(batch, file)
+
+
+class _TableReader(_Reader):
+    """Reads the changes of one table, images as structs of its columns."""
+
+    def __init__(self, options: BinlogOptions, schema: pa.Schema) -> None:
+        super().__init__(options)
+        self._schema = schema
+
+    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+        return fitted_changes(batch, file, self._schema, moments=self._options.moments)
+
+
+def _table_schema(options: BinlogOptions) -> pa.Schema:
+    """
+    Return the schema of the one table that is read, in the types of Spark.
+
+    Raises:
+        ConfigurationError: See `joined_schema`.
+    """
+    assert options.table is not None
+    try:
+        return joined_schema(
+            options.files,
+            options.table,
+            options.schema,
+            columns=options.columns,
+            moments=options.moments,
+            kind_of=_spark_type,
+        )
+    except ConfigurationError as error:
+        message = f"ndb_binlog: {error}"
+        raise ConfigurationError(message) from None
+
+
+def _piece_bytes(size: int) -> int:
+    """Return how many bytes of a file a task reads: of a large file the same for a multiple of four tasks."""
+    pieces = math.ceil(size / _PIECE_BYTES)
+    return math.ceil(size / (pieces if pieces == 1 else _EVEN * math.ceil(pieces / _EVEN)))
+
+
+def _in_time(timestamps: pa.UInt32Array, options: BinlogOptions) -> npt.NDArray[np.bool_]:
+    """Return which rows belong to the range of times. Shape (rows,)."""
+    seconds = timestamps.to_numpy()
+    last = _MAX_TIME if options.end_time is None else options.end_time - 1
+    return np.asarray((seconds >= options.start_time) & (seconds <= last), np.bool_)
+
+
+def _in_epochs(epochs: pa.UInt64Array, options: BinlogOptions) -> npt.NDArray[np.bool_]:
+    """Return which rows belong to the range of epochs; without a range, all do. Shape (rows,)."""
+    if options.start_epoch == 0 and options.end_epoch is None:
+        return np.ones(len(epochs), np.bool_)
+    first = pa.scalar(min(options.start_epoch, _MAX_EPOCH), pa.uint64())
+    last = pa.scalar(_MAX_EPOCH if options.end_epoch is None else min(options.end_epoch, _MAX_EPOCH), pa.uint64())
+    within = pc.and_(pc.greater_equal(epochs, first), pc.less_equal(epochs, last)).fill_null(False)
+    return np.asarray(within.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _rows_in_range(piece: _Piece, options: BinlogOptions) -> int:
+    """
+    Return how many rows the range of epochs has, counted by the scalar reader, which stops after the last epoch.
+
+    Raises:
+        FormatError: There is an error before that.
+    """
+    rows = read_rows(
+        piece.file,
+        start=piece.start,
+        stop=piece.stop,
+        schema=piece.schema or options.schema,
+        wanted=options.wants,
+        last_epoch=options.end_epoch,
+        strict=False,
+    )
+    last = options.end_epoch or 0
+    in_range = (row for row in rows if row.epoch is not None and options.start_epoch <= row.epoch <= last)
+    return sum(len(batch) for batch in record_batches(in_range))
+
+
+def register(spark: SparkSession) -> None:
+    """Register the format ``ndb_binlog`` with a session; relative paths begin where this process is now."""
+    here = type(NdbBinlogDataSource.__name__, (NdbBinlogDataSource,), {"folder": str(Path.cwd())})
+    spark.dataSource.register(here)

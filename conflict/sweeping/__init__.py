@@ -1,1 +1,0 @@
-"""A grid of simulations over latency, functions, formats, rates and outages. Computes docs/sweep.md."""

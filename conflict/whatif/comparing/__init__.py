@@ -1,0 +1,3 @@
+"""
+One History under many conflict functions and formats. Computes docs/compare.md.
+"""

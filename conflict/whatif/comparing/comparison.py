@@ -1,0 +1,390 @@
+"""
+A run under many conflict functions and formats, from its configuration to the figures side by side.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from conflict.config.run_file import RunFile
+from conflict.engine.columnar.setups import ClusterSetup
+from conflict.errors import ConfigurationError, NotBuiltError
+from conflict.history.grid.catalogue import refusing_contradictions
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import AGAIN, Manifest
+from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.ingestion.plan import files_document
+from conflict.history.log_files import check_log_files
+from conflict.history.run import Run
+from conflict.history.tables import TableNumbers
+from conflict.pipeline import choose_engine, run_of, spark_workers
+from conflict.results.careful import CareKind, LeftToReferenceError
+from conflict.results.cause_kinds import CauseKind
+from conflict.results.doubts import Doubt, doubts_of
+from conflict.results.files import check_target, whole_or_not_at_all
+from conflict.results.glance import html_table, text_lines
+from conflict.results.layout import ResultOptions
+from conflict.results.run_document import ResolvedRun
+from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
+from conflict.runs.ingest_job import ingest
+from conflict.runs.runner import Runner, StageProgress, in_threads, no_progress
+from conflict.shown_text import listed, printable
+from conflict.whatif.comparing.compare_job import compare_settled
+from conflict.whatif.comparing.figures import COMPARISON, CRITERIA, NOT_OFFERED, Row, assumptions, caveat_of, ranked
+from conflict.whatif.comparing.pairs import (
+    MEANINGS,
+    OVERWRITE,
+    Pair,
+    all_policies,
+    default_policies,
+    kept_columns,
+    own_columns,
+    parse_policies,
+    primary_of,
+)
+from conflict.whatif.comparing.trials import binlog_types_of, judged_tables
+from ndb_formats.columnar.log_sizes import LogSizer
+from ndb_formats.columnar.size_report import SizeReport, size_report
+from ndb_formats.errors import FormatError
+from ndb_formats.rules.formats import FORMATS
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
+
+__all__ = ["TAKEN_AS_RECORDED", "Comparison", "Wanted", "compare_run"]
+
+TAKEN_AS_RECORDED = (
+    "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
+    "configured functions; users may have done other things under other functions."
+)
+_FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
+RESULT, TABLE = "run.json", "comparison.parquet"
+_SHOWN = ("function", "binlog_type", "conflicts", "rejected_transactions", "lost_updates", "differing_rows")
+
+
+@attrs.frozen
+class Wanted:
+    """
+    What is compared.
+
+    Attributes:
+        functions: Policies, as `conflict.whatif.comparing.pairs.parse_policies` reads them; empty for all.
+        formats: Binlog types besides the one in the log.
+        prefer: Criteria of the ranking, the most important first.
+    """
+
+    functions: str = ""
+    formats: tuple[int, ...] = ()
+    prefer: tuple[str, ...] = tuple(CRITERIA)
+
+
+@attrs.frozen(repr=False)
+class Comparison:
+    """
+    Pairs of a conflict function and a format, best first. Printed, it is the table; a notebook shows it as one.
+
+    Attributes:
+        rows: The pairs.
+        prefer: The criteria of the ranking, the most important first.
+        run: What the run comes to as it is configured, and what the binlogs object to that.
+        cut: Why files could not be measured to their end; the bytes before that are counted.
+        without_function: Tables that no function is tried on: the run gives them none.
+        files: The binlog files, as `conflict.history.ingestion.plan.files_document` returns them.
+    """
+
+    rows: tuple[Row, ...]
+    prefer: tuple[str, ...]
+    run: ResolvedRun
+    cut: tuple[str, ...] = ()
+    without_function: tuple[str, ...] = ()
+    files: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def changes(self) -> int:
+        """Row changes that users made."""
+        return self.run.changes
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What makes all figures doubtful: binlogs that contradict the functions of the run, or end early."""
+        return (*doubts_of(self.run.checks()), *(Doubt("Counted in part", each, serious=True) for each in self.cut))
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the marks of pairs mean that no NDB server has, or that the manual advises against."""
+        said = dict.fromkeys((row.mark.strip(), row.caveat) for row in self.rows if row.figures and row.caveat)
+        return tuple(f"{mark} {caveat}." for mark, caveat in sorted(said))
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What the policies do that are no conflict functions."""
+        policies = [row.function for row in self.rows if row.caveat == NOT_OFFERED or row.function == OVERWRITE]
+        return tuple(f"{name}: {text}." for name, text in MEANINGS.items() if any(name in each for each in policies))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why pairs were not tried, or why appliers stop under them."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for row in self.rows:
+            for reason in _reasons(row):
+                found.setdefault((row.binlog_type, reason), []).append(row.function)
+        of_type: dict[str, set[str]] = {}
+        for row in self.rows:
+            of_type.setdefault(row.binlog_type, set()).add(row.function)
+        return tuple(
+            f"Type {name}, {'all functions' if of_type[name] <= {*functions} else ', '.join(functions)}: {reason}."
+            for (name, reason), functions in found.items()
+        )
+
+    @property
+    def best(self) -> str | None:
+        """Which of the functions that a server can be set to loses fewest changes; None if there is no choice."""
+        tried = [(row, row.figures) for row in self.rows if row.figures and not row.figures.stops and not row.caveat]
+        if len(tried) == 1 or not tried or self.run.contradicted or self.run.unrelated:
+            return None
+        least = min(figures.lost_updates for _, figures in tried)
+        fewest = dict.fromkeys(row.function for row, figures in tried if figures.lost_updates == least)
+        verb = "loses" if len(fewest) == 1 else "lose"
+        return f"Of what NDB offers, {listed([*fewest])} {verb} fewest changes: {least:,} of {self.changes:,}."
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was taken for granted."""
+        return (*assumptions(self.run), TAKEN_AS_RECORDED)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the pairs as `conflict.whatif.comparing.figures.COMPARISON`."""
+        ranks = [None if row.figures is None else rank for rank, row in enumerate(self.rows, 1)]
+        cells = [{"rank": rank, **row.cells()} for rank, row in zip(ranks, self.rows, strict=True)]
+        return pa.Table.from_pylist(cells, COMPARISON)
+
+    def to_pandas(self) -> Any:
+        """Return the pairs as a DataFrame of pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as a document."""
+        return {
+            "prefer": list(self.prefer),
+            "changes": self.changes,
+            "doubts": [str(each) for each in self.doubts],
+            "checks": self.run.checks(),
+            "notes": list(self.notes),
+            "tables_without_function": list(self.without_function),
+            "files": list(self.files),
+            "pairs": [row.to_json() for row in self.rows],
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join([*map(str, self.doubts), *text_lines(_SHOWN, self._cells(), 2), *self._below()])
+
+    def _repr_html_(self) -> str:
+        doubts, below = (
+            "".join(f"<p>{escape(printable(each))}</p>" for each in lines)
+            for lines in (map(str, self.doubts), self._below())
+        )
+        return doubts + html_table(_SHOWN, self._cells()) + below
+
+    def _below(self) -> list[str]:
+        return [*self.caveats, *self.meanings, *self.reasons, *self.notes, *([self.best] if self.best else [])]
+
+    def _cells(self) -> list[list[object]]:
+        rows = [{**row.cells(), "function": f"{row.function}{row.mark}"} for row in self.rows]
+        return [[row[name] for name in _SHOWN] for row in rows]
+
+
+def _reasons(row: Row) -> list[str]:
+    """Return why a pair was not tried, or why appliers stop under it."""
+    if row.error is not None:
+        return [f"not tried, {row.error.rstrip('.')}"]
+    if row.figures is None:
+        return []
+    stops: dict[str, list[str]] = {}
+    for name, stop in row.figures.stops.items():
+        stops.setdefault(f"error {stop.error}, {stop.message}", []).append(name)
+    return [f"{' and '.join(names)} {'stop' if len(names) > 1 else 'stops'}, {why}" for why, names in stops.items()]
+
+
+def compare_run(
+    run_file: RunFile,
+    wanted: Wanted = Wanted(),  # frozen
+    *,
+    engine: str = "auto",
+    history: Folder | None = None,
+    out: Folder | None = None,
+    replace: bool = False,
+    progress: StageProgress = no_progress,
+) -> Comparison:
+    """
+    Try pairs of a conflict function and a format on the binlogs of a run.
+
+    Args:
+        run_file: The run.
+        wanted: What is compared.
+        engine: ``local``, ``spark`` or ``auto``.
+        history: A finished History of the run's binlogs, which are not read again; None to read them.
+        out: Folder for the comparison as Parquet and JSON; None for none.
+        replace: Whether a comparison that is there already is replaced.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The run cannot be compared, or something that is asked for is not known.
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    configuration = run_file.configuration
+    if not configuration.links.is_pair:
+        raise ConfigurationError(_left_out(CareKind.NO_PAIR.value.what))
+    refuse_python_rules(configuration.setups())
+    check_log_files(configuration)
+    chosen = choose_engine(configuration).engine if engine == "auto" else engine
+    if chosen not in {"local", "spark"}:
+        message = f"engine {engine} does not compare; use local or spark"
+        raise ConfigurationError(message)
+    if out is not None:
+        check_target(out, [*run_file.inputs, *([] if history is None else [Path(history.uri)])], replace=replace)
+    run = run_of(run_file)
+    why = needs_reference(run)
+    if why is not None:
+        raise ConfigurationError(_left_out(why.value.what))
+    refuse_inexact_keys(run.data_schema.tables)
+    with _work_folder(out, replace=replace) as work:
+        runner = in_threads if chosen == "local" else spark_workers(work, progress)
+        with refusing_contradictions(history, AGAIN):
+            comparison = _compared(runner, run, wanted, history, work, progress)
+        if out is not None:
+            work.write_table(TABLE, comparison.to_arrow())
+            work.write_json(RESULT, comparison.to_json())
+    return comparison
+
+
+@contextmanager
+def _work_folder(out: Folder | None, *, replace: bool) -> Iterator[Folder]:
+    """Give a folder for the work; what is wanted of it is in place of `out` at the end."""
+    with ExitStack() as held:
+        if out is None:
+            yield Folder(held.enter_context(tempfile.TemporaryDirectory(prefix="ndb-conflict-")))
+        else:
+            yield held.enter_context(whole_or_not_at_all(out, replace=replace))
+
+
+def _left_out(why: str) -> str:
+    return f"only the reference engine resolves this run, and it does not compare: {why}"
+
+
+def _refuse_rows_without_key(run: Run, held: Manifest) -> None:
+    """
+    Make sure that all rows of a History have keys, by which they are decided.
+
+    Raises:
+        ConfigurationError: Tables without a primary key have rows.
+    """
+    if held.has_rows_without_key:
+        names = [table.full_name for table in run.data_schema.tables if not table.primary_key]
+        tables = listed([name for name in names if name in held.types])
+        message = (
+            f"the binlogs change rows of {tables} without a primary key, and compare decides rows by their keys; "
+            "resolve takes such a run, and compare does if the schema leaves these tables out"
+        )
+        raise ConfigurationError(message)
+
+
+def _compared(
+    runner: Runner,
+    run: Run,
+    wanted: Wanted,
+    given: Folder | None,
+    work: Folder,
+    progress: StageProgress,
+) -> Comparison:
+    names, primary = list(run.links.server_ids), primary_of(run)
+    read = None if given is None else finished_history(given, run)
+    columns = own_columns(run, kept_columns(run) if read is None else read.resolve_columns)
+    asked = (
+        parse_policies(wanted.functions, run.configuration.functions, names, primary, columns)
+        if wanted.functions
+        else ()
+    )
+    scratch = work.below("work")
+    if given is not None and read is not None:
+        history, held = given, read
+        run = attrs.evolve(run, kept_columns=held.resolve_columns)
+    else:
+        run = attrs.evolve(run, kept_columns=kept_columns(run, asked))
+        history = work.below("history")
+        history = MemoryFolder.at(history.uri) if runner is in_threads else history
+        try:
+            held = ingest(runner, run, history, progress=progress).manifest
+        except NotBuiltError as error:
+            raise ConfigurationError(_left_out(str(error))) from None
+    policies = all_policies(run, asked or default_policies(run, columns))
+    recorded = binlog_types_of(run.setups.first)
+    pairs = [
+        Pair(policy, number)
+        for policy in policies
+        for number in (None, *(each for each in wanted.formats if str(each) != recorded))
+    ]
+    try:
+        _refuse_rows_without_key(run, held)
+        resolved, settled = settle_run(runner, run, (history, held), scratch, progress, _FIGURES_ALONE)
+        found = compare_settled(runner, settled, pairs, progress)
+    except (LeftToReferenceError, NotBuiltError) as error:
+        raise ConfigurationError(_left_out(str(error))) from None
+    finally:
+        scratch.delete()
+        if given is None:
+            history.delete()
+    if any(cause.kind is CauseKind.TRANSACTION_IDS for cause in resolved.likely_causes):
+        found = [each if isinstance(each, str) else each.without_transactions() for each in found]
+    sizes, cut = _sizes(run, progress)
+    rows = [
+        Row(
+            pair.policy.name,
+            recorded if pair.binlog_type is None else str(pair.binlog_type),
+            None if isinstance(each, str) else each,
+            each if isinstance(each, str) else None,
+            _bytes(sizes, pair.binlog_type),
+            used=pair.policy.configured and pair.binlog_type is None,
+            caveat=caveat_of(pair, run.setups.first),
+        )
+        for pair, each in zip(pairs, found, strict=True)
+    ]
+    without = _without_function(settled.job.run.numbers, settled.job.run.clusters)
+    ordered, cut = tuple(ranked(rows, wanted.prefer)), () if resolved.errors else cut
+    files = files_document(run.configuration.files)
+    return Comparison(ordered, wanted.prefer, resolved, cut, without, files)
+
+
+def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:
+    """Return the tables that no function is tried on."""
+    judged = judged_tables(clusters)
+    return tuple(table.full_name for number, table in enumerate(numbers.tables) if number not in judged)
+
+
+def _sizes(run: Run, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
+    """Return the sizes of the rows events of both clusters in every format, and why files were measured in part."""
+    sizer, cut = LogSizer(), list[str]()
+    files = run.configuration.files
+    for cluster in run.clusters:
+        sizer.begin(run.schema_at_start(cluster))
+        for file in cluster.log.files:
+            progress("measuring", files.index(file), len(files))
+            try:
+                sizer.add(file)
+            except FormatError as error:  # what comes before it is counted
+                cut.append(str(error))
+    progress("measuring", len(files), len(files))
+    return size_report(sizer, [file.stat().st_size for file in files]), tuple(cut)
+
+
+def _bytes(sizes: SizeReport, binlog_type: int | None) -> tuple[int, int]:
+    if binlog_type is None:
+        return sizes.changes.logged.bytes, sizes.changes.logged.bytes
+    formats: Mapping[str, int] = {each.name: place for place, each in enumerate(FORMATS)}
+    bounds = sizes.changes.formats[formats[str(binlog_type)]]
+    return bounds.least.bytes, bounds.most.bytes

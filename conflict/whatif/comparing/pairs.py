@@ -1,0 +1,398 @@
+"""
+A conflict function and a binlog type that a History is tried with, as users write them.
+
+What is compared if the user does not say it: every function that the tables and the log allow.
+
+Policies of other replication products, as rows of the table of functions. Computes docs/compare.md, "Policies".
+
+A policy is compared like NDB's functions and is in no `conflict_fn`: no server runs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from conflict.errors import ConfigurationError
+from conflict.history.run import Run
+from conflict.rules.functions import (
+    DEFAULT_GCI_BITS,
+    MAX_GCI_BITS,
+    Argument,
+    Cell,
+    ConflictFunction,
+    FunctionSpec,
+    typed_function,
+    what_was_meant,
+)
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.errors import SettingError, did_you_mean
+from ndb_formats.rules.update_format import parse_binlog_type
+from ndb_formats.schema.tables import Table
+
+__all__ = [
+    "MEANINGS",
+    "OVERWRITE",
+    "Pair",
+    "Policy",
+    "all_policies",
+    "default_policies",
+    "function_on",
+    "kept_columns",
+    "own_columns",
+    "parse_formats",
+    "parse_policies",
+    "primary_of",
+    "role_on",
+]
+
+OVERWRITE = "OVERWRITE"
+# The value compared is the moment of the commit.
+_LAST_COMMIT = FunctionSpec("LAST_COMMIT", "last_commit", Cell.AT_LEAST, Cell.AT_LEAST, Cell.AT_LEAST)
+_FIRST_COMMIT = FunctionSpec(
+    "FIRST_COMMIT", "first_commit", Cell.LESS_IF_UNSEEN, Cell.LESS_IF_UNSEEN, Cell.LESS_IF_UNSEEN
+)
+# The policies that compare moments of commits.
+_BY_COMMIT_TIME = {spec.name: spec for spec in (_LAST_COMMIT, _FIRST_COMMIT)}
+LOWEST = FunctionSpec("LOWEST", "lowest", Cell.LESS, Cell.LESS, Cell.EQUAL)
+# What each does, in a line.
+MEANINGS = {
+    OVERWRITE: "every change is applied, as to a table without a conflict function",
+    _FIRST_COMMIT.name: "of two changes that have not seen each other, the one that committed first stays",
+    _LAST_COMMIT.name: "the change that committed last stays",
+    LOWEST.name: "the change with the lowest value of the column stays",
+}
+
+
+_TYPES = ("int", "bigint")  # that a function can compare, if they are unsigned
+
+
+def primary_of(run: Run) -> str:
+    """Return the primary of a run: by role, else the one cluster with a function by epoch, else the first cluster."""
+    primaries = [cluster.name for cluster in run.clusters if cluster.role is Role.PRIMARY]
+    judging = [
+        name
+        for name, tables in run.setups.first.items()
+        if any(setup.function is not None and setup.function.spec.refreshes for setup in tables.values())
+    ]
+    return (primaries or judging or [run.clusters[0].name])[0]
+
+
+def all_policies(run: Run, asked: Sequence[Policy]) -> tuple[Policy, ...]:
+    """Return policies, the functions of the run among them and marked."""
+    given = {
+        name: {table: setup.function for table, setup in tables.items() if setup.function is not None}
+        for name, tables in run.setups.first.items()
+    }
+    same = [policy for policy in asked if _is_configured(run, policy, given)]
+    if same:
+        return tuple(attrs.evolve(policy, configured=policy is same[0]) for policy in asked)
+    functions = {function for functions in given.values() for function in functions.values()}
+    names = sorted(_named(function, primary_of(run)) for function in functions)
+    return (Policy(", ".join(names) or OVERWRITE, configured=True), *asked)
+
+
+def _is_configured(run: Run, policy: Policy, given: Mapping[str, Mapping[str, ConflictFunction]]) -> bool:
+    """Whether a policy gives every cluster the functions and the role that it has."""
+    if policy.by_table:
+        return all(given[cluster.name] == dict(policy.by_table) for cluster in run.clusters)
+    return all(
+        set(given[cluster.name].values()) == {function_on(cluster.name, policy, "")} - {None}
+        and (
+            policy.function is None
+            or not policy.function.spec.uses_role
+            or cluster.role is role_on(cluster.name, policy)
+        )
+        for cluster in run.clusters
+    )
+
+
+def own_columns(run: Run, kept: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the tables that policies are tried on, and the column of each that is kept; None where none is."""
+    setups = [each for tables in run.setups.first.values() for each in tables.items()]
+    judged = [name for name, setup in setups if setup.function is not None or setup.refusal is not None]
+    return {name: kept.get(name) for name in dict.fromkeys(judged or [name for name, _ in setups])}
+
+
+def default_policies(run: Run, columns: Mapping[str, str | None]) -> tuple[Policy, ...]:
+    """
+    Return all policies: functions by epoch, those by column for each column, and policies of other products.
+
+    Args:
+        run: The run.
+        columns: What `own_columns` returned; functions that compare a column are tried if each table has one.
+    """
+    names, primary = list(run.links.server_ids), primary_of(run)
+    specs = [spec for spec in run.configuration.functions if spec.python is None]
+    texts = [f"{spec.name}()" for spec in specs if spec.argument is Argument.GCI_BITS]
+    texts += [f"NDB$EPOCH()@{name}" for name in names if name != primary]
+    if columns and None not in columns.values():
+        texts += [spec.name for spec in (*specs, LOWEST) if spec.argument is Argument.COLUMN]
+    texts += [*_BY_COMMIT_TIME, OVERWRITE]
+    return parse_policies(",".join(texts), run.configuration.functions, names, primary, columns)
+
+
+def kept_columns(run: Run, asked: Sequence[Policy] = ()) -> dict[str, str]:
+    """
+    Return, by table, the column whose values the History keeps for functions that compare one.
+
+    That is the one that a function of the run compares; else the first one of the policies that were asked for; else,
+    if none was asked for, the only column of the table that a function can compare.
+
+    Args:
+        run: The run.
+        asked: The policies that were asked for; empty for all.
+    """
+    found = {}
+    for tables in run.setups.first.values():
+        for name, setup in tables.items():
+            wanted = [column for policy in asked if (column := policy.column_of(name)) is not None]
+            column = _kept(setup, wanted, any_column=not asked)
+            if column is not None:
+                found[name] = column
+    return found
+
+
+def _kept(setup: TableSetup, wanted: Sequence[str], *, any_column: bool) -> str | None:
+    if setup.function is not None and setup.function.column is not None:
+        return setup.function.column
+    there = [column for column in wanted if setup.table.find(column) is not None]
+    if there:
+        return there[0]
+    possible = _comparable(setup.table) if any_column else []
+    return possible[0] if len(possible) == 1 else None
+
+
+def _comparable(table: Table) -> list[str]:
+    return [
+        column.name
+        for column in table.columns
+        if column.type in _TYPES and column.unsigned and column.name not in table.primary_key
+    ]
+
+
+_COMMA = re.compile(r",(?![^(]*\))")  # not one inside parentheses
+
+
+@attrs.frozen
+class Policy:
+    """
+    What decides when changes meet.
+
+    Attributes:
+        name: As users write it.
+        function: The conflict function; None where every change is applied.
+        primary: The cluster that judges, for functions by epoch; None for functions that both clusters have.
+        configured: Whether each table has what the run configures, whatever the rest says.
+        by_table: The function of each table, where these compare different columns; empty where all have `function`.
+    """
+
+    name: str
+    function: ConflictFunction | None = None
+    primary: str | None = None
+    configured: bool = False
+    by_table: tuple[tuple[str, ConflictFunction], ...] = ()
+
+    @property
+    def specs(self) -> frozenset[FunctionSpec]:
+        """The functions without their arguments."""
+        every = [*(function for _, function in self.by_table), self.function]
+        return frozenset(function.spec for function in every if function is not None)
+
+    def function_of(self, table: str) -> ConflictFunction | None:
+        """Return the function of a table, by its full name."""
+        return dict(self.by_table).get(table) if self.by_table else self.function
+
+    @property
+    def by_commit_time(self) -> bool:
+        """Whether the moments of commits are compared."""
+        return self.function is not None and self.function.spec in _BY_COMMIT_TIME.values()
+
+    def column_of(self, table: str) -> str | None:
+        """Return the column that it compares of a table."""
+        function = self.function_of(table)
+        return None if function is None else function.column
+
+
+@attrs.frozen
+class Pair:
+    """
+    A policy, and the binlog type in which users' changes are logged; None for as they are logged.
+    """
+
+    policy: Policy
+    binlog_type: int | None = None
+
+
+def parse_policies(
+    text: str,
+    functions: Sequence[FunctionSpec],
+    clusters: Sequence[str],
+    primary: str,
+    columns: Mapping[str, str | None],
+) -> tuple[Policy, ...]:
+    """
+    Return the policies that a text lists, with commas between them.
+
+    Each is a `conflict_fn`, ``OVERWRITE``, ``_LAST_COMMIT``, ``_FIRST_COMMIT`` or ``LOWEST(column)``; ``@CLUSTER``
+    after a function by epoch names the primary. A function that compares a column can be given by table, as in
+    ``acct=NDB$OLD(ts),bin=NDB$OLD(ver)``, which is one policy; or without a column, for the own one of each table.
+
+    Args:
+        text: The text.
+        functions: The known conflict functions.
+        clusters: Names of the clusters.
+        primary: The primary where none is named.
+        columns: The tables that policies are tried on, and the column that each has for functions; None for none.
+
+    Raises:
+        ConfigurationError: One of them is not known, or its cluster, its table or its column is not.
+    """
+    names = [each.strip() for each in _COMMA.split(text) if each.strip()]
+    if not names:
+        message = "--functions names none; give some, as NDB$EPOCH(),NDB$MAX(version),LAST_COMMIT"
+        raise ConfigurationError(message)
+    specs = {spec.name: spec for spec in (*functions, LOWEST) if spec.argument is Argument.COLUMN}
+    found: list[Policy] = []
+    by_table: dict[str, ConflictFunction] = {}
+    for name in names:
+        table, equals, function = (each.strip() for each in name.partition("="))
+        full = _full_name(name, table, columns) if equals else ""
+        if by_table and (not equals or full in by_table):
+            found.append(_by_table(by_table, columns))
+            by_table = {}
+        if equals:
+            by_table[full] = _of_table(name, function, specs)
+        elif name in specs:
+            found.append(_by_own_column(specs[name], columns))
+        else:
+            found.append(_policy(name, functions, clusters, primary))
+    return tuple(dict.fromkeys([*found, *([_by_table(by_table, columns)] if by_table else [])]))
+
+
+def _full_name(text: str, table: str, columns: Mapping[str, str | None]) -> str:
+    """Return the full name of a table, which may be given without its database if that is unique."""
+    names = [name for name in columns if table in (name, name.rpartition(".")[2])]
+    if len(names) == 1:
+        return names[0]
+    fault = (
+        f"{' and '.join(names)} have this name"
+        if names
+        else f"functions are tried on {', '.join(columns)}{did_you_mean(table, columns)}"
+    )
+    message = f"{text}: which table {table or '(none)'} is meant is not known; {fault}"
+    raise ConfigurationError(message)
+
+
+def _of_table(text: str, function: str, specs: Mapping[str, FunctionSpec]) -> ConflictFunction:
+    if not any(function.startswith(name) for name in specs):
+        meant = what_was_meant(function, tuple(specs.values()))
+        message = f"{text}: by table there are functions that compare a column, {', '.join(specs)}{meant}"
+        raise ConfigurationError(message)
+    try:
+        return typed_function(function, tuple(specs.values()))
+    except ConfigurationError as error:
+        message = f"{text}: {error}"
+        raise ConfigurationError(message) from error
+
+
+def _by_own_column(spec: FunctionSpec, columns: Mapping[str, str | None]) -> Policy:
+    """Return a function that compares the own column of each table."""
+    lacking = [table for table, column in columns.items() if column is None]
+    if lacking:
+        example = f"{lacking[0]}={spec.name}(column)"
+        message = f"{spec.name}: which column of {', '.join(lacking)} it compares is not known; name it, as {example}"
+        raise ConfigurationError(message)
+    return _by_table({table: ConflictFunction(spec, column) for table, column in columns.items()}, columns)
+
+
+def _by_table(functions: Mapping[str, ConflictFunction], tables: Iterable[str]) -> Policy:
+    """Return the policy of functions by table; if all tables have the same one, it is one without tables."""
+    if functions.keys() == set(tables) and len(set(functions.values())) == 1:
+        function = next(iter(functions.values()))
+        return Policy(_named(function), function)
+    short = Counter(table.rpartition(".")[2] for table in tables)
+    names = {table: table if short[each] > 1 else each for table in functions if (each := table.rpartition(".")[2])}
+    name = ",".join(f"{names[table]}={function}" for table, function in functions.items())
+    return Policy(name, by_table=tuple(functions.items()))
+
+
+def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str], primary: str) -> Policy:
+    name, at, cluster = (each.strip() for each in text.rpartition("@")) if "@" in text else (text, "", "")
+    if at and cluster not in clusters:
+        meant = did_you_mean(cluster, clusters)
+        message = f"{text}: there is no cluster {cluster}{meant}; there are {' and '.join(clusters)}"
+        raise ConfigurationError(message)
+    timed = _BY_COMMIT_TIME.get(name.removesuffix("()"))
+    if at and (timed is not None or name in {OVERWRITE, OVERWRITE + "()"}):
+        message = f"{text}: {name} is the same on both clusters; leave out @{cluster}"
+        raise ConfigurationError(message)
+    if name in {OVERWRITE, OVERWRITE + "()"}:
+        return Policy(OVERWRITE)
+    if timed is not None:
+        return Policy(timed.name, ConflictFunction(timed, gci_bits=MAX_GCI_BITS))
+    try:
+        function = typed_function(name, (*functions, LOWEST))
+    except ConfigurationError as error:
+        meant, others = did_you_mean(name, (OVERWRITE, *_BY_COMMIT_TIME)), ", ".join((OVERWRITE, *_BY_COMMIT_TIME))
+        message = f"{text}: {error}; besides functions there are {others} and LOWEST(column){meant}"
+        raise ConfigurationError(message) from error
+    if function.spec.python is not None:
+        message = f"{text}: rules in Python are not compared; write it as a row [[conflict_function]] of the run file"
+        raise ConfigurationError(message)
+    if function.spec.argument is Argument.COLUMN:
+        if at:
+            message = f"{text}: both clusters have a function that compares a column; leave out @{cluster}"
+            raise ConfigurationError(message)
+        return Policy(_named(function), function)
+    judging = cluster or primary
+    return Policy(_named(function, judging), function, judging)
+
+
+def _named(function: ConflictFunction, primary: str = "") -> str:
+    """Return a function as users write it; a function by epoch with its primary, and without the default argument."""
+    if function.spec.argument is Argument.COLUMN:
+        return str(function)
+    bits = "" if function.gci_bits == DEFAULT_GCI_BITS else function.gci_bits
+    return f"{function.spec.name}({bits}) @{primary}"
+
+
+def parse_formats(text: str) -> tuple[int, ...]:
+    """
+    Return the binlog types that a text lists, by number or name.
+
+    Raises:
+        ConfigurationError: One of them is not known, or says nothing of its own.
+    """
+    try:
+        found = tuple(parse_binlog_type(each) for each in _words(text))
+    except SettingError as error:
+        message = f"--formats: {error}"
+        raise ConfigurationError(message) from error
+    if not found or not {0, 1}.isdisjoint(found):
+        message = f"--formats {text}: give binlog types from 2 to 9, as 7,8,9; 0 and 1 log nothing of their own"
+        raise ConfigurationError(message)
+    return tuple(dict.fromkeys(found))
+
+
+def _words(text: str) -> Iterable[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def function_on(cluster: str, policy: Policy, table: str) -> ConflictFunction | None:
+    """Return the function that a policy gives to a table, by its full name, of a cluster."""
+    function = policy.function_of(table)
+    if function is None or policy.primary is None or function.spec.uses_role:
+        return function
+    return function if cluster == policy.primary else None
+
+
+def role_on(cluster: str, policy: Policy) -> Role:
+    """Return the role that a policy gives to a cluster."""
+    if policy.function is None or not policy.function.spec.uses_role:
+        return Role.NONE
+    return Role.PRIMARY if cluster == policy.primary else Role.SECONDARY

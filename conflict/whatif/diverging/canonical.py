@@ -1,0 +1,193 @@
+"""
+One key for all states that are the same but for names: of rows, of data columns, of values, of epochs, of clusters.
+
+Two states with one key have the same future, up to these names. What no rule looks at any more is left out: in which
+epoch a row was changed once that epoch came back, epochs that both clusters have done with, who changed a row if the
+function compares values.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import blake2b
+from itertools import permutations
+from operator import itemgetter
+from typing import Any
+
+import attrs
+
+from conflict.rules.decision import stored_precision
+from conflict.whatif.diverging.scope import Scope, Values
+from conflict.whatif.diverging.state import NAME, Logged, Side, State, cells
+
+__all__ = ["state_key"]
+
+_KEY_BYTES = 16
+
+Cells = tuple[int, ...] | None
+
+
+@attrs.frozen
+class _Epoch:
+    """An epoch of a log: its changes, with which own epochs it brings back, and which own epoch it is, as classes."""
+
+    changes: Sequence[tuple[int, int, int, int, Cells, Cells]]
+    relayed: int
+    number: int
+
+
+@attrs.frozen
+class _Cluster:
+    """A cluster before names are given: per row its author, the class of its epoch and its columns."""
+
+    rows: Sequence[tuple[int, int, Cells]]
+    log: Sequence[_Epoch]
+    rest: tuple[int, ...]
+
+
+def state_key(state: State, scope: Scope, *, with_history: bool = False) -> bytes:
+    """
+    Return the key of a state, 16 bytes.
+
+    Args:
+        state: The state.
+        scope: Its scope.
+        with_history: Tell states apart by who committed which transaction after having seen what, and wrote what, too.
+    """
+    clusters = _cluster(state, 0, scope), _cluster(state, 1, scope)
+    budget = len(state.made), state.outages
+    if with_history:
+        history = [(each.side, each.epoch, each.seen) for each in state.made]
+        reached = [side.reached for side in state.sides]
+        plain = [(cluster.rows, [attrs.astuple(epoch) for epoch in cluster.log], cluster.rest) for cluster in clusters]
+        authors = [sorted((key, sorted(parts.items())) for key, parts in side.authors.items()) for side in state.sides]
+        return _digest((budget, history, reached, plain, authors))
+    sides = [(0, 1), (1, 0)] if scope.symmetric else [(0, 1)]
+    return min(
+        _digest((budget, _named([clusters[side] for side in order], *names, scope)))
+        for order in sides
+        for names in _renamings(scope.rows, scope.columns)
+    )
+
+
+def _digest(numbers: Any) -> bytes:
+    return blake2b(marshal.dumps(numbers, 2), digest_size=_KEY_BYTES).digest()
+
+
+@cache
+def _renamings(rows: int, columns: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return every way to rename rows and data columns."""
+    return [(row, column) for row in permutations(range(rows)) for column in permutations(range(columns))]
+
+
+def _cluster(state: State, number: int, scope: Scope) -> _Cluster:
+    side, other = state.sides[number], state.sides[1 - number]
+    own, theirs = _lasting(state, number, scope), _lasting(state, 1 - number, scope)
+    thresholds = _thresholds(side, own, [*theirs, other.now]) if scope.learns[number] else []
+    others = _thresholds(other, theirs, [*own, side.now]) if scope.learns[1 - number] else []
+    log = [
+        _Epoch(
+            [entry.change for entry in epoch.entries],
+            _class(epoch.relayed, other.known, others) if scope.learns[1 - number] else 0,
+            _class(epoch.number, side.known, thresholds) if scope.learns[number] else 0,
+        )
+        for epoch in (*own, side.now)
+    ]
+    rest = (
+        sum(each in own for each in side.log[: side.taken]),
+        bool(side.now.groups) if any(scope.learns) else bool(side.now.entries),
+        side.now.content and scope.learns[1 - number],
+        side.stopped,
+        side.epochs if scope.epochs is not None else 0,
+        side.now.own and scope.epochs is not None,
+    )
+    return _Cluster(list(_rows(side, number, scope, thresholds)), log, tuple(map(int, rest)))
+
+
+def _lasting(state: State, number: int, scope: Scope) -> list[Logged]:
+    """Return the closed epochs that the other cluster can still take, and that can make a difference to it."""
+    side = state.sides[number]
+    left = side.log if state.outages < scope.outages else side.log[side.taken :]
+    return [epoch for epoch in left if epoch.entries or scope.learns[1 - number]]
+
+
+def _rows(side: Side, number: int, scope: Scope, thresholds: Sequence[int]) -> Iterator[tuple[int, int, Cells]]:
+    bits = 0 if scope.parsed is None else scope.parsed.gci_bits
+    with_author = scope.learns[number] or (scope.setups[number][NAME].function is not None and scope.by_epoch)
+    for key in scope.keys:
+        row = side.rows.get((NAME, key))
+        if row is None:
+            yield 0, 0, None
+            continue
+        dated = row.local and scope.learns[number]
+        epoch = _class(stored_precision(row.epoch, bits), side.known, thresholds) if dated else 0
+        yield int(with_author and row.local), epoch, cells(row, scope)
+
+
+def _thresholds(side: Side, own: Sequence[Logged], arriving: Sequence[Logged]) -> list[int]:
+    """Return the epochs of which a cluster can still learn that they came back."""
+    news = {side.now.number, *(each.number for each in own), *(each.relayed for each in arriving)}
+    return sorted(each for each in news if each > side.known)
+
+
+def _class(epoch: int, known: int, thresholds: Sequence[int]) -> int:
+    """Return an epoch as far as it matters: 0 if it came back, else by how much must come back before."""
+    return 0 if epoch <= known else 1 + sum(each < epoch for each in thresholds)
+
+
+def _named(clusters: Sequence[_Cluster], rows: Sequence[int], columns: Sequence[int], scope: Scope) -> Any:
+    """Return the state with rows and columns renamed, and values by the order in which they come."""
+    first = scope.first_data_column - 1
+    tags: dict[int, int] = {}
+    compared = first == 1 and scope.values is Values.CLOCK
+    ranks = {x: rank for rank, x in enumerate(sorted(_compared_values(clusters)))} if compared else None
+
+    def named(each: Cells) -> Cells:
+        if each is None:
+            return None
+        found = [ranks[x] for x in each[:first]] if ranks is not None else list(each[:first])
+        for column in columns[: len(each) - first]:
+            value = each[first + column]
+            found.append(value if value < 0 else tags.setdefault(value, len(tags)))
+        return tuple(found)
+
+    def change(each: tuple[int, int, int, int, Cells, Cells]) -> tuple[object, ...]:
+        group, row, operation, flags, before, after = each
+        return group, rows[row], operation, flags, named(before), named(after)
+
+    return tuple(
+        (
+            tuple((*cluster.rows[row][:2], named(cluster.rows[row][2])) for row in _inverse(rows)),
+            tuple(
+                (_ranked([change(each) for each in epoch.changes]), epoch.relayed, epoch.number)
+                for epoch in cluster.log
+            ),
+            cluster.rest,
+        )
+        for cluster in clusters
+    )
+
+
+def _inverse(names: Sequence[int]) -> list[int]:
+    """Return which row has each new name, in order of the names."""
+    return sorted(range(len(names)), key=names.__getitem__)
+
+
+def _ranked(changes: Sequence[Any]) -> tuple[tuple[object, ...], ...]:
+    """
+    Return the changes of an epoch row by row, with their groups numbered from 0.
+
+    Only the order of the changes of one row matters, and which groups changed it one after the other.
+    """
+    groups: dict[object, int] = {}
+    by_row = sorted(changes, key=itemgetter(1))
+    return tuple((groups.setdefault(each[0], len(groups)), *each[1:]) for each in by_row)
+
+
+def _compared_values(clusters: Sequence[_Cluster]) -> set[int]:
+    """Return all values of the resolve column."""
+    images = [image for cluster in clusters for _, _, image in cluster.rows]
+    images += [image for cluster in clusters for epoch in cluster.log for each in epoch.changes for image in each[4:]]
+    return {image[0] for image in images if image}

@@ -1,0 +1,293 @@
+"""
+What a simulation says of its run: decisions, counters, rows, and the figures of its report.
+
+A simulation as a History, which both engines resolve.
+
+How the rows of simulated tables are stored: an INT key and BIGINT columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import attrs
+import numpy as np
+
+from conflict.engine.columnar.bucket_result import status_counters
+from conflict.engine.kernels.arrays import Decisions, Int64, OperationKind, UInt64, each_read_only
+from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
+from conflict.engine.kernels.lost_changes import WORD, written_parts
+from conflict.engine.kernels.records import DecisionBuffers
+from conflict.history.model import Cluster, EpochApply, History, RowChange, Timeline, Transaction
+from conflict.rules.counters import add_counters, transaction_counters
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.table_setup import TableSetup
+from conflict.whatif.simulating.configuration import DATABASE, source_of
+from conflict.whatif.simulating.kernels.losses import Happened, Lost, Parts, trace_losses
+from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp
+from conflict.whatif.simulating.run import Simulated
+from conflict.whatif.simulating.spreading import spread_of
+from ndb_formats.constants import ColumnCode
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.update_format import ndb_columns
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.types.column_types import WireType
+
+__all__ = ["counters_of", "decided", "final_rows", "history_of"]
+
+_KEY_BYTES, _VALUE_BYTES = 4, 8
+_INT, _BIGINT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG)
+
+
+def _layouts_of(setups: Iterable[TableSetup]) -> dict[str, RowLayout]:
+    """Return how the rows of each table are read, by ``database.table``."""
+    return {
+        setup.table.full_name: layout_of_types(setup.table, (_INT, *[_BIGINT] * (len(setup.table.columns) - 1)))
+        for setup in setups
+    }
+
+
+def history_of(run: Simulated) -> History:
+    """Return what happened, without its consequences."""
+    setups = run.model.setups()
+    layouts = _layouts_of(setups[run.model.sites[0].name].values())
+    clusters = tuple(
+        Cluster(site.name, site.server_id, _timeline(run, side, list(setups[site.name].values()), layouts), site.role)
+        for side, site in enumerate(run.model.sites)
+    )
+    return History(clusters, layouts)
+
+
+def _row_key(run: Simulated, key: int) -> tuple[int, int]:
+    """Return the table of a row, and its number there."""
+    table = int(np.searchsorted(run.key_offsets, key, "right")) - 1
+    return table, key - int(run.key_offsets[table])
+
+
+def _timeline(run: Simulated, side: int, setups: list[TableSetup], layouts: dict[str, RowLayout]) -> Timeline:
+    items: list[tuple[tuple[int, int, int], Transaction | EpochApply]] = [
+        ((each.epoch, each.group, 0), each) for each in _transactions(run, side, setups, layouts)
+    ]
+    there = source_of(run.model, side)
+    source = "" if there is None else run.model.sites[there].name
+    applies = run.world.schedule.applies[: run.world.run[0]["applies"]]
+    for number in np.flatnonzero(applies["applier"] == side):
+        epoch, foreign = int(applies["epoch"][number]), int(applies["foreign_epoch"][number])
+        group, traced = int(applies["group"][number]), bool(applies["traced"][number])
+        items.append(((epoch, group, int(number)), EpochApply(epoch, group, source, foreign, traced)))
+    site = run.world.site[side]
+    if site["stopped"]:
+        epoch, group = int(site["stop_epoch"]), int(site["stop_group"]) - 1
+        foreign = int(run.world.epochs[there, site["next_foreign"]]["number"])
+        items.append(((epoch, group, len(applies)), EpochApply(epoch, group, source, foreign, traced=False)))
+    return tuple(item for _, item in sorted(items, key=lambda each: each[0]))
+
+
+def _transactions(
+    run: Simulated, side: int, setups: list[TableSetup], layouts: dict[str, RowLayout]
+) -> Iterator[Transaction]:
+    """Yield the transactions of a cluster's users."""
+    rows, begin, stop = run.world.changes.rows, run.world.changes.begin[side], int(run.world.site[side]["stop"])
+    own = begin + np.flatnonzero(rows["relayed"][begin:stop] == 0)
+    for (epoch, group), places in groupby(own.tolist(), lambda place: rows[["epoch", "group"]][place].item()):
+        mine = list(places)
+        identity = side << 48 | int(run.world.made.transaction[mine[0]]) + 1
+        changes = tuple(_change(run, place, identity, setups, layouts) for place in mine)
+        yield Transaction(epoch, group, changes)
+
+
+def _change(
+    run: Simulated, place: int, identity: int, setups: list[TableSetup], layouts: dict[str, RowLayout]
+) -> RowChange:
+    """Return one row change with the columns that its table logs."""
+    change, carried = run.world.changes.rows[place], int(run.world.made.carried[place])
+    table, number = _row_key(run, int(change["key"]))
+    setup, model_table = setups[table], run.model.tables[table]
+    name = f"{DATABASE}.{model_table.name}"
+    key, resolve = number.to_bytes(_KEY_BYTES, "little"), model_table.columns + 1
+    values = [_payload(int(value)) for value in run.world.made.columns[place, : model_table.columns]]
+    written = {column + 1 for column in range(model_table.columns) if carried >> column & 1}
+    if carried & int(RESOLVE_BIT):
+        written.add(resolve)
+    operation = Operation(int(change["operation"]))
+    columns = _columns(setup, operation, written)
+    old, new = (int(value).to_bytes(_VALUE_BYTES, "little") for value in run.world.changes.values[place].item())
+    return RowChange(
+        name,
+        key_of(setup.table.columns[:1], [key]),
+        operation,
+        _image(layouts[name], columns.before, [key, *[None] * len(values), old]),
+        _image(layouts[name], columns.after, [key, *values, new]),
+        identity,
+    )
+
+
+def _columns(setup: TableSetup, operation: Operation, written: set[int]) -> EventColumns:
+    """Return the columns of both images of a logged operation; an insert is logged as an update's write is."""
+    updates = operation is Operation.WRITE_ROW and setup.format.as_write
+    if updates:
+        return EventColumns(operation, None, tuple(sorted({0, *written})))
+    found = ndb_columns(setup.format, setup.table, operation, written)
+    assert found is not None
+    return found
+
+
+def _image(layout: RowLayout, columns: tuple[int, ...] | None, row: list[bytes | None]) -> RowImage | None:
+    """Return an image; data columns of a before image, which decide nothing, are NULL."""
+    return None if columns is None else RowImage(layout, columns, tuple(row[place] for place in columns))
+
+
+def _payload(value: int) -> bytes | None:
+    return value.to_bytes(_VALUE_BYTES, "little") if value else None
+
+
+@attrs.frozen
+class _Decided:
+    """
+    One decision of an applier; see `conflict.results.model.Outcome`.
+
+    Attributes:
+        applier: The applier's cluster.
+        epoch: Epoch of the other cluster.
+        group: Group of that epoch.
+        table: Number of the table.
+        key: Number of the row in it.
+        operation: Write, update or delete.
+        refresh: Whether it is a refresh.
+        verdict: The verdict.
+        cause: Why it was rejected.
+        incoming: What was compared, if anything.
+        stored: What it was compared with.
+    """
+
+    applier: str
+    epoch: int
+    group: int
+    table: int
+    key: int
+    operation: Operation
+    refresh: bool
+    verdict: Verdict
+    cause: Cause
+    incoming: int | None
+    stored: int | None
+
+
+def final_decisions(run: Simulated) -> Decisions:
+    """Return all decisions in order."""
+    return run.world.decisions.first(int(run.world.run[0]["made"]))
+
+
+def decided(run: Simulated) -> Iterator[_Decided]:
+    """Yield all decisions in order, one by one."""
+    decisions, applies = final_decisions(run), run.world.schedule.applies
+    for place in range(len(decisions)):
+        apply = applies[decisions.apply[place]]
+        table, key = _row_key(run, int(decisions.key[place]))
+        cause = Cause(int(decisions.cause[place]))
+        incoming, stored = decisions.compared[place].item() if cause is Cause.ROW_IN_CONFLICT else (None, None)
+        yield _Decided(
+            run.model.sites[apply["applier"]].name,
+            int(apply["foreign_epoch"]),
+            int(decisions.group[place]),
+            table,
+            key,
+            Operation(int(decisions.operation[place])),
+            bool(decisions.kind[place] == OperationKind.REFRESH),
+            Verdict(int(decisions.verdict[place])),
+            cause,
+            incoming,
+            stored,
+        )
+
+
+def lost_in(run: Simulated) -> list[Lost]:
+    """Return, per cluster, which changes of its users were lost. Shape (changes of its users,)."""
+    world, applies, spread = run.world, int(run.world.run[0]["applies"]), spread_of(run.world)
+    sides, rows = range(len(run.model.sites)), world.changes.rows
+    made, epoch = np.zeros(len(rows), np.int8), np.zeros(len(rows), np.int32)
+    for side in sides:
+        mine = slice(int(world.changes.begin[side]), int(world.site[side]["stop"]))
+        epoch[mine], made[mine] = spread.epochs_of(side, np.arange(mine.start, mine.stop)), side
+    own_end = world.work.arrivals["own_end"][:applies].astype(np.int64)
+    happened = Happened(
+        DecisionBuffers(*each_read_only(*attrs.astuple(final_decisions(run), recurse=False))),
+        *each_read_only(world.schedule.applies[:applies], own_end),
+        *each_read_only(rows, world.changes.begin, made, world.made.at, epoch, spread.came),
+    )
+    parts, room, whole = _parts(run), len(rows) if world.settings["relays"].any() else 0, False
+    while not whole:
+        lost = Lost(*(np.zeros(len(rows), np.bool_) for _ in Lost._fields))
+        whole = trace_losses(happened, parts, len(world.key_table), lost, room)
+        room *= 2
+    return [Lost._make(each[run.own_changes(side)] for each in lost) for side in sides]
+
+
+def _parts(run: Simulated) -> Parts:
+    """Return which parts of its row each change concerns."""
+    world, tables = run.world, run.model.tables
+    stored = np.array([(1 << each.columns) - 1 | _resolve_bit(each.stamp) for each in tables], np.uint64)
+    operation, columns = world.changes.rows["operation"], stored[world.key_table[world.changes.rows["key"]]]
+    written, carried, every = map(_two_words, (world.made.written, world.made.carried, columns))
+    own, foreign = (written_parts(operation, (updated, carried), every, WORD) for updated in (written, carried))
+    bits = np.array([*range(max(each.columns for each in tables)), WORD - 1, WORD, WORD + 1])
+    return Parts(*each_read_only(bits, own.wanted, own.hidden, foreign.wanted, foreign.overwrites))
+
+
+def _resolve_bit(stamp: Stamp) -> int:
+    return 0 if stamp is Stamp.NONE else int(RESOLVE_BIT)
+
+
+def _two_words(columns: UInt64) -> UInt64:
+    """Return sets of columns with room for the bits of the row. Shape (changes, 2)."""
+    return np.stack([columns, np.zeros_like(columns)], axis=1)
+
+
+def outcome_counts(run: Simulated, decisions: Decisions) -> Int64:
+    """Count decisions; int64, shape (appliers, tables, operations, kinds, verdicts, causes)."""
+    shape = (
+        len(run.model.sites),
+        len(run.model.tables),
+        len(Operation) + 1,
+        len(OperationKind),
+        len(Verdict),
+        len(Cause),
+    )
+    counts = np.zeros(shape, np.int64)
+    columns = (getattr(decisions, name) for name in CountedDecisions._fields[2:])
+    applier = run.world.schedule.applies["applier"]
+    count_outcomes(CountedDecisions(*each_read_only(applier, run.world.key_table, *columns)), counts)
+    return counts
+
+
+def counters_of(run: Simulated) -> dict[str, dict[str, int]]:
+    """Return the status counters of each cluster."""
+    tracked = run.world.tracked.first(int(run.world.run[0]["seen"]))
+    # Both passes over an epoch count, TRACK and APPLY.
+    passes = [outcome_counts(run, each) for each in (final_decisions(run), tracked)]
+    applies = int(run.world.run[0]["applies"])
+    rejects = np.diff(run.world.conflicts[0][: applies + 1])
+    applier = run.world.schedule.applies["applier"][:applies]
+    found = {}
+    for side, cluster in enumerate(run.model.clusters()):
+        mine = rejects[applier == side]
+        in_conflict = transaction_counters(int(np.count_nonzero(mine)), int(mine.sum()))
+        found[cluster.name] = add_counters([*(status_counters(cluster, each[side]) for each in passes), in_conflict])
+    return found
+
+
+def final_rows(run: Simulated, cluster: str, table: str) -> Iterator[tuple[int | None, ...]]:
+    """Yield the rows of a table, with its full name, on a cluster."""
+    side = [site.name for site in run.model.sites].index(cluster)
+    number = [f"{DATABASE}.{each.name}" for each in run.model.tables].index(table)
+    first, stop = run.key_offsets[number], run.key_offsets[number + 1]
+    definition, state = run.model.tables[number], run.world.work.state.rows
+    for key in range(first, stop):
+        if not state[key, side]["exists"]:
+            continue
+        columns = [int(value) or None for value in run.world.rows.columns[key, side, : definition.columns]]
+        resolve = [] if definition.stamp is Stamp.NONE else [int(state[key, side]["value"])]
+        yield (key - int(first), *columns, *resolve)

@@ -1,0 +1,383 @@
+"""
+The file that describes a simulation. docs/model.md describes its entries.
+
+The text of a file that describes a simulation, from its document.
+
+Workloads to begin with. A file that names one lays its own entries over it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conflict.config.text_file import located, parsed_toml, read_text
+from conflict.errors import ConfigurationError
+from conflict.rules.functions import Argument, typed_function
+from conflict.rules.roles import Role
+from conflict.whatif.simulating.configuration import (
+    MOST_COLUMNS,
+    MOST_EPOCHS,
+    Applier,
+    Latency,
+    Link,
+    Model,
+    ModelTable,
+    Site,
+    refuse_unconnected,
+)
+from conflict.whatif.simulating.kernels.world import Stamp
+from conflict.whatif.simulating.words import MILLISECOND, SECOND, Words, is_time
+from conflict.whatif.simulating.workload_file import workload_of
+from ndb_formats.errors import did_you_mean
+from ndb_formats.rules.update_format import effective_format, parse_binlog_type
+
+__all__ = ["PRESETS", "load_model", "model_document", "model_text", "parse_model", "with_preset"]
+
+PRESETS = {
+    # Transfers between two accounts: both rows are read, and written after a while if nobody changed them.
+    "bank": """
+        [[tables]]
+        name = "accounts"
+        recordcount = 100_000
+        columns = 2
+        [[tables]]
+        name = "transfers"
+        recordcount = 0
+        columns = 4
+        [workload]
+        transactions_per_second = 200
+        transactions = [[1, [["update", "accounts"], ["update", "accounts"], ["insert", "transfers"]]]]
+        think_ms = 20
+        check_reads = true
+        retries = 3
+        retry_delay_ms = 10
+        affinity = 0.8
+    """,
+    # Orders take from stock; few articles sell most.
+    "inventory": """
+        [[tables]]
+        name = "stock"
+        recordcount = 10_000
+        columns = 3
+        [[tables]]
+        name = "orders"
+        recordcount = 0
+        columns = 6
+        [workload]
+        transactions_per_second = 100
+        transactions = [
+            [6, [["update", "stock"], ["insert", "orders"]]],
+            [3, [["update", "stock"], ["update", "stock"], ["insert", "orders"]]],
+            [1, [["update", "stock"]]],
+        ]
+        requestdistribution = "zipfian"
+    """,
+    # Sessions are made, touched and removed, mostly where their user is; an ORM writes whole rows.
+    "sessions": """
+        [[tables]]
+        name = "sessions"
+        recordcount = 50_000
+        columns = 5
+        [workload]
+        transactions_per_second = 500
+        transactions = [[90, [["put", "sessions"]]], [10, [["swap", "sessions"]]]]
+        columnsperupdate = "all"
+        affinity = 0.95
+    """,
+    # A few counters that everybody raises.
+    "counters": """
+        [[tables]]
+        name = "counters"
+        recordcount = 200
+        columns = 1
+        x = "version"
+        [workload]
+        transactions_per_second = 100
+        requestdistribution = "hotspot"
+        hotspotdatafraction = 0.1
+        hotspotopnfraction = 0.9
+    """,
+}
+
+
+_TABLE_ENTRIES = ("tables", "clusters", "workload")
+_BLOCKS = ("workload", "link", "applier")
+WIDTH = 110
+
+
+def model_text(document: Mapping[str, Any]) -> str:
+    """Return the text of a document that `conflict.whatif.simulating.learning.learn` made."""
+    return "\n".join(_lines(document)) + "\n"
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from _entries({name: value for name, value in document.items() if name not in _TABLE_ENTRIES})
+    for table in document["tables"]:
+        yield "\n[[tables]]"
+        yield from _entries(table)
+    for name, cluster in document["clusters"].items():
+        yield f"\n[clusters.{_key(name)}]"
+        yield from _entries({entry: value for entry, value in cluster.items() if entry not in _BLOCKS})
+        for block in _BLOCKS:
+            yield f"\n[clusters.{_key(name)}.{block}]"
+            yield from _entries(cluster[block])
+
+
+def _entries(entries: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in entries.items():
+        line = f"{_key(name)} = {_value(value)}"
+        if len(line) <= WIDTH or not isinstance(value, list):
+            yield line
+        else:
+            yield f"{_key(name)} = ["
+            yield from _folded(value)
+            yield "]"
+
+
+def _folded(values: list[Any]) -> Iterator[str]:
+    """Yield the elements of a list, as many on a line as fit."""
+    line = "   "
+    for text in map(_value, values):
+        if len(line) + len(text) > WIDTH:
+            yield line
+            line = "   "
+        line += f" {text},"
+    yield line
+
+
+def _key(name: str) -> str:
+    return name if name.isascii() and name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(name)} = {_value(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, float):
+        return repr(float(value))
+    return json.dumps(value)
+
+
+STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
+MOST_TRANSACTIONS = 50_000_000
+MOST_SPREAD = 10  # of the logarithm of a latency; one in 1,000 is then 10 ** 13 times the median
+_LATENCIES = ("constant", "normal", "lognormal", "trace")
+
+
+def load_model(path: Path) -> Model:
+    """
+    Read a file that describes a simulation.
+
+    Raises:
+        ConfigurationError: Something in it is missing or wrong.
+    """
+    document = model_document(path)
+    with located(path):
+        return parse_model(document)
+
+
+def model_document(path: Path) -> dict[str, Any]:
+    """
+    Read the entries of a file that describes a simulation.
+
+    Raises:
+        ConfigurationError: It cannot be read, or is not TOML.
+    """
+    text = read_text(path)
+    with located(path):
+        return parsed_toml(text)
+
+
+def parse_model(document: Mapping[str, Any]) -> Model:
+    """
+    Return the simulation that a document describes.
+
+    Raises:
+        ConfigurationError: Something in it is missing or wrong.
+    """
+    top = Words("", with_preset(document))
+    clusters = top.table("clusters")
+    names = tuple(clusters.given) or ("A", "B")
+    if len(names) < 2:
+        message = f"[clusters] has {names[0]} alone; a simulation is of two or more clusters"
+        raise ConfigurationError(message)
+    common = dict(top.table("workload").given)
+    tables = _tables(top, names)
+    roles = (Role.PRIMARY, Role.SECONDARY) if len(names) == 2 else (Role.NONE,) * len(names)
+    model = Model(
+        tuple(
+            _site(clusters.table(name), name, number, role, common, tables)
+            for number, (name, role) in enumerate(zip(names, roles, strict=True), start=1)
+        ),
+        tables,
+        top.time("seconds", 60, SECOND, low=0.001),
+        top.time("drain_seconds", unit=SECOND) if "drain_seconds" in top else None,
+        top.whole("seed", 1),
+    )
+    for name in ("learnt_from", "not_arrived"):  # what the model was learnt from, for reports
+        top.value(name)
+    top.finish()
+    refuse_unconnected(model)
+    model.setups()
+    _refuse_too_much(model)
+    return model
+
+
+def with_preset(document: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return a document laid over the preset that it names, if it names one.
+
+    Raises:
+        ConfigurationError: There is no such preset.
+    """
+    rest = {key: value for key, value in document.items() if key != "preset"}
+    if "preset" not in document:
+        return rest
+    name = document["preset"]
+    if not isinstance(name, str) or name not in PRESETS:
+        message = f"preset {name!r} is not known{did_you_mean(str(name), PRESETS)}; give one of {', '.join(PRESETS)}"
+        raise ConfigurationError(message)
+    return _over(parsed_toml(PRESETS[name]), rest)
+
+
+def _refuse_too_much(model: Model) -> None:
+    """
+    Refuse what memory does not hold.
+
+    Raises:
+        ConfigurationError: There are too many transactions or epochs.
+    """
+    seconds = model.duration / SECOND
+    transactions = sum(sum(site.workload.rates) / len(site.workload.rates) * seconds for site in model.sites)
+    if transactions > MOST_TRANSACTIONS:
+        most = f"{MOST_TRANSACTIONS:,} are the most"
+        message = f"that makes {transactions:,.0f} transactions, and {most}; simulate fewer seconds"
+        raise ConfigurationError(message)
+    epochs = model.epochs_in(next(model.ends()))
+    if epochs > MOST_EPOCHS:
+        message = (
+            f"that makes {epochs:,.0f} epochs, and {MOST_EPOCHS:,} are the most; simulate fewer seconds, with shorter "
+            "outages; one that has no end is [from], without its end"
+        )
+        raise ConfigurationError(message)
+
+
+def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with another one laid over it; lists are replaced."""
+    merged = dict(under)
+    for name, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = _over(merged[name], value) if both else value
+    return merged
+
+
+def _tables(top: Words, names: Sequence[str]) -> tuple[ModelTable, ...]:
+    """Return the tables; what a table does not say, the top of the file says for all."""
+    general = {name: top.value(name) for name in ("function", "primary", "binlog_type", "x", "recordcount", "columns")}
+    general = {name: value for name, value in general.items() if value is not None}
+    given = top.value("tables", [{"name": "usertable"}])
+    if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given) or not given:
+        top.refuse("tables", "one [[tables]] per table")
+    tables = tuple(_table(Words(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
+    known = [table.name for table in tables]
+    if len(set(known)) < len(known) or not all(name.isidentifier() and len(name) <= 64 for name in known):
+        top.refuse("tables", "each table a name of its own, of up to 64 letters, digits and underscores")
+    return tables
+
+
+def _table(words: Words, names: Sequence[str]) -> ModelTable:
+    functions = _functions(words, names)
+    by_column = any("(x)" in text.replace(" ", "") for text in functions.values())
+    binlog_type = parse_binlog_type(words.value("binlog_type", 7))
+    if not effective_format(binlog_type).logged:
+        words.refuse("binlog_type", "one under which changes are logged; these reach no other cluster")
+    table = ModelTable(
+        words.text("name", "usertable"),
+        words.whole("recordcount", 1000, high=50_000_000),
+        words.whole("columns", 4, low=1, high=MOST_COLUMNS),
+        functions,
+        binlog_type,
+        STAMPS[words.text("x", "clock" if by_column else "none", tuple(STAMPS))],
+        words.whole("row_bytes", 80),
+    )
+    words.finish()
+    return table
+
+
+def _functions(words: Words, names: Sequence[str]) -> dict[str, str]:
+    """Return the function of a table by cluster: one text for both, or for the primary; or a table by cluster."""
+    given, primary = words.value("function"), words.text("primary", names[0], names)
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        unknown = given.keys() - set(names)
+        if unknown or not all(isinstance(text, str) for text in given.values()):
+            words.refuse("function", f"a function per cluster: {', '.join(names)}")
+        return dict(given)
+    if not isinstance(given, str):
+        words.refuse("function", "a conflict function, as in NDB$EPOCH()")
+    spec = typed_function(given).spec
+    alone = spec.argument is Argument.GCI_BITS and not spec.uses_role
+    return dict.fromkeys([primary] if alone else names, given)
+
+
+def _site(
+    words: Words, name: str, number: int, usual: Role, common: Mapping[str, Any], tables: Sequence[ModelTable]
+) -> Site:
+    """Return a cluster; its workload is the common one with its own entries laid over it."""
+    work = Words(f"clusters.{name}.workload", _over(common, words.table("workload").given))
+    site = Site(
+        name,
+        words.whole("server_id", number, low=1, high=2**32 - 1),
+        workload_of(work, tables),
+        Role(words.text("role", usual, tuple(Role))),
+        _link(words.table("link")),
+        _applier(words.table("applier")),
+        words.time("epoch_ms", 100, low=1),
+        words.time("checkpoint_ms", 2000, low=1),
+        words.time("clock_skew_ms", 0, low=-(10.0**9)),
+        _sources(words),
+    )
+    if site.checkpoint < site.epoch:
+        words.refuse("checkpoint_ms", "at least epoch_ms")
+    words.finish()
+    return site
+
+
+def _sources(words: Words) -> tuple[str, ...] | None:
+    """Return the clusters that a cluster replicates from; None if that is not said."""
+    given = words.value("replicates_from")
+    if given is not None and not (isinstance(given, list) and all(isinstance(name, str) for name in given)):
+        words.refuse("replicates_from", "a list of names of clusters")
+    return None if given is None else tuple(given)
+
+
+def _link(words: Words) -> Link:
+    kind = words.text("latency", "trace" if "trace_ms" in words else "constant", _LATENCIES)
+    given = words.value("trace_ms", [])
+    if not isinstance(given, list) or not all(map(_is_moment, given)) or (kind == "trace") != bool(given):
+        words.refuse("trace_ms", "a list of [second, milliseconds] for a latency that is a trace, and for no other")
+    trace = tuple(sorted((round(moment * SECOND), round(each * MILLISECOND)) for moment, each in given))
+    spread = words.time("spread") if kind == "normal" else words.number("spread", high=MOST_SPREAD)
+    link = Link(
+        Latency(kind, words.time("latency_ms", 0), spread, trace),
+        words.whole("bytes_per_second", 0, high=2**53),
+        words.spans("outages"),
+    )
+    words.finish()
+    return link
+
+
+def _is_moment(given: object) -> bool:
+    """Return whether an entry of a trace is [second, milliseconds]."""
+    return isinstance(given, list) and len(given) == 2 and is_time(given[0], SECOND) and is_time(given[1], MILLISECOND)
+
+
+def _applier(words: Words) -> Applier:
+    applier = Applier(words.time("epoch_ms", 1), words.time("row_us", 10, 1), words.spans("stops"))
+    words.finish()
+    return applier

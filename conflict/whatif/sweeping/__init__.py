@@ -1,0 +1,3 @@
+"""
+A grid of simulations over latency, functions, formats, rates and outages. Computes docs/sweep.md.
+"""
