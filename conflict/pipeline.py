@@ -1,9 +1,7 @@
 """
-A run from its configuration to its result, on any engine.
+A run from its configuration to its result, on any engine; and which engine, where the user leaves it open.
 
-Which engine resolves a run when the user leaves it open.
-
-What a result was made of, as `run.json` keeps it, so that the binlogs can be read again.
+`run.json` keeps what a result was made of, so that the binlogs can be read again.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """
 The command line `ndb-conflict`: its commands, and `main`.
 
-A binlog that is cut while it is read.
+Commands are imported when they run, so that `ndb-conflict --help` does not load Arrow, the kernels and Spark.
 
 Binlogs are mapped into memory. If another program makes one shorter, reading what is gone raises SIGBUS, which would
 end this program without a word. No exception can be raised from there, so the program ends with a sentence. A server
 never does that: it appends, and it removes whole files, which stay readable as long as they are mapped.
-
-Commands that are imported when they run, so that `ndb-conflict --help` does not load Arrow, the kernels and Spark.
 """
 
 from __future__ import annotations

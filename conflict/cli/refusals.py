@@ -1,9 +1,7 @@
 """
-How refused input, interruptions and closed pipes are reported: a sentence and an exit code, no traceback.
+How commands end: the table of exit codes, and refused input, interruptions and closed pipes, reported in a sentence.
 
-The exit codes of all commands: one table, which docs/exit-codes.md shows.
-
-The terminal: where commands print to. Nothing that was read reaches it but as text.
+There is no traceback, and nothing that was read reaches the terminal but as text. docs/exit-codes.md shows the table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
-The file of a recording's steps, which a run file may name.
-
 What may stand in a document from a user: its entries, their types and their ranges, checked before anything is used.
+
+The file of a recording's steps, which a run file may name, is one such document.
 """
 
 from __future__ import annotations

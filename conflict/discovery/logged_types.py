@@ -1,7 +1,7 @@
 """
-The server options that count for `binlog_type` 0, by the images in a server's binlog.
+Under which binlog types and server options a server may have logged its tables, by the images in its binlog.
 
-Under which binlog types a server may have logged its tables, by the images in its binlog.
+The options count for `binlog_type` 0.
 """
 
 from __future__ import annotations

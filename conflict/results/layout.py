@@ -12,10 +12,6 @@ The files of a result. Computes docs/result.md, "The output folder".
     counters.json                             status counters per cluster
     files.parquet                             what each of these files is (`conflict.results.catalogue`)
     run.json                                  configuration, versions, summary
-
-What the conflicts of a result are counted by.
-
-What a result holds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
-What all tasks of the resolve job have in common.
+What all tasks of the resolve job have in common, and the part of a History on disk that they read.
 
-The part of a History on disk that a run reads, and its schedule; see `conflict.history.scheduling.start`.
+The part is cut by `conflict.history.scheduling.start`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """
-Runs the tasks of a job in several processes of this machine: for tasks that hold Python's lock.
+What runs the tasks of a job, what all of them share, and what is wanted of a run.
 
-Values that every task of a stage needs: written once to shared storage, and read once by each process.
-
-What runs the tasks of a job: this process, or Spark (see `conflict.spark.spark_runner`).
-
-What is wanted of a run, whichever engine resolves it.
+Tasks run in this process, in several processes of this machine where they hold Python's lock, or on Spark
+(`conflict.spark.spark_runner`). Values that every task of a stage needs are written once to shared storage, and read
+once by each process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 What the resolve job settles in memory, on the rows that matter: places of untraced epochs, and moments of judging.
 
-Which epoch applies are looked at for the moments at which their rows were judged, and with which of their rows.
+`Examined` says which epoch applies are looked at for moments, and which of their rows.
 """
 
 from __future__ import annotations
