@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from numba.core.event import start_event
 
-from conflict.cli import compiling
+from conflict.cli import common
 from ndb_formats import compiled_cache
 
 KERNEL = "from numba import njit\n\n@njit(cache=True)\ndef next_of(number):\n    return number + 1\n"
@@ -138,7 +138,7 @@ def test_no_folder_of_this_user(
     assert not compiled_cache.is_lasting()
     assert compiled_cache.kernels_place().parent == tmp_path / "tmp"
     assert compiled_cache.kernels_place() != taken
-    with compiling.compilation_is_said():
+    with common.compilation_is_said():
         start_event("numba:compile")
     assert "Set NUMBA_CACHE_DIR to a folder that can" in capsys.readouterr().err
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from conflict import comparison
 from conflict.cli.app import app
+from conflict.whatif.comparing import comparison
 from tests.conflict.conformance.test_options import write_run_file
 
 # A's applier stops at the first epoch that it takes, so A's binlog shows nothing of it.

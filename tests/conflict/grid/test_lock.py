@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.history.grid import lock
+from conflict.history.grid import whole_files
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer
 
@@ -63,8 +63,8 @@ def test_a_lease_counts_until_it_is_too_old(tmp_path: Path, monkeypatch: pytest.
     with only_writer(folder):
         with pytest.raises(ConfigurationError, match=f"is being written by process {os.getpid()} on "):
             only_writer(folder).__enter__()
-        later = time.time() + lock.LEASE + 1
-        monkeypatch.setattr(lock.time, "time", lambda: later)
+        later = time.time() + whole_files.LEASE + 1
+        monkeypatch.setattr(whole_files.time, "time", lambda: later)
         with only_writer(folder):
             pass
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
-from conflict.history.grid import path_names
+from conflict.history.grid import folder as module
 from conflict.history.grid.folder import LONGEST, folder_of, name_of, part_of, refuse_same_paths, table_of
 from ndb_formats.schema.full_names import full_name, split_full_name
 
@@ -73,7 +73,7 @@ def test_long_names_are_cut(name: str) -> None:
 def test_names_that_differ_in_case_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Are refused where the filesystem does not tell case apart."""
     refuse_same_paths(tmp_path, ["d.t", "d.T"])
-    monkeypatch.setattr(path_names, "_folds_case", lambda folder: True)
+    monkeypatch.setattr(module, "_folds_case", lambda folder: True)
     refuse_same_paths(tmp_path, ["d.t", "d.t", "d.u"])
     with pytest.raises(ConfigurationError, match=r"names of tables d\.T and d\.t differ in case alone"):
         refuse_same_paths(tmp_path, ["d.t", "d.T"])

@@ -12,7 +12,7 @@ import pytest
 import conflict
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
-from conflict.history.grid import whole_folder as module
+from conflict.history.grid import whole_files as module
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer, put_back, whole_folder
 from conflict.results.files import check_target, whole_or_not_at_all
