@@ -20,8 +20,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event
 from ndb_formats.events.table_map import decode_table_map
 from ndb_formats.rules.event_columns import EventColumns
-from ndb_formats.rules.logged_images import fitting_types
-from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
+from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format, fitting_types
 from ndb_formats.schema.tables import Table
 
 __all__ = ["logged_options", "logged_types", "types_by_table"]
