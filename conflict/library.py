@@ -264,7 +264,7 @@ def run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:
 
 
 def _each(source: Source) -> list[RunFile | Path]:
-    """Return what a source stands for: a list of paths is as good as the paths one by one."""
+    """Return what a source represents: a list of paths is as good as the paths one by one."""
     if isinstance(source, RunFile):
         return [source]
     return [Path(source)] if isinstance(source, Path | str) else [Path(each) for each in source]

@@ -49,7 +49,7 @@ class ClusterConfiguration:
         options: Its logging options, which count for tables with binlog type 0.
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
         rows: Files with the rows that its tables held when its log starts.
-        rows_of: The other cluster, if its rows stand for this one's as well.
+        rows_of: The other cluster, if its rows represent this one's as well.
         replicates_from: The clusters whose binlogs its applier applies; None for the other one of two.
         ignored: Per such cluster, the server ids that its applier leaves out (``IGNORE_SERVER_IDS``).
         replication: Its own rows of ``mysql.ndb_replication``; None for those of the run.

@@ -167,7 +167,7 @@ def what_to_give(binlogs: Iterable[Path | str], tables: Iterable[str]) -> str:
 
     Args:
         binlogs: The binlogs.
-        tables: Names of tables, without their databases, of which any is looked for.
+        tables: Names of tables, without their databases, any of which is looked for.
     """
     own = {Path(file).absolute().parent for file in binlogs}
     folders = dict.fromkeys([*sorted(own), *sorted(folder.parent for folder in own)])  # or beside their folders

@@ -56,7 +56,7 @@ class JudgedRun:
     Attributes:
         run: The run.
         database: The case's database.
-        resolved: What the run came to.
+        resolved: The result of the run.
         results: The result per side.
         applied: Per side, the epochs that its applier applied, each after its own position, in order.
         tracked: Per side, the decisions of pass TRACK that are open.

@@ -115,7 +115,7 @@ def _copy(stream: BinaryIO, copy: Path, name: str) -> None:
 
 
 class _Joined(io.RawIOBase):
-    """A stream of which the first bytes have been read."""
+    """A stream whose first bytes have been read."""
 
     def __init__(self, first: bytes, rest: BinaryIO) -> None:
         super().__init__()

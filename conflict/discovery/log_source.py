@@ -71,7 +71,7 @@ def log_source(
     given: Sequence[Path], schema: Path | None = None, *, at_end: bool = False, unpacks: bool = False
 ) -> LogSource:
     """
-    Return the binlogs that some paths stand for.
+    Return the binlogs that some paths represent.
 
     Args:
         given: Files, which may be compressed, pipes or ``-``; folders, index files, patterns; or one run file (.toml).

@@ -1,7 +1,7 @@
 """
 Finds binlog files in what a user names, and groups them by the server that wrote them.
 
-A folder stands for the binlogs in it and below it, without relay logs; an index file for the files that it lists; a
+A folder represents the binlogs in it and below it, without relay logs; an index file for the files that it lists; a
 pattern for what it matches. Compressed ones are among them, for commands that unpack them.
 """
 
@@ -111,7 +111,7 @@ def find_logs(given: Sequence[Path], *, unpacks: bool = False) -> tuple[FoundLog
 
 def files_of(given: Iterable[Path], *, unpacks: bool = False) -> Iterator[Path]:
     """
-    Yield single files as they are, so that compressed ones and pipes can be given, and what all else stands for.
+    Yield single files as they are, so that compressed ones and pipes can be given, and what all else represents.
 
     Args:
         given: As for `find_logs`.
@@ -154,7 +154,7 @@ def _starts_as_binlog(path: Path) -> bool:
 
 
 def _files(given: Path) -> Iterator[_File]:
-    """Yield the binlog files that a path stands for."""
+    """Yield the binlog files that a path represents."""
     if given.is_dir():
         yield from _below(given)
         return

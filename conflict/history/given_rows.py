@@ -40,7 +40,7 @@ class GivenRows:
     The rows of some tables.
 
     Attributes:
-        tables: ``database.table`` of each table of which all rows are given.
+        tables: ``database.table`` of each table whose rows are all given.
         rows: By table and key, bytes per column position; None is NULL.
     """
 

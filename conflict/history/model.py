@@ -82,7 +82,7 @@ class RowChange:
         origin: Where it is logged; None if it comes from no binlog.
         unknown: Columns that it writes with values that are not known. Only an applier's changes of a row that is older
             than the log have any.
-        unknown_before: Columns of its before image of which the values are not known, for the same reason.
+        unknown_before: Columns of its before image whose values are not known, for the same reason.
         doubtful: Whether it may be a write or an update: an applier made it, and it is not known whether the row
             existed before.
         moved_to: In a table without a primary key, the identity of the row after an update; None if there is none.

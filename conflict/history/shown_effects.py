@@ -45,7 +45,7 @@ class Effect(IntEnum):
     REFRESHED_ABSENT = 4
 
 
-NO_EFFECT = 0  # where a number stands for an effect or for none
+NO_EFFECT = 0  # where a number represents an effect or for none
 
 
 def effect_on_row(*, refreshed: bool, wrote: bool, existed: bool, exists: bool) -> Effect | None:
@@ -82,7 +82,7 @@ def net_copies(change: RowChange) -> dict[tuple[str, bytes], int]:
 
 
 def copy_effects(net: Mapping[tuple[str, bytes], int]) -> dict[tuple[str, bytes], Effect]:
-    """Return the effects on rows without a key of which copies came or went."""
+    """Return the effects on rows without a key whose copies came or went."""
     return {row: Effect.CHANGED if count > 0 else Effect.DELETED for row, count in net.items() if count}
 
 
@@ -90,7 +90,7 @@ def recorded_effects(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dic
     """
     Return the effects in a cluster's binlog: by own epoch and group, then by table and key.
 
-    Of rows without a key, those of which there are more or fewer copies: the events do not tell which of several equal
+    Of rows without a key, those whose copies became more or fewer: the events do not tell which of several equal
     rows they changed.
     """
     found: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = {}

@@ -51,7 +51,7 @@ TELLING = frozenset(
 @attrs.frozen
 class LikelyCause:
     """
-    One likely cause of contradictions, or several of which the binlogs do not tell the right one.
+    One likely cause of contradictions, or several for which the binlogs do not tell the right one.
 
     Attributes:
         cluster: The cluster whose binlog contradicts what was derived.

@@ -1,5 +1,5 @@
 """
-Rows of which a binlog shows another effect of its applier's work than was derived.
+Rows for which a binlog shows another effect of its applier's work than was derived.
 
 Computes docs/result.md, "Contradictions".
 
@@ -94,7 +94,7 @@ ShownImages = Mapping[tuple[int, int], Mapping[tuple[str, bytes], RowImage | int
 @attrs.frozen
 class ContradictedRow:
     """
-    A row of which a binlog shows another effect than was derived.
+    A row for which a binlog shows another effect than was derived.
 
     Attributes:
         epoch: Own epoch of the epoch apply.

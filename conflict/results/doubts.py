@@ -178,7 +178,7 @@ def _not_examined(run: Document) -> Iterator[Doubt]:
 
 
 def _changes_under_way(run: Document) -> Iterator[Doubt]:
-    """Yield which changes an applier had not come to when the logs end."""
+    """Yield which changes an applier had not reached when the logs end."""
     links = () if run.get("unrelated_binlogs") else run.get("changes_under_way", ())
     if links:
         said = [

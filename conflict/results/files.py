@@ -130,7 +130,7 @@ def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[
 
 
 def contradicted_example(out: Folder, clusters: Sequence[str], tables: Sequence[str]) -> dict[str, Any] | None:
-    """Return a row of some tables of which a binlog shows something else, the first of an applier; None without one."""
+    """Return a row of some tables for which a binlog shows something else, the first of an applier; None without one."""
     order, chosen = ("epoch", "group", "table", "key"), pads.field("table").isin([*tables])
     found = (_first(out, "contradictions", name, CONTRADICTIONS, chosen, order, 1) for name in clusters)
     return next((rows[0] for rows in found if rows), None)
@@ -179,7 +179,7 @@ def count_rejected(out: Folder, applier: str) -> Counter[tuple[int, int, str]]:
 
 
 def read_tracked(out: Folder, applier: str) -> list[dict[str, Any]]:
-    """Return the open decisions of an applier's pass TRACK, without those that hang on open places and moments."""
+    """Return the open decisions of an applier's pass TRACK, without those that depend on open places and moments."""
     path = f"undecided/applier={applier}"
     if not out.exists(path):
         return []

@@ -64,7 +64,7 @@ class ResultOptions:
         final_rows: Write the final rows of the tables, and compare them between the clusters. Without them no values
             are read: the number of rows that differ stays unknown where only values can tell.
         all_outcomes: Write an outcome for every operation, not only for operations that were not simply applied.
-        whole_open_epochs: Read all rows of an epoch of which one may have been judged at several moments, and tell
+        whole_open_epochs: Read all rows of an epoch one row of which may have been judged at several moments, and tell
             which others are rejected (`OpenEpoch.rejected`). The rows that are open are the same.
     """
 
@@ -232,12 +232,12 @@ def undecided_path(applier: str, bucket: int) -> str:
 
 
 def open_places_path(applier: str) -> str:
-    """Return the path of an applier's decisions that hang on when it applied an epoch."""
+    """Return the path of an applier's decisions that depend on when it applied an epoch."""
     return f"undecided/applier={applier}/places.parquet"
 
 
 def open_rows_path(applier: str) -> str:
-    """Return the path of an applier's decisions that hang on when it judged a row."""
+    """Return the path of an applier's decisions that depend on when it judged a row."""
     return f"undecided/applier={applier}/rows.parquet"
 
 

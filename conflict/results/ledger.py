@@ -64,7 +64,7 @@ Int64 = npt.NDArray[np.int64]
 # A column of numbers is an array where it is never NULL.
 LedgerColumn: TypeAlias = npt.NDArray[Any] | pa.Array
 
-# Open decisions of one applier. The verdict is -1 if it did not come to the operation; `candidates` is the sum of an
+# Open decisions of one applier. The verdict is -1 if it did not reach the operation; `candidates` is the sum of an
 # `outcome_bit` for each decision that is possible.
 OPEN_DECISIONS = pa.schema(
     [
@@ -77,7 +77,7 @@ OPEN_DECISIONS = pa.schema(
         ("candidates", pa.int64()),
     ]
 )
-# Rows of which a binlog shows another effect, other values or another mark than was derived. Effects are sums of
+# Rows for which a binlog shows another effect, other values or another mark than was derived. Effects are sums of
 # `1 << effect`; the mark is that in the binlog if it contradicts the result, numbered from 1, else 0.
 CONTRADICTED = pa.schema(
     [
@@ -268,7 +268,7 @@ class ClusterLedger:
         compared: Number of rows, per epoch apply, that were compared with its binlog.
         contradicted: Those that differ, as `CONTRADICTED`.
         rows: Number of final rows by table, as far as they are known.
-        not_known: By table, what was never known of its rows; tables of which all is known are left out.
+        not_known: By table, what was never known of its rows; tables that are known as a whole are left out.
         unexplained: Number of its own updates and deletes that found no row.
         copied: Number of rows that it copied for changes of definitions; None if there were no such changes.
         exceptions: By exceptions table, its rows without numbers, with the columns of `STAGED`.

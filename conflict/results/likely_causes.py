@@ -176,7 +176,7 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
 
 
 def _slices(name: str, setups: Mapping[str, Mapping[str, TableSetup]]) -> Iterator[LikelyCause]:
-    """Yield the tables of which a cluster logs a part of the rows."""
+    """Yield the tables whose rows a cluster logs in part."""
     for table, setup in setups[name].items():
         if setup.slices > 1:
             sentence = (

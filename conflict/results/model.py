@@ -231,7 +231,7 @@ class Undecided:
         table: ``database.table``.
         key: Identity of its row.
         operation: Write, update or delete.
-        decided: The decision made here, which is counted; None if the applier did not come to the operation.
+        decided: The decision made here, which is counted; None if the applier did not reach the operation.
         candidates: The decisions that are possible, this one among them.
         origin: Where the operation is in the other cluster's binlog; None for one that its applier logged.
     """
@@ -249,7 +249,7 @@ class Undecided:
 @attrs.frozen
 class ExceptionsPlace:
     """
-    What a row of an exceptions table stands for.
+    What a row of an exceptions table represents.
 
     Attributes:
         apply: Number of the epoch apply among those of its applier, from 0.
@@ -268,8 +268,8 @@ class NotKnown:
     What was never known of the rows of a table, because they are older than the log.
 
     Attributes:
-        rows: Rows of which it is not known whether they exist.
-        rows_in_part: Rows that exist, of which not all columns are known.
+        rows: Rows for which it is not known whether they exist.
+        rows_in_part: Rows that exist, whose columns are not all known.
         columns: How many columns of these are not known.
     """
 
@@ -286,10 +286,10 @@ class ClusterResult:
     Attributes:
         rows: Per table, its final rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
-        excepted: Per exceptions table, the outcome that each of these rows stands for.
-        rejected: Per exceptions table, those of its rows that this cluster made, each with what it stands for.
+        excepted: Per exceptions table, the outcome that each of these rows represents.
+        rejected: Per exceptions table, those of its rows that this cluster made, each with what it represents.
         conflicting: By number of an epoch apply, the transactions with an operation in conflict.
-        dependent: By number of an epoch apply with transactions in conflict, the transactions of which one touched a
+        dependent: By number of an epoch apply with transactions in conflict, the transactions one of which touched a
             row right after the other; only where the transactions in conflict are given.
         tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
         counters: Status counters, as differences.
@@ -303,7 +303,7 @@ class ClusterResult:
         stop: Why its applier stopped; None if it did not.
         stop_place: Which operation stopped it, if one did before the commit.
         undecided: Decisions that the binlogs leave open.
-        not_known: Per table, what was never known of its rows; tables of which all is known are left out.
+        not_known: Per table, what was never known of its rows; tables that are known as a whole are left out.
         further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
             exceptions rows that a pass makes; by its number among the epoch applies.
         copied: Rows that its applier copied for changes of definitions.

@@ -1,7 +1,7 @@
 """
 Epochs whose place in the other cluster's timeline the binlogs leave open, where another place decides otherwise.
 
-No row hangs on such a place: an epoch without a trace changed none. Counters and exceptions rows do.
+No row depends on such a place: an epoch without a trace changed none. Counters and exceptions rows do.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Decided:
 @attrs.frozen
 class Alternative:
     """
-    What one answer comes to.
+    The consequences of one answer.
 
     Attributes:
         choices: Where the epoch may be with this effect; empty if it was not applied.
@@ -88,7 +88,7 @@ class OpenPlace:
         slot: Its number among the slots of its link (see `OpenSchedule`).
         begun: Whether it comes after a trace of the same period, or nothing had been set back.
         led_on: Whether an epoch after it, in the same period, left a trace: if it was applied, all up to that were.
-        alternatives: What its places come to.
+        alternatives: The consequences of its places.
         chosen: Number of the alternative that was chosen.
     """
 
@@ -176,7 +176,7 @@ def undecided_places(places: Iterable[OpenPlace]) -> dict[str, list[Undecided]]:
 
 
 def undecided_at(place: OpenPlace) -> list[Undecided]:
-    """Return the operations of an epoch on which its places decide otherwise; None stands for no decision."""
+    """Return the operations of an epoch on which its places decide otherwise; None represents no decision."""
     lists = [alternative.decided for alternative in place.alternatives]
     longest = max(lists, key=len)
     found = []

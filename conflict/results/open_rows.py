@@ -1,7 +1,7 @@
 """
-Rows of which the binlogs do not show when an applier judged them, where another moment decides otherwise.
+Rows for which the binlogs do not show when an applier judged them, where another moment decides otherwise.
 
-The row itself does not hang on the moment: all of its moments have the effect that the binlog shows. Counters and
+The row itself does not depend on the moment: all of its moments have the effect that the binlog shows. Counters and
 exceptions rows do.
 """
 
@@ -49,7 +49,7 @@ class JudgedOperation:
 @attrs.frozen
 class RowAnswer:
     """
-    What a row's operations come to at one moment.
+    The consequences of a row's operations at one moment.
 
     Attributes:
         operations: The operations on it, in order.
@@ -68,7 +68,7 @@ class OpenRow:
     Attributes:
         table: ``database.table``.
         key: Identity of the row.
-        answers: What its moments come to, without repetition.
+        answers: The consequences of its moments, without repetition.
         chosen: Number of the answer that was chosen.
     """
 

@@ -101,7 +101,7 @@ class KeyTexts:
 @attrs.frozen
 class ReferenceLedger:
     """
-    A result of the reference engine, of which a ledger is made.
+    A result of the reference engine, as the input of a ledger.
 
     Attributes:
         history: The History.
@@ -288,7 +288,7 @@ def _contradicted(found: Sequence[ContradictedRow], keys: KeyTexts, tables: Sequ
 
 
 def write_open(out: Folder, places: Sequence[OpenPlace], epochs: Sequence[OpenEpoch], keys: KeyTexts) -> None:
-    """Write the decisions that hang on open places and on when rows were judged, beside those that parts write."""
+    """Write the decisions that depend on open places and on when rows were judged, beside those that parts write."""
     tables = list(keys.tables)
     for path, found in ((open_places_path, undecided_places(places)), (open_rows_path, undecided_rows(epochs))):
         for applier, undecided in found.items():

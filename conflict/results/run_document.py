@@ -1,5 +1,5 @@
 """
-What a run came to, and the document `run.json` that says so.
+The result of a run, and the document `run.json` that says so.
 
 Several readings of binlogs that do not say which epochs an applier took. Computes docs/result.md, "Readings".
 """
@@ -84,7 +84,7 @@ class UnderWay:
     The last changes of a cluster, which another one had not applied when the logs end.
 
     Attributes:
-        applier: The cluster whose applier had not come to them.
+        applier: The cluster whose applier had not reached them.
         source: The cluster that made them.
         epochs: Number of epochs of the source that have changes of its own, after the last one that was applied.
         changes: Number of these row changes.
@@ -123,7 +123,7 @@ def changes_under_way(
 @attrs.frozen
 class ResolvedRun:
     """
-    What a run came to.
+    The result of a run.
 
     Attributes:
         run: What was resolved.
@@ -140,8 +140,8 @@ class ResolvedRun:
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
         engine: The engine that resolved the run, if another one than was asked for.
         engine_reason: Why it did.
-        other_readings: What other readings of the same binlogs come to (see `conflict.results.run_document`).
-        under_way: What appliers had not come to when the logs end.
+        other_readings: The results of other readings of the same binlogs (see `conflict.results.run_document`).
+        under_way: What appliers had not reached when the logs end.
     """
 
     run: Run = attrs.field(repr=False)

@@ -107,7 +107,7 @@ class RunSummary:
         not_known: Per cluster and table, what was never known of its rows (see `conflict.results.model.NotKnown`).
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
         schedule: What the schedule leaves open.
-        open_epochs: Epoch applies with rows of which the binlogs do not show when they were judged.
+        open_epochs: Epoch applies with rows for which the binlogs do not show when they were judged.
         copied: Per cluster, rows that its applier copied for changes of definitions.
         restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
         rounds: Sizes of the rounds (see `conflict.engine.columnar`); of the resolve job alone.

@@ -50,7 +50,7 @@ def stored_precision(epoch: int, gci_bits: int) -> int:
 
 
 def unwritten_value(column: Column) -> int:
-    """Return the resolve column of a row of which no operation wrote it: its default; NULL is 0."""
+    """Return the resolve column of a row in which no operation wrote it: its default; NULL is 0."""
     value = implied_value(column)
     assert value is None or isinstance(value, int)
     return value or 0

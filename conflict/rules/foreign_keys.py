@@ -52,13 +52,13 @@ class Link:
 
 
 def links_of(tables: Mapping[str, Table]) -> tuple[Link, ...]:
-    """Return the foreign keys of which both tables are among some tables, which may go by other names here."""
+    """Return the foreign keys whose tables are both among some tables, which may go by other names here."""
     names = {(table.database, table.name): name for name, table in tables.items()}
     return tuple(_links(tables, names))
 
 
 def links_on(setups: Mapping[str, TableSetup]) -> tuple[Link, ...]:
-    """Return the foreign keys of a cluster of which both tables exist there."""
+    """Return the foreign keys of a cluster whose tables both exist there."""
     return links_of({name: setup.table for name, setup in setups.items() if setup.refusal is None})
 
 

@@ -253,7 +253,7 @@ def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, 
 
 def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64, Int64]:
     """
-    Leave the rows out that the kernels do not tell, and rows of which the binlogs contradict what was derived.
+    Leave the rows out that the kernels do not tell, and rows for which the binlogs contradict what was derived.
 
     Returns:
         The rest, the numbers of the epoch applies that are contradicted, and the rows.

@@ -214,7 +214,7 @@ def settle_run(
     Resolve a History and what it holds; a log that turns out to start in the middle is resolved as one that does.
 
     Returns:
-        What the run comes to, with all that the binlogs object to it; and what `Settled.write` makes a result of.
+        The result of the run, with all that the binlogs object to it; and what `Settled.write` makes a result of.
 
     Raises:
         LeftToReferenceError: Only the reference engine can resolve it.

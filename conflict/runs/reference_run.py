@@ -100,7 +100,7 @@ def run_reference(
 
 @attrs.frozen
 class _ResolvedReading:
-    """A reading of the binlogs of a run, and what it comes to."""
+    """A reading of the binlogs of a run, and its result."""
 
     run: Run
     readings: Mapping[str, ClusterReading]
@@ -193,7 +193,7 @@ def _resolve_reading(
 def _written(
     out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResolveOptions
 ) -> ResolvedRun:
-    """Write the result of a reading, and return what it came to."""
+    """Write the result of a reading, and return its figures."""
     run, readings, history, epochs = found.run, found.readings, found.history, found.epochs
     placed, resolution, moments, setups = found.placed, found.resolution, found.moments, run.setups.at_end
     ledger = ReferenceLedger(

@@ -175,7 +175,7 @@ class Settled:
         moments: The moments of judging that explain what the binlogs show.
         placed: The places of untraced epochs; None if there are none.
         tables: The tables that a cluster had at some time.
-        not_examined: Epoch applies of which it was not looked at whether they leave open when a row was judged.
+        not_examined: Epoch applies that were not examined for whether they leave open when a row was judged.
     """
 
     job: ResolveJob

@@ -164,7 +164,7 @@ class ResolveJob:
         return older
 
     def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
-        """Return, per applier, the own positions of epoch applies of which the binlogs show other effects."""
+        """Return, per applier, the own positions of epoch applies for which the binlogs show other effects."""
         differing: dict[str, set[Position]] = {name: set() for name in self._names}
         for part in self._stage("comparing", compare_bucket, self._tasks(found.applies, found.conflicts)):
             for number, epoch, group in part.applies:

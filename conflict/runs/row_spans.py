@@ -73,7 +73,7 @@ class Wanted:
             applies: All of them.
             wanted: Whether one is looked at.
             rows: By foreign epoch, the rows of it that are looked at; all of an epoch that is not there.
-            whole: Foreign epochs of which all rows are looked at, though they were surely applied.
+            whole: Foreign epochs whose rows are all looked at, though they were surely applied.
         """
         given = rows or {}
         looked_at = [apply for apply in applies if wanted(apply)]

@@ -111,7 +111,7 @@ class CarefulPart:
         summary: What they add to the figures.
         tracked: The exceptions rows that pass TRACK made.
         stopping: Per cluster, the operation that stops its applier.
-        contradicted: Numbers of the epoch applies of which the binlogs show other effects on them. Shape (applies,).
+        contradicted: Numbers of the epoch applies for which the binlogs show other effects on them. Shape (applies,).
     """
 
     summary: BucketSummary

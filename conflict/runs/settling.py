@@ -138,7 +138,7 @@ class Settling:
     def place_untraced(self, applies: Applies) -> Placed:
         """Place the epochs that left no trace, from the rows that they touch."""
         placed = self._placed(applies, frozenset())
-        # What an epoch comes to where its place is open takes all of its rows to tell.
+        # All rows of an epoch are needed to say what it does where its place is open.
         slots = placed.schedule.slots
         still_open = frozenset(
             (place.applier, place.foreign_epoch)
@@ -148,7 +148,7 @@ class Settling:
         return self._placed(applies, still_open) if still_open else placed
 
     def _placed(self, applies: Applies, whole: AbstractSet[tuple[str, int]]) -> Placed:
-        """Place the epochs; `whole`: applier and number of those of which all rows are read."""
+        """Place the epochs; `whole`: applier and number of those whose rows are all read."""
         wanted = {
             name: Wanted.of_applies(
                 own, lambda apply: apply.window is not None, whole={epoch for by, epoch in whole if by == name}

@@ -158,7 +158,7 @@ def resolve(
 def show_resolved(
     loaded: RunFile, out: Path, engine: ResolveEngine, policy: Policy, options: ResolveOptions
 ) -> tuple[ResolvedRun, list[dict[str, Any]]]:
-    """Resolve a run and print its summary; return what it came to, and the rejected operations that were printed."""
+    """Resolve a run and print its summary; return the result, and the rejected operations that were printed."""
     import conflict.pipeline
     from conflict.cli.views.result import print_run
     from conflict.history.grid.folder import Folder

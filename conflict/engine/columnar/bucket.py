@@ -137,7 +137,7 @@ class CarefulRows:
     Rows of keyed tables that the reference engine resolves, while the kernels resolve the others.
 
     Attributes:
-        tables: Tables of which all rows are. Shape (tables,).
+        tables: Tables whose rows are all in it. Shape (tables,).
         keys: Numbers of further rows by bucket. Shape of each (rows,).
     """
 

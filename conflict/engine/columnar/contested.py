@@ -1,7 +1,7 @@
 """
 Rows that their own cluster changed while its applier may have been judging an epoch.
 
-Where such a row came to nothing, or was refreshed, it may have been judged before the change (see
+Where such a row stayed as it was, or was refreshed, it may have been judged before the change (see
 `conflict.engine.inference.moments`, which looks at the epochs that are found here). Computes docs/concepts.md, "What
 binlogs leave open".
 """
@@ -124,7 +124,7 @@ def _contested(result: BucketResult, number: int) -> Int64:
 
 
 def _not_simply_applied(result: BucketResult, number: int) -> tuple[Int64, Int64]:
-    """Return epoch apply and key of the operations that came to nothing, and of deletes, which can undo a write."""
+    """Return epoch apply and key of the operations without effect, and of deletes, which can undo a write."""
     decisions, applies = result.folded.decisions, result.applies
     judged = np.array(
         [

@@ -25,7 +25,7 @@ Applied = tuple[int, int, int]
 @attrs.frozen(eq=False)
 class DifferingRows:
     """
-    Rows of which a binlog shows another effect, or other values, than were derived. All arrays have shape (rows,).
+    Rows for which a binlog shows another effect, or other values, than were derived. All arrays have shape (rows,).
 
     Attributes:
         epoch: Own epoch of the epoch apply.

@@ -102,7 +102,7 @@ class _OperationImages:
         return (side.before, side.after)[which][self._row]
 
     def _carrying(self, ordinal: int) -> Bool:
-        """Return which column sets have a column; the last one stands for no image. Shape (sets + 1,)."""
+        """Return which column sets have a column; the last one represents no image. Shape (sets + 1,)."""
         sets, _ = self.result.bucket.column_sets
         carrying = np.zeros(len(sets.offsets), np.bool_)
         carrying[np.repeat(np.arange(len(sets.offsets) - 1), np.diff(sets.offsets))[sets.columns == ordinal]] = True
@@ -133,7 +133,7 @@ class _OperationImages:
         return found
 
 
-# Image numbers that stand for a value of no image; the last one is that of a logged event, too.
+# Image numbers that represent a value of no image; the last one is that of a logged event, too.
 _NULL, _DEFAULT, _IMPLIED = ABSENT_IMAGE, ABSENT_IMAGE - 1, DEFAULT_IMAGE
 # The first columns of every exceptions table; the fourth is the number.
 _SERVER, _SOURCE_SERVER, _SOURCE_EPOCH = range(3)
@@ -288,7 +288,7 @@ def exceptions_of(result: BucketResult, reader: ImageReader, applier: int, chose
 
 
 def _order(result: BucketResult, applier: int, chosen: Int64) -> tuple[LedgerColumn, ...]:
-    """Return the columns of `STAGED`, given the numbers of the decisions that rows stand for."""
+    """Return the columns of `STAGED`, given the numbers of the decisions that rows represent."""
     decisions, folded = result.folded.decisions, result.folded
     return (
         decisions.apply[chosen].astype(np.int64),

@@ -39,7 +39,7 @@ def _origins(changes: GridColumns, row: Int32 | Int64) -> dict[str, np.ndarray]:
 
     Args:
         changes: The changes of the cluster that logged them.
-        row: Their rows there; a negative one stands for an operation that its applier logged, which has the file
+        row: Their rows there; a negative one represents an operation that its applier logged, which has the file
             `_NO_ORIGIN`.
     """
     changes.read(PLACE)

@@ -176,7 +176,7 @@ def _parts(values: ImageValues, key: ComparedKey, images: Int64) -> Iterator[Sli
     for ordinal, column in zip(key.ordinals, key.columns, strict=True):
         found, indices = values.slices(ordinal, images[:, ordinal])
         parts = key_parts(column, found)
-        # The index after the last image stands for no value.
+        # The index after the last image represents no value.
         yield Slices(parts.data, np.append(parts.starts, 0)[indices], np.append(parts.lengths, -1)[indices])
 
 

@@ -2,7 +2,7 @@
 When an applier judged the rows of an epoch, as far as the binlogs show it.
 
 An applier judges a row some time before it commits the epoch. Until then a local transaction can change the row,
-unless the applier has changed it itself: that locks the row. So a row that came to nothing, or was refreshed, may have
+unless the applier has changed it itself: that locks the row. So a row that stayed as it was, or was refreshed, may have
 been judged as it stood before a change that the binlog lists in front of the epoch. An applier that goes over an epoch
 several times, because of transactions in conflict, has all the more time for that.
 

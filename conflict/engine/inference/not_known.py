@@ -65,7 +65,7 @@ class Settled:
     Attributes:
         rows: By row, what was known of it, and the trials that remain possible.
         open: By the identity of an entry, the decisions that follow from these.
-        doubtful: Rows that a transaction touched of which it is not known whether it was rejected.
+        doubtful: Rows that a transaction touched for which it is not known whether it was rejected.
     """
 
     rows: dict[RowKey, tuple[Row | None, Sequence[Tried]]] = attrs.field(factory=dict)
@@ -149,7 +149,7 @@ def settle(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply)
             cluster.met.add(key)
         tried = possible(states, partial(try_state, cluster, source.cluster, apply, mine))
         if None in states and any(_may_lack_columns(cluster, entry) for entry in mine):
-            # A write of which not all columns are known may lack one that a new row must be given.
+            # A write whose columns are not all known may lack one that a new row must be given.
             tried.append(Tried(None, (IGNORED,) * len(mine), None, None))
         kept: Sequence[Tried] = tried if key in unclear else _agreeing(cluster, apply, mine, tried)
         kept = _passing(cluster, mine, kept, passed or frozenset())
@@ -218,7 +218,7 @@ def _possible_states(
         assert function.column is not None
         if setup.table.ordinal(function.column) not in row.payloads:
             brought = {_brought(entry, function, setup.table) for entry in entries}
-            # These, and one between each two of them, stand for all values that there are.
+            # These, and one between each two of them, represent all values that there are.
             values = sorted({0, HIGHEST, *brought, *(min(each + 1, HIGHEST) for each in brought)})
     states += [attrs.evolve(in_part(known, known.payloads), assumed=value) for value in values] or [known]
     return [*states, None] if row is NOT_KNOWN else states

@@ -1,5 +1,5 @@
 """
-A cluster whose History is replayed beside its binlog, and a pass over its rows, of which not all is known.
+A cluster whose History is replayed beside its binlog, and a pass over its rows, which are not all known.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class ObservedCluster(ReplayedCluster):
 @attrs.define
 class ObservedPass(EpochPass):
     """
-    A pass over rows of which not all is known, or that were judged some time before the commit.
+    A pass over rows that are not all known, or that were judged some time before the commit.
 
     Attributes:
         early: Rows that are judged as they stood some time ago, until an operation is applied: that locks the row.

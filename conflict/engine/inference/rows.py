@@ -21,7 +21,7 @@ __all__ = ["EXISTS", "NOT_KNOWN", "OlderRow", "OlderRows", "in_part", "is_dated"
 @attrs.frozen
 class OlderRow(Row):
     """
-    A row of which not all is known.
+    A row that is known in part.
 
     Attributes:
         partial: Whether absent columns are not known, and do not have their defaults.
@@ -53,7 +53,7 @@ class OlderRow(Row):
         return self.payloads if self.partial else super().stored(setup, layout)
 
     def lacking(self, columns: Iterable[int]) -> frozenset[int]:
-        """Return those of some columns of which the values are not known."""
+        """Return those of some columns whose values are not known."""
         return frozenset(columns) - self.payloads.keys() if self.partial else frozenset()
 
 

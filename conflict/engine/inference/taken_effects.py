@@ -35,7 +35,7 @@ def take_shown(cluster: ObservedCluster, apply: EpochApply) -> None:
 
 
 def take_unclear(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> None:
-    """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
+    """Take what an epoch did to rows whose operations are not all known from the applier's own binlog."""
     unclear = set() if cluster.cluster.start is None else unclear_rows(cluster, source, apply)
     if not unclear:
         return
@@ -99,7 +99,7 @@ def replace_effect(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> 
 
 
 def unclear_rows(cluster: ObservedCluster, source: ObservedCluster, apply: EpochApply) -> set[RowKey]:
-    """Return the rows of an epoch of which not all operations are known, or a value that is compared is not."""
+    """Return the rows of an epoch whose operations are not all known, or a value that is compared is not."""
     brought = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch) if brings_unknown(cluster, entry)}
     return source.unclear.get(apply.foreign_epoch, set()) | brought
 

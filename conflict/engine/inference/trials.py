@@ -141,7 +141,7 @@ class Trials:
 
 
 def _checked_tables(touched: Collection[str], setups: Mapping[str, TableSetup]) -> set[str]:
-    """Return the tables of which all rows count when changes of some tables are to be committed."""
+    """Return the tables whose rows all count when changes of some tables are to be committed."""
     unique = {table for table in touched if table in setups and setups[table].table.unique_keys}
     linked = linked_tables(setups)
     return unique if linked.isdisjoint(touched) else unique | linked

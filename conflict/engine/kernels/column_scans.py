@@ -199,7 +199,7 @@ def stopping_rows(rows, stopping):
 
     Args:
         rows: `CheckedRows`.
-        stopping: `NEVER_STOPS`, `NEEDS_TRANSACTION_ID` or `STOPS`, by table (one line stands for all), operation, and
+        stopping: `NEVER_STOPS`, `NEEDS_TRANSACTION_ID` or `STOPS`, by table (one line represents all), operation, and
             presence of the resolve column in both images. Shape (tables or 1, operations, presences, presences), int8.
     """
     found, count, one_table = np.empty(len(rows.key) + 1, np.int64), 0, len(stopping) == 1

@@ -36,7 +36,7 @@ NOTHING, HIGHEST, ONE = np.uint64(0), np.uint64(2**64 - 1), np.uint64(1)
 LOCAL, FIRST_VALUE, MISSING, STATES = 0, 1, 5, 6
 # Decisions on several operations as one number.
 OUTCOMES, MULTIPLIER = len(Cause) + 1, np.uint64((len(Cause) + 1) * (max(Verdict) + 1) + 1)
-# A state that is tried, after the operations so far, and a number that stands for the decisions on them.
+# A state that is tried, after the operations so far, and a number that represents the decisions on them.
 TRIED = np.dtype(
     [
         *[(name, ROW_STATE[name]) for name in ROW_STATE.names or ()],
@@ -264,7 +264,7 @@ def _start_trials(tried, apply, here, table, limits, brought):
         each["refreshed"], each["applied"], each["existed"] = False, False, False
         each["possible"] = compares or state in (FIRST_VALUE, MISSING)
     tried[LOCAL]["possible"] = by_epoch or limits.role_matters[here, table]
-    # These, and one between each two of them, stand for all values that there are.
+    # These, and one between each two of them, represent all values that there are.
     tried[LOCAL]["assumed"], tried[MISSING]["assumed"] = NOTHING, NOTHING
     tried[FIRST_VALUE]["assumed"], tried[FIRST_VALUE + 1]["assumed"] = NOTHING, brought
     tried[FIRST_VALUE + 2]["assumed"] = brought + ONE if brought < HIGHEST else HIGHEST
@@ -320,7 +320,7 @@ def _settle(number, apply, place, limits, any_shown, trials, found):
     tells = any_shown and (apply["traced"] or not limits.unique[here, table])
     compares = limits.compares[here, table]
     effect = trials.effects[key] if trials.shown_at[key] == number else NO_EFFECT
-    # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
+    # A row of a transaction in conflict is refreshed, whatever its own operations would have done.
     rejected = tells and limits.with_transactions[here, table] and effect in (REFRESHED, REFRESHED_ABSENT)
     first, missing, there, one = -1, False, False, True
     for state in range(STATES):

@@ -153,7 +153,7 @@ class Rules(NamedTuple):
     What each applier does with each table in its role.
 
     Attributes:
-        tables: `RULE`, shape (clusters, tables). `unwritten`: the resolve column of a row of which no operation wrote
+        tables: `RULE`, shape (clusters, tables). `unwritten`: the resolve column of a row to which no operation wrote
             it; `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the
             function uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update
             is logged with all columns; `skips`: operations that lack the value to compare are skipped.

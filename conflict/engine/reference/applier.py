@@ -173,7 +173,7 @@ def _outcome(decided: DecidedOperation, tracked: DecidedOperation | None, final:
     """Return the outcome of an operation; `tracked` is what pass TRACK decided on it, if it came before."""
     entry, decision, change = decided.entry, decided.decision, decided.entry.change
     own = _own_decision(decided, tracked, final)
-    # What an applier logged belongs to a transaction of which the log does not give the id.
+    # What an applier logged belongs to a transaction whose id the log does not give.
     transaction_id = change.transaction_id if entry.ordinal >= 0 else None
     return Outcome(
         applier=final.cluster.name,

@@ -90,7 +90,7 @@ def replay(
 
 
 def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
-    """Return the final rows of a cluster of which every column is known, in order of their keys."""
+    """Return the final rows of a cluster whose columns are all known, in order of their keys."""
     rows = {}
     for key, row in sorted(cluster.store.rows.items()):
         if key[0] not in cluster.setups:

@@ -50,7 +50,7 @@ class Row:
         payloads: Bytes per column position; None is NULL. A column that was never written is absent.
         local: Whether it was last changed on this cluster, not by the applier (``ROW_AUTHOR`` = 0).
         epoch: Own epoch of its last change, in full precision.
-        copies: How many equal rows it stands for; more than one in tables without a primary key alone.
+        copies: How many equal rows it represents; more than one in tables without a primary key alone.
         by: The operation that last wrote it; None if the log does not hold it.
     """
 
@@ -83,7 +83,7 @@ class Row:
         return payloads
 
     def lacking(self, columns: Iterable[int]) -> frozenset[int]:  # noqa: ARG002  # of rows older than the log, some
-        """Return those of some columns of which the values are not known: none, where a log begins with no rows."""
+        """Return those of some columns whose values are not known: none, where a log begins with no rows."""
         return frozenset()
 
 
@@ -239,7 +239,7 @@ def _row_that_agrees(store: RowStore, table: Table, change: RowChange) -> RowKey
 
 
 def _with_values(change: RowChange, table: Table, known: Mapping[int, bytes | None]) -> RowChange:
-    """Return an update or delete with the identities of a row of which some values are known."""
+    """Return an update or delete with the identities of a row some of whose values are known."""
     before = {**payloads_of(change.before), **known}
     after = identity_without_key(table, {**before, **payloads_of(change.after)})
     key = identity_without_key(table, before)

@@ -27,7 +27,7 @@ __all__ = [
     "summaries_of",
 ]
 
-_GIVEN = Window(START)  # stands for no window: the place is given
+_GIVEN = Window(START)  # represents no window: the place is given
 # One row per own epoch; the lists `applied_...` of a row belong together.
 EPOCHS = pa.schema(
     [

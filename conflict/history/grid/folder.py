@@ -3,7 +3,7 @@ A folder of Parquet and JSON files on any filesystem that pyarrow knows.
 
 Names of databases and tables as parts of paths: no name leaves its folder, and no two names share a path.
 
-ASCII letters, digits, ``_``, ``-`` and ``$`` stand for themselves. Every other character is its bytes in UTF-8, each as
+ASCII letters, digits, ``_``, ``-`` and ``$`` stay as they are. Every other character is its bytes in UTF-8, each as
 ``%`` and two hexadecimal digits, so a filesystem's Unicode normalization changes nothing; and so is ``_`` at the start,
 because Spark does not read such folders. `name_of` gives the name back. A part that becomes longer than `LONGEST` is
 cut, and ends in ``~`` and a digest; its name stands in the documents beside it. Names that differ in case alone are two

@@ -56,7 +56,7 @@ class RowStep(IntEnum):
 
 
 # The columns that an image carries, as a bitmap: a bit per column, the lowest of the first byte for the first one.
-# There are few different bitmaps. No bytes stand for no image, because reading NULLs of a dictionary takes twice as
+# There are few different bitmaps. No bytes represent no image, because reading NULLs of a dictionary takes twice as
 # long; an image without columns has a bitmap of zeros.
 _CARRIED = pa.dictionary(pa.int32(), pa.binary())
 

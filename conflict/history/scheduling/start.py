@@ -225,7 +225,7 @@ def changes_older_rows(epochs: Sequence[BinlogEpoch]) -> bool:
 
 def certain_applies(applies: Sequence[EpochApply], start: int) -> list[EpochApply]:
     """
-    Leave out the epoch applies of which it is not certain that they come after the start of the log.
+    Leave out the epoch applies that do not certainly come after the start of the log.
 
     Args:
         applies: All of one applier, in order.

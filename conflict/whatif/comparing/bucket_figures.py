@@ -1,7 +1,7 @@
 """
-What a bucket comes to under one pair. Computes docs/compare.md, "Figures".
+The figures of a bucket under one pair. Computes docs/compare.md, "Figures".
 
-Users' transactions of which a change was rejected, and whether all of it was. Computes docs/compare.md, "Figures".
+Users' transactions with a rejected change, and whether all of it was. Computes docs/compare.md, "Figures".
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Transactions:
 
 
 def _rejected_in(result: BucketResult) -> Rejected:
-    """Return the transactions of which a change in a bucket was rejected."""
+    """Return the transactions with a rejected change in a bucket."""
     made = result.folded.decisions
     chosen = np.flatnonzero((made.verdict == Verdict.REJECTED) & (made.kind == OperationKind.CHANGE))
     group = made.group[chosen].astype(np.int64) - _LOWEST_GROUP

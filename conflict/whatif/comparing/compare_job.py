@@ -125,7 +125,7 @@ def compare_settled(
     progress: StageProgress = lambda stage, done, total: None,
 ) -> list[Figures | str]:
     """
-    Return what each pair comes to, or why it cannot be tried.
+    Return the figures of each pair, or why it cannot be tried.
 
     Args:
         runner: Runs the tasks.
@@ -168,7 +168,7 @@ class _Job:
     progress: StageProgress
 
     def figures(self, trials: Sequence[Trial]) -> list[Figures | str]:
-        """Return what each trial comes to, or why it cannot be tried."""
+        """Return the figures of each trial, or why it cannot be tried."""
         found: list[Figures | str] = [each.fault or "" for each in trials]
         jobs = {
             number: ResolveJob(self.runner, self._run_of(trial, number), self._named(trial))

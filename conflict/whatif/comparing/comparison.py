@@ -92,7 +92,7 @@ class Comparison:
     Attributes:
         rows: The pairs.
         prefer: The criteria of the ranking, the most important first.
-        run: What the run comes to as it is configured, and what the binlogs object to that.
+        run: The result of the run as it is configured, and what the binlogs object to it.
         cut: Why files could not be measured to their end; the bytes before that are counted.
         without_function: Tables that no function is tried on: the run gives them none.
         files: The binlog files, as `conflict.history.ingestion.plan.files_document` returns them.

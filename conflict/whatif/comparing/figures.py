@@ -158,14 +158,14 @@ COMPARISON = pa.schema(
 @attrs.frozen
 class Figures:
     """
-    What a pair comes to.
+    The figures of a pair.
 
     Attributes:
         counters: Per cluster, its status counters.
         tables: Per applying cluster and table, operations by verdict and cause, and refreshed rows.
-        rejected_transactions: Users' transactions of which a change was rejected; None if the log does not say which
+        rejected_transactions: Users' transactions with a rejected change; None if the log does not say which
             changes are of one transaction.
-        partly_rejected_transactions: Of these, those of which another change was not rejected; None if not known.
+        partly_rejected_transactions: Of these, those with another change that was not rejected; None if not known.
         lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
         lost_by_table: Per table, users' changes that were lost.
         made: Per cluster, the changes of its users.
@@ -237,7 +237,7 @@ class Row:
     Attributes:
         function: The policy, as users write it.
         binlog_type: The binlog type, ``as logged``, or both.
-        figures: What it comes to; None if it was not tried.
+        figures: Its figures; None if it was not tried.
         error: Why it was not tried.
         bytes: Least and most bytes of rows events in both clusters' binlogs; None if they are not known.
         used: Whether these are the functions and the formats of the run.

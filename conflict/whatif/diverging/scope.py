@@ -50,7 +50,7 @@ class Values(StrEnum):
     """
     What the application sets the resolve column to.
 
-    VERSION: one more than the value that it finds, and 1 in a new row, so both clusters can come to one value.
+    VERSION: one more than the value that it finds, and 1 in a new row, so both clusters can reach one value.
     CLOCK: a value greater than all before it, on either cluster.
     UNSET: 1 in a new row; updates do not set it.
     """

@@ -107,7 +107,7 @@ def search(
 
     Args:
         scope: The scope.
-        goal: What a schedule must come to.
+        goal: What a schedule must lead to.
         mapper: Spreads wide levels over workers; None expands all states here.
         progress: Called now and then.
         limit: After how many states to give up.

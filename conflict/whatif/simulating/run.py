@@ -148,7 +148,7 @@ def simulate(
             run = attrs.evolve(run, world=world._replace(latency=latency_of(model, seed, start, until)))
             end = End(run_until(start + until, run.world))
             if not any(run.unsettled(side) for side in range(len(model.sites))):
-                break  # nothing more is lost; clusters that reflect to each other never come to rest
+                break  # nothing more is lost; clusters that reflect to each other never rest
         if end is not End.FULL:
             return run
         scale *= 2

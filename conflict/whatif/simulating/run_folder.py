@@ -109,7 +109,7 @@ def _configuration(model: Model, files: Mapping[str, Sequence[str]]) -> Iterator
 
 
 def _schedule(run: Simulated) -> Iterator[str]:
-    """Yield when epochs were applied of which the applier's log shows nothing, and after which it applied no more."""
+    """Yield when epochs were applied that left nothing in the applier's log, and after which it applied no more."""
     for side, site in enumerate(run.model.sites):
         source = source_of(run.model, side)
         if source is None:

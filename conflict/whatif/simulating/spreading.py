@@ -57,7 +57,7 @@ class Spread:
         return np.minimum.accumulate(self.came[self.of(side), side][::-1])[::-1]
 
     def everywhere(self, side: int) -> Int64:
-        """Return when each epoch of a cluster had come to all others; `NEVER` if it did not."""
+        """Return when each epoch of a cluster had reached all others; `NEVER` if it did not."""
         found: Int64 = np.delete(self.came[self.of(side)], side, axis=1).max(axis=1)
         return found
 

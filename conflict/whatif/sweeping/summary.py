@@ -75,7 +75,7 @@ class Grid:
     Medians of a figure.
 
     Attributes:
-        axes: The axes that the rows stand for.
+        axes: The axes that the rows represent.
         over: The axis that goes to the right; None if the grid has none with numbers.
         values: Its values, in order; one, None, without such an axis.
         rows: By the values of `axes`, the median at each of `values`, over all seeds and other axes; None where there

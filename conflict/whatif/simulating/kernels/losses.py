@@ -106,7 +106,7 @@ class Happened(NamedTuple):
         made: The cluster that made each change, where it is the user's. Shape (changes,).
         at: When each was committed. Shape (changes,).
         epoch: Which of `came` each is in. Shape (changes,).
-        came: When each epoch had come to each cluster. Shape (epochs, clusters).
+        came: When each epoch had reached each cluster. Shape (epochs, clusters).
     """
 
     decisions: DecisionBuffers

@@ -87,7 +87,7 @@ def read_rows(side, number, wishes, version, read):
 
 @inlined
 def _operation(kind, exists):
-    """Return the operation that a wish comes to."""
+    """Return the operation that a wish becomes."""
     if kind == INSERT or (not exists and kind in (PUT, SWAP)):
         return WRITE
     if not exists or kind == READ:
