@@ -130,7 +130,7 @@ def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[
 
 
 def contradicted_example(out: Folder, clusters: Sequence[str], tables: Sequence[str]) -> dict[str, Any] | None:
-    """Return a row of some tables for which a binlog shows something else, the first of an applier; None without one."""
+    """Return the first row of an applier, in some tables, for which a binlog shows something else; None without one."""
     order, chosen = ("epoch", "group", "table", "key"), pads.field("table").isin([*tables])
     found = (_first(out, "contradictions", name, CONTRADICTIONS, chosen, order, 1) for name in clusters)
     return next((rows[0] for rows in found if rows), None)

@@ -84,7 +84,7 @@ class TouchedRows:
 
 
 def read_touched(task: TouchedTask) -> TouchedRows:
-    """Read the rows of a bucket that the epochs touch, and of these all that their state at the epochs' places depends on."""
+    """Read the rows of a bucket that the epochs touch, with all that their state at the epochs' places depends on."""
     run = task.run
     bucket = run.load_bucket(task.bucket)
     spans = _needed(bucket, task)
