@@ -118,8 +118,14 @@ class Draft:
     @property
     def order(self) -> tuple[int, ...]:
         """Its place among the events of its cluster; an applier goes through an epoch in the order of its groups."""
-        group = self.decided["group"] if self.decided is not None else self.change.group if self.change else 0
-        return self.epoch, self.group, _PHASES[self.kind], self.source_epoch, group, self.sequence
+        return self.epoch, self.group, _PHASES[self.kind], self.source_epoch, self.operation_group, self.sequence
+
+    @property
+    def operation_group(self) -> int:
+        """The group of the source's epoch to which the operation belongs."""
+        if self.decided is not None:
+            return int(self.decided["group"])
+        return self.change.group if self.change else 0
 
     @property
     def verdict(self) -> Verdict | None:
@@ -223,7 +229,7 @@ def _judged(cause: Draft, facts: Facts, outcomes: _Outcomes) -> Iterator[Draft]:
             yield Draft(
                 Kind.JUDGED, applier, apply.epoch, apply.group, cause.cluster, cause.epoch, change, found, cause=cause
             )
-        if not applies and (change.own or change.flags):
+        if not applies and (change.own or change.logged.flags):
             yield Draft(Kind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
 
 

@@ -15,6 +15,7 @@ import pyarrow.dataset as pads
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.decisions import Applied, Decided, applied_epochs, decided, of_rows, outcomes_where
 from conflict.explaining.drafts import Draft, Facts, OpenDecision, drafts_of
+from conflict.explaining.replaying import ReplayedStory
 from conflict.explaining.row_changes import Log, LoggedChange, Wanted, WantedRow, read_logs
 from conflict.explaining.rows import (
     EXCEPTIONS_KEY,
@@ -335,9 +336,8 @@ class Explainer:
 
     def _tell(self, drafts: Sequence[Draft], facts: Facts) -> Told:
         starts = self.result.run["starts_in_the_middle"]
-        empty = {name: name not in starts for name in self.result.clusters}
-        names = self.file_names
-        return tell(drafts, facts, self._function_of, starts_empty=empty, reason=self._reason, names=names)
+        replayed = ReplayedStory.of(self.run, facts, starts)
+        return tell(drafts, facts, replayed, self._function_of, reason=self._reason, names=self.file_names)
 
     def _take(self, logs: Mapping[str, Log]) -> None:
         """Take from binlogs that were read when functions change."""

@@ -8,8 +8,8 @@ moment, and a segment that is damaged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, cached_property
 
 import attrs
 
@@ -25,12 +25,12 @@ from conflict.history.scheduling.schedule import Summary, summarize
 from conflict.runs.runner import no_progress
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.schema.row_keys import key_text
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Absent, Value
 
-__all__ = ["Log", "LoggedChange", "Wanted", "WantedRow", "read_logs"]
+__all__ = ["Log", "LoggedChange", "Wanted", "WantedRow", "read_logs", "values_of"]
 
 _NO_END = 2**64  # above every epoch
 # ``database.table``, and the primary key as text.
@@ -57,7 +57,7 @@ class Wanted:
         return frozenset(table for table, _ in self.rows)
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class LoggedChange:
     """
     A row change as a binlog holds it.
@@ -67,33 +67,37 @@ class LoggedChange:
         epoch: Its own epoch.
         group: The group of that epoch.
         own: Whether the cluster made it itself; else its applier did.
-        table: ``database.table``.
         key: Primary key as text, as it compares.
-        operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``.
-        flags: Conflict flags.
-        transaction_id: Id of its transaction; None if not logged.
-        before: Columns of the before image; None if there is none.
-        after: Columns of the after image; None if there is none.
-        place: Where it stands in a binlog.
+        logged: The change.
     """
 
     cluster: str
     epoch: int
     group: int
     own: bool
-    table: str
     key: str
-    operation: str
-    flags: ConflictFlag
-    transaction_id: int | None
-    before: Mapping[str, Value] | None
-    after: Mapping[str, Value] | None
-    place: Place
+    logged: RowChange
+
+    @property
+    def table(self) -> str:
+        """Name of the table, ``database.table``."""
+        return self.logged.table
+
+    @property
+    def operation(self) -> str:
+        """``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``."""
+        return self.logged.operation.name
 
     @property
     def refresh(self) -> bool:
         """Whether it sends a row again after a conflict."""
-        return bool(self.flags & ConflictFlag.REFRESH)
+        return bool(self.logged.flags & ConflictFlag.REFRESH)
+
+    @cached_property
+    def place(self) -> Place:
+        """Where it stands in a binlog."""
+        assert self.logged.origin is not None  # it comes from a binlog
+        return Place(*attrs.astuple(self.logged.origin))
 
 
 @attrs.define
@@ -107,6 +111,7 @@ class Log:
         times: Own epochs, each with the microsecond since 1970 at which it committed.
         reported: Own epochs that say which epochs of other servers were applied: per epoch, server id and epoch.
         statements: The statements that change definitions.
+        layouts: How the rows of each table are read that was met; how many were depends on the way of reading.
         error: Why the binlogs cannot be read to the end; None if they can.
     """
 
@@ -115,6 +120,7 @@ class Log:
     times: dict[int, int] = attrs.field(factory=dict, repr=False)
     reported: dict[int, list[tuple[int, int]]] = attrs.field(factory=dict, repr=False)
     statements: list[DefinitionChange] = attrs.field(factory=list, repr=False)
+    layouts: dict[str, RowLayout] = attrs.field(factory=dict, repr=False, eq=False)
     error: str | None = None
 
     def add(self, epoch: Summary) -> None:
@@ -155,7 +161,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
         without_key=True,
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
     )
-    log, texts = Log(cluster.name), _key_texts(run, reader)
+    log, texts = Log(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
     in_columns = definitions is None and stop is None
     try:
         found = _found(run, cluster, wanted, reader, log) if in_columns else read_epochs(cluster.log.files, reader)
@@ -217,32 +223,14 @@ def _wanted_changes(
         for group, change in changes:
             key = texts(change.table, change.key)
             if (change.table, key) in wanted.rows or (mine and _is_of(change, wanted.transactions)):
-                yield _logged(change, cluster, (epoch.number, group), key, own=mine)
+                yield LoggedChange(cluster, epoch.number, group, mine, key, change)
 
 
 def _is_of(change: RowChange, transactions: Collection[int]) -> bool:
     return change.transaction_id is not None and change.transaction_id in transactions
 
 
-def _logged(change: RowChange, cluster: str, place: tuple[int, int], key: str, *, own: bool) -> LoggedChange:
-    origin = change.origin
-    assert origin is not None  # it comes from a binlog
-    return LoggedChange(
-        cluster,
-        *place,
-        own,
-        change.table,
-        key,
-        change.operation.name,
-        change.flags,
-        change.transaction_id,
-        _values(change.before),
-        _values(change.after),
-        Place(*attrs.astuple(origin)),
-    )
-
-
-def _values(image: RowImage | None) -> dict[str, Value] | None:
+def values_of(image: RowImage | None) -> dict[str, Value] | None:
     """Return the columns that an image carries; one that cannot be decoded is told by its bytes."""
     if image is None:
         return None

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
+from conflict.engine.inference.rows import is_dated
 from conflict.explaining.decisions import Decided
-from conflict.explaining.row_changes import LoggedChange
-from conflict.explaining.story import Place, Winner, plain_value
+from conflict.explaining.drafts import Draft
+from conflict.explaining.replaying import Heard
+from conflict.explaining.story import Place, Winner
 from conflict.rules.decision import (
     APPLIED,
     NOTHING_TOLD,
@@ -21,12 +21,10 @@ from conflict.rules.decision import (
     operation_word,
     reason_words,
 )
-from conflict.rules.functions import COMPARING, Cell, ConflictFunction, reads_before
+from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.types.values import Value
 
 __all__ = [
-    "Known",
     "applied_sentence",
     "decided_sentence",
     "event_words",
@@ -38,24 +36,6 @@ __all__ = [
 ]
 
 _VERBS = {"WRITE_ROW": "write", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}
-
-
-@attrs.define
-class Known:
-    """
-    A row on a cluster, as far as the story has told it.
-
-    Attributes:
-        row: Its columns; None if it does not exist, or is not known.
-        known: Whether it is known if it exists.
-        local: Whether this cluster changed it last, not its applier.
-        epoch: Own epoch of its last change; None if nothing is known of that.
-    """
-
-    row: dict[str, Value] | None = None
-    known: bool = False
-    local: bool = False
-    epoch: int | None = None
 
 
 def verb(operation: str | None) -> str:
@@ -124,35 +104,34 @@ def _rule(function: ConflictFunction, operation: Operation) -> str:
     return f"{what} only if its {function.column} {words[cell]}" if cell in words else what
 
 
-def applied_sentence(
-    change: LoggedChange, function: ConflictFunction | None, met: Known, heard: int | None, *, judged: bool
-) -> str:
+def applied_sentence(draft: Draft, heard: Heard, function: ConflictFunction | None, *, judged: bool) -> str:
     """
     Return why an operation was applied.
 
     Args:
-        change: The operation.
+        draft: The event.
+        heard: What it met.
         function: The conflict function of the applier; None for none.
-        met: The row that it met.
-        heard: The highest own epoch that had come back; None if that is not known.
         judged: Whether the function judged it; if not, the role of the cluster says what is done.
     """
-    said = explain(APPLIED, operation_word(Operation[change.operation]))
-    if change.refresh:
-        if _is_as_brought(change, met):
-            return f"the refresh was applied and changed nothing: the row was as on {change.cluster} already"
-        return f"the refresh was applied: the row is now as it stood on {change.cluster}"
-    if met.known and met.row is None and change.operation == "UPDATE_ROW":
+    assert draft.change is not None
+    operation = draft.change.logged.operation
+    said = explain(APPLIED, operation_word(operation))
+    if draft.change.refresh:
+        if heard.as_brought:
+            return f"the refresh was applied and changed nothing: the row was as on {draft.source} already"
+        return f"the refresh was applied: the row is now as it stood on {draft.source}"
+    if heard.existed is False and operation is Operation.UPDATE_ROW:
         said += " as a write, which makes the row"
-    elif met.row is not None and change.operation == "WRITE_ROW":
+    elif heard.existed and operation is Operation.WRITE_ROW:
         said += " over the row that was there"
     if function is None:
         return f"{said}: no conflict function is set for the table here, so nothing was compared"
     if not judged:
         return f"{said}: the role of the cluster lets it, and nothing was compared"
-    if met.known and met.row is None:
+    if heard.existed is False:
         return f"{said}: no row was there"
-    compared = _compared(change, function, met, heard)
+    compared = _compared(operation, heard, function)
     return f"{said}: {compared}" if compared else said
 
 
@@ -167,33 +146,17 @@ def lost_words(outcome: Decided, here: str, source: str) -> str:
     )
 
 
-def _is_as_brought(change: LoggedChange, met: Known) -> bool:
-    """Whether a row was already as an operation leaves it."""
-    if change.operation == "DELETE_ROW":
-        return met.known and met.row is None
-    row = met.row
-    return row is not None and all(name in row and row[name] == value for name, value in (change.after or {}).items())
-
-
-def _compared(change: LoggedChange, function: ConflictFunction, met: Known, heard: int | None) -> str:
-    cell = function.spec.cell(Operation[change.operation])
+def _compared(operation: Operation, heard: Heard, function: ConflictFunction) -> str:
+    """Return what was compared."""
+    cell, met = function.spec.cell(operation), heard.met
     if cell is Cell.BY_EPOCH:
-        if met.epoch is None:
+        if met is None or not is_dated(met):
             return "the row has not been changed here since an epoch that had come back"
         if not met.local:
             return "the row was last changed here by the applier"
-        back = "" if heard is None else f" (epochs up to {heard} had)"
+        back = "" if heard.came_back is None else f" (epochs up to {heard.came_back} had)"
         return f"the row was last changed here in epoch {met.epoch}, which had come back{back}"
-    if cell in COMPARING and function.column:
-        image = change.before if reads_before(cell, Operation[change.operation]) else change.after
-        brought = _value(image, function.column)
-        stored = _value(met.row, function.column)
-        if brought is not None and stored is not None:
-            return f"it brings {function.column}={brought}, and the row had {stored}"
-    if cell is Cell.REJECT_IF_MISSING:
-        return "the row was there, and nothing else is asked"
-    return ""
-
-
-def _value(row: Mapping[str, Value] | None, column: str) -> object:
-    return None if row is None else plain_value(row.get(column))
+    values = heard.compared(function) if cell in COMPARING else None
+    if values is not None:
+        return f"it brings {function.column}={values[0]}, and the row had {values[1]}"
+    return "the row was there, and nothing else is asked" if cell is Cell.REJECT_IF_MISSING else ""

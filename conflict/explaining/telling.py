@@ -9,21 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from conflict.explaining.drafts import Draft, Facts
-from conflict.explaining.row_changes import LoggedChange, WantedRow
+from conflict.explaining.replaying import Heard, ReplayedStory
+from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
-    Known,
     applied_sentence,
     decided_sentence,
     lost_words,
     verb,
     winner_words,
 )
-from conflict.explaining.statements import columns_after, statement_sentence
+from conflict.explaining.statements import statement_sentence
 from conflict.explaining.story import Kind, Place, StoryEvent, Winner, moment_of
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
-from ndb_formats.types.values import Value
 
 __all__ = ["Function", "Seat", "Told", "tell"]
 
@@ -57,7 +56,6 @@ class Told:
 
     Attributes:
         events: The events.
-        rows: The rows.
         writers: By column, the event whose operation wrote it last.
         changed: The event that last wrote or removed the row.
         made: The event that last made or removed the row.
@@ -65,7 +63,6 @@ class Told:
     """
 
     events: list[StoryEvent] = attrs.field(factory=list)
-    rows: dict[Seat, Known] = attrs.field(factory=dict)
     writers: dict[Seat, dict[str, int]] = attrs.field(factory=dict)
     changed: dict[Seat, int] = attrs.field(factory=dict)
     made: dict[Seat, int] = attrs.field(factory=dict)
@@ -89,9 +86,9 @@ class Told:
 def tell(
     drafts: Sequence[Draft],
     facts: Facts,
+    replayed: ReplayedStory,
     function_of: Callable[[Draft], Function],
     *,
-    starts_empty: Mapping[str, bool],
     reason: Callable[[Draft], str] = lambda draft: "",
     names: Mapping[str, str] = _NO_NAMES,
 ) -> Told:
@@ -101,34 +98,21 @@ def tell(
     Args:
         drafts: The events, in an order of causes: all changes of some rows.
         facts: What they were made of.
+        replayed: The clusters, on which they are carried out.
         function_of: Event to how the applier of its cluster judges the table then.
-        starts_empty: Per cluster, whether it is known that the rows did not exist before the log.
         reason: Why a transaction is in conflict, for an operation that was rejected with it.
         names: Of binlogs, by path: what tells each from the others.
     """
     told = Told()
-    heard = {
-        name: [((apply.epoch, apply.group), back) for apply, back in facts.came_back(name) if back]
-        for name in facts.logs
-    }
     for number, draft in enumerate(drafts, start=1):
         told.numbers[id(draft)] = number
-        seat = draft.cluster, draft.row
-        has_key = bool(draft.row[1])  # rows without one cannot be followed
-        met = told.rows.setdefault(seat, Known(known=has_key and starts_empty[draft.cluster]))
-        found = function_of(draft)
-        back = _last_before(heard[draft.cluster], (draft.epoch, draft.group))
+        heard = replayed.hear(draft)
         won, cites = _won(draft, told, names)
-        sentence = _sentence(draft, found, met, back, reason) + won
-        if has_key:
-            _follow(draft, number, told)
+        sentence = _sentence(draft, heard, function_of(draft), reason) + won
         event = _event(draft, number, told, facts, sentence)
-        told.events.append(attrs.evolve(event, row=None if met.row is None else dict(met.row), cites=cites))
+        told.events.append(attrs.evolve(event, row=heard.row, cites=cites))
+        _note(draft, number, heard, told)
     return told
-
-
-def _last_before(steps: Sequence[tuple[tuple[int, int], int]], place: tuple[int, int]) -> int | None:
-    return next((value for where, value in reversed(steps) if where < place), None)
 
 
 def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -> StoryEvent:
@@ -156,10 +140,10 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
             event,
             operation=change.operation,
             refresh=change.refresh,
-            transaction_id=change.transaction_id if change.own else None,
+            transaction_id=change.logged.transaction_id if change.own else None,
             group=change.group,
-            before=change.before,
-            after=change.after,
+            before=values_of(change.logged.before),
+            after=values_of(change.logged.after),
             place=change.place,
             logged=None if draft.logged is None else draft.logged.place,
         )
@@ -214,7 +198,7 @@ def _number_at(winner: Winner, row: WantedRow, told: Told) -> int | None:
     return None
 
 
-def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reason: Callable[[Draft], str]) -> str:
+def _sentence(draft: Draft, heard: Heard, found: Function, reason: Callable[[Draft], str]) -> str:
     change, outcome, cluster = draft.change, draft.decided, draft.cluster
     if draft.statement is not None:
         return statement_sentence(draft.statement, draft.row[0])
@@ -239,42 +223,20 @@ def _sentence(draft: Draft, found: Function, met: Known, back: int | None, reaso
         return said
     if change is None:
         return "the refresh is applied" if outcome and outcome["refresh"] else "the operation is applied"
-    return applied_sentence(change, found.function, met, back, judged=found.judges)
+    return applied_sentence(draft, heard, found.function, judged=found.judges)
 
 
-def _follow(draft: Draft, number: int, told: Told) -> None:
-    """Carry out an event on the row of its cluster."""
+def _note(draft: Draft, number: int, heard: Heard, told: Told) -> None:
+    """Note what an event did to the row of its cluster."""
     seat, change = (draft.cluster, draft.row), draft.change
-    row, writers = told.rows[seat], told.writers.setdefault(seat, {})
-    existed, known = row.row is not None, row.known
-    if draft.statement is not None:
-        columns = columns_after(draft.statement, draft.row[0])
-        if columns is None:
-            row.row, row.known = None, True
-        elif row.row is not None:
-            row.row = {name: value for name, value in row.row.items() if name in columns}
-    elif draft.kind is Kind.REFRESHED:
-        row.local, row.epoch = True, draft.epoch
+    wrote = draft.kind in (Kind.COMMITTED, Kind.LOGGED) or draft.verdict is Verdict.APPLIED
+    if not draft.row[1] or not (draft.statement is not None or (wrote and change is not None)):
         return
-    elif change is None or not (draft.kind in (Kind.COMMITTED, Kind.LOGGED) or draft.verdict is Verdict.APPLIED):
-        return
-    else:
-        local = draft.kind is Kind.COMMITTED
-        row.row, written = _written(row, change, local=local)
-        row.known = row.known or row.row is None or change.operation == "WRITE_ROW"
-        row.local, row.epoch = local, draft.epoch
-        writers.update(dict.fromkeys(written, number))
+    writers = told.writers.setdefault(seat, {})
+    writers.update(dict.fromkeys(heard.written, number))
+    if draft.statement is None:
         told.changed[seat] = number
-    if row.row is None:
+    if not heard.exists:
         writers.clear()
-    if existed != (row.row is not None) and (known or row.known):
+    if heard.existed != heard.exists:
         told.made[seat] = told.changed[seat] = number
-
-
-def _written(row: Known, change: LoggedChange, *, local: bool) -> tuple[dict[str, Value] | None, Sequence[str]]:
-    """Return a row after a change, and the columns that the change wrote."""
-    if change.operation == "DELETE_ROW":
-        return None, ()
-    after = change.after or {}
-    older = change.before if row.row is None or local else None
-    return {**(older or {}), **(row.row or {}), **after}, tuple(after)

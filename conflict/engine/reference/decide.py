@@ -43,6 +43,7 @@ __all__ = [
     "decide_by_function",
     "decide_without_function",
     "missing_image",
+    "stored_value",
 ]
 
 DISCARDED = Decision(Verdict.DISCARDED)
@@ -92,7 +93,7 @@ def decide_by_function(
     """
     state = RowState(exists=False)
     if row is not None:
-        value = _stored_value(row, function, table)
+        value = stored_value(row, function, table)
         state = RowState(True, row.local, stored_precision(row.epoch, function.gci_bits), value)
     before, after = compared_value(change.before, function, table), compared_value(change.after, function, table)
     decision = function.spec.decide(state, IncomingOperation(change.operation, before, after, max_replicated_epoch))
@@ -138,7 +139,7 @@ def compared_value(image: RowImage | None, function: ConflictFunction, table: Ta
     return value or 0
 
 
-def _stored_value(row: Row, function: ConflictFunction, table: Table) -> int | None:
+def stored_value(row: Row, function: ConflictFunction, table: Table) -> int | None:
     """Return the resolve column's value in a row, its default if it was never written; NULL is 0."""
     if function.column is None:
         return None

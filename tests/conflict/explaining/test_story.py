@@ -8,19 +8,23 @@ import pytest
 from conflict.errors import ConfigurationError
 from conflict.explaining.decisions import Applied, Decided
 from conflict.explaining.drafts import Facts, drafts_of
+from conflict.explaining.replaying import ReplayedStory
 from conflict.explaining.row_changes import Log, LoggedChange
 from conflict.explaining.rows import key_as_it_compares
 from conflict.explaining.short_story import answer_of, parting_of
-from conflict.explaining.story import End, Kind, Place, StoryEvent
+from conflict.explaining.story import End, Kind, StoryEvent
 from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, trees_of
+from conflict.history.model import Origin, RowChange
 from conflict.results.layout import OUTCOMES
 from conflict.rules.functions import parse_conflict_function
 from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_create_table
-from ndb_formats.types.values import Value
+from tests.conflict.histories import image, key, layouts, setups
 
-Row = dict[str, Value]
+Row = dict[str, int]
+COLUMNS = ("k", "x", "v")
 ROW = "d.t", "k=1"
 
 
@@ -28,9 +32,19 @@ def change(
     cluster: str, epoch: int, operation: str, after: Row | None, *, own: bool = True, flags: int = 0, position: int = 0
 ) -> LoggedChange:
     """Return a change of the row k=1 at a position of its cluster's binlog."""
-    before = None if operation == "WRITE_ROW" else {"k": 1}
-    place = Place(f"{cluster}.000001", position or epoch, 0, 0)
-    return LoggedChange(cluster, epoch, 0, own, "d.t", "k=1", operation, ConflictFlag(flags), 7, before, after, place)
+    before = None if operation == "WRITE_ROW" else image("t", {0: 1})
+    values = None if after is None else image("t", {COLUMNS.index(name): value for name, value in after.items()})
+    found = RowChange(
+        "d.t",
+        key(1),
+        Operation[operation],
+        before,
+        values,
+        7,
+        ConflictFlag(flags),
+        Origin(f"{cluster}.000001", position or epoch, 0, 0),
+    )
+    return LoggedChange(cluster, epoch, 0, own, "k=1", found)
 
 
 def outcome(applier: str, **columns: Any) -> Decided:
@@ -56,7 +70,8 @@ def rejection(source_epoch: int, epoch: int, operation: str, cause: str, **colum
 
 def log(cluster: str, changes: list[LoggedChange], reported: dict[int, list[tuple[int, int]]]) -> Log:
     """Return a log; epoch n committed in second n."""
-    return Log(cluster, changes, {each.epoch: each.epoch * 1_000_000 for each in changes}, reported)
+    times = {each.epoch: each.epoch * 1_000_000 for each in changes}
+    return Log(cluster, changes, times, reported, layouts=layouts())
 
 
 def told(facts: Facts, function: str | None) -> Told:
@@ -65,8 +80,8 @@ def told(facts: Facts, function: str | None) -> Told:
     return tell(
         drafts_of(facts),
         facts,
+        ReplayedStory.of_setups(setups(function), facts, {}, {}),
         lambda draft: of_a if draft.cluster == "A" else Function(None),
-        starts_empty={"A": True, "B": True},
     )
 
 
@@ -137,7 +152,8 @@ def test_a_conflict_and_its_refresh() -> None:
         "What won is the update of A in its epoch 20 (event 5)"
     )
     assert (decision.place and decision.place.position, decision.row) == (19, {"k": 1, "x": 2})
-    assert [each.row for each in story.rows.values()] == [{"k": 1, "x": 2}] * 2
+    last = {event.cluster: event.row for event in story.events}
+    assert last == {"A": {"k": 1, "x": 2}, "B": {"k": 1, "x": 2}}
     assert story.events[8].logged is not None
 
 
