@@ -28,7 +28,7 @@ from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
-from conflict.explaining.story import EVENTS
+from conflict.explaining.events import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS

@@ -13,12 +13,12 @@ from functools import cached_property
 import attrs
 
 from conflict.config.definitions import DefinitionStep
-from conflict.explaining.decisions import Applied, Decided
+from conflict.explaining.events import Kind
+from conflict.explaining.outcomes import Applied, Decided, OpenDecision
 from conflict.explaining.row_changes import Log, LoggedChange, WantedRow
-from conflict.explaining.story import Kind
 from conflict.rules.decision import Verdict
 
-__all__ = ["Draft", "Facts", "OpenDecision", "drafts_of"]
+__all__ = ["Draft", "Facts", "drafts_of"]
 
 _LATE = 2**64  # after every epoch
 # In one group of an epoch, what comes first.
@@ -31,10 +31,6 @@ _PHASES = {
     Kind.NOT_APPLIED: 5,
     Kind.DEFINED: 6,
 }
-
-
-# Applier, epoch of the source, table, key and operation.
-OpenDecision = tuple[str, int, str, str, str]
 
 
 @attrs.frozen(slots=False)

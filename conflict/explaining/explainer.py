@@ -4,7 +4,7 @@ Tells the stories of rows and transactions from a result and the binlogs that it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,37 +12,47 @@ import attrs
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.errors import ConfigurationError, HistoryError
-from conflict.explaining.decisions import Applied, Decided, applied_epochs, decided, of_rows, outcomes_where
-from conflict.explaining.drafts import Draft, Facts, OpenDecision, drafts_of
-from conflict.explaining.replaying import ReplayedStory
-from conflict.explaining.row_changes import Log, LoggedChange, Wanted, WantedRow, read_logs
-from conflict.explaining.rows import (
+from conflict.errors import HistoryError
+from conflict.explaining.asked import (
     EXCEPTIONS_KEY,
     differing_rows,
     end_of,
     exceptions_row,
     key_as_it_compares,
+    source_of,
     table_named,
+    transaction_asked,
 )
+from conflict.explaining.drafts import Draft, Facts, drafts_of
+from conflict.explaining.outcomes import (
+    Applied,
+    ConflictEpoch,
+    Decided,
+    OpenDecision,
+    applied_epochs,
+    decided,
+    of_rows,
+    open_decisions,
+    outcomes_where,
+    reason_of,
+    trees_of,
+)
+from conflict.explaining.replaying import ReplayedStory, judges
+from conflict.explaining.row_changes import Log, Wanted, WantedRow, read_logs
 from conflict.explaining.sentences import own_reason, place_words, verb
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
-from conflict.explaining.telling import Function, Told, tell
-from conflict.explaining.transactions import ConflictEpoch, reason_of, trees_of
+from conflict.explaining.telling import Told, tell
 from conflict.history.definitions.following import make_run
 from conflict.history.run import Run
 from conflict.pipeline import configuration_of
 from conflict.result import Result
 from conflict.results.doubts import Doubt, doubts_of
-from conflict.results.layout import UNDECIDED
-from conflict.rules.decision import Cause, Verdict, decision_of
+from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
-from conflict.rules.functions import ConflictFunction
 from conflict.runs.runner import StageProgress, no_progress
 from conflict.shown_text import short_names
-from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Explainer"]
@@ -93,6 +103,10 @@ class Explainer:
     def doubts(self) -> tuple[Doubt, ...]:
         """What makes the result doubtful, and with it all stories."""
         return doubts_of(self.result.run)
+
+    @cached_property
+    def _key_columns(self) -> dict[str, Sequence[str]]:
+        return {name: table.primary_key for name, table in self.tables.items()}
 
     @cached_property
     def file_names(self) -> dict[str, str]:
@@ -198,14 +212,14 @@ class Explainer:
             ConfigurationError: This is no id, or transactions of several clusters have it.
             HistoryError: No binlog has a transaction with that id, or it committed before the result begins.
         """
-        cluster, number = self._asked(asked)
+        cluster, number = transaction_asked(asked, self.result.clusters)
         wanted = Wanted(transactions=frozenset({number}))
         logs = read_logs(self.run, wanted, self.progress)
-        source = _source_of(logs, cluster, number)
+        source = source_of(logs, cluster, number)
         with_key = frozenset((change.table, change.key) for change in logs[source].changes if change.key)
         if with_key:
             logs = read_logs(self.run, attrs.evolve(wanted, rows=with_key), self.progress)
-        logs = {name: log if name == source else _of_rows(log, with_key) for name, log in logs.items()}
+        logs = {name: log if name == source else log.of_rows(with_key) for name, log in logs.items()}
         self._take(logs)
         its = (pads.field("transaction_id") == pa.scalar(number, pa.uint64())) & (pads.field("source") == source)
         outcomes = decided(outcomes_where(self.result, its | of_rows(with_key)))
@@ -234,24 +248,8 @@ class Explainer:
             doubts=self.doubts,
             notes=self._notes(logs, mine),
             file_names=self.file_names,
+            key_columns=self._key_columns,
         )
-
-    def _asked(self, transaction: int | str) -> tuple[str | None, int]:
-        """Return the cluster, if it is named, and the id of a transaction."""
-        cluster, colon, text = str(transaction).rpartition(":")
-        clusters = self.result.clusters
-        if colon and cluster not in clusters:
-            message = (
-                f"the result has no cluster {cluster}{did_you_mean(cluster, clusters)}; it has {', '.join(clusters)}"
-            )
-            raise ConfigurationError(message)
-        if not (text.isascii() and text.isdecimal() and int(text) < 1 << 64):
-            message = (
-                f"{transaction} is no id of a transaction; ids are numbers below 2 ** 64, alone or after the cluster: "
-                f"{clusters[0]}:5519046619392"
-            )
-            raise ConfigurationError(message)
-        return cluster or None, int(text)
 
     def rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
         """
@@ -266,7 +264,7 @@ class Explainer:
         outcomes: dict[WantedRow, list[Decided]] = {}
         for each in decided(outcomes_where(self.result, of_rows(rows))):
             outcomes.setdefault((each["table"], each["key"]), []).append(each)
-        changes = {name: _by_row(log) for name, log in logs.items()}
+        changes = {name: log.by_row() for name, log in logs.items()}
         open_decisions = self._open(rows)
         return [
             self._story(
@@ -318,6 +316,7 @@ class Explainer:
             doubts=self.doubts,
             notes=notes,
             file_names=self.file_names,
+            key_columns=self._key_columns,
         )
         if not story.differs:
             return story
@@ -337,28 +336,18 @@ class Explainer:
     def _tell(self, drafts: Sequence[Draft], facts: Facts) -> Told:
         starts = self.result.run["starts_in_the_middle"]
         replayed = ReplayedStory.of(self.run, facts, starts)
-        return tell(drafts, facts, replayed, self._function_of, reason=self._reason, names=self.file_names)
+        return tell(drafts, facts, replayed, reason=self._reason, names=self.file_names)
 
     def _take(self, logs: Mapping[str, Log]) -> None:
         """Take from binlogs that were read when functions change."""
         changes = {name: log.statements for name, log in logs.items()}
         self._functions = attrs.evolve(self._functions, changes=changes)
 
-    def _function_of(self, draft: Draft) -> Function:
-        rejected = draft.verdict is Verdict.REJECTED
-        return self._judging(
-            draft.cluster,
-            self._functions.at(draft.cluster, draft.row[0], (draft.epoch, draft.group), rejected=rejected),
-        )
-
-    def _judging(self, cluster: str, function: ConflictFunction | None) -> Function:
-        roles = {each.name: each.role for each in self.run.clusters}
-        return Function(function, roles[cluster])
-
     def _by_epoch(self, cluster: str, table: str) -> bool:
         """Whether a cluster judges a table by epoch at any time."""
-        found = [self._judging(cluster, function) for function in self._functions.ever(cluster, table)]
-        return any(each.judges and each.function is not None and each.function.spec.refreshes for each in found)
+        role = next(each.role for each in self.run.clusters if each.name == cluster)
+        found = self._functions.ever(cluster, table)
+        return any(each is not None and judges(each, role) and each.spec.refreshes for each in found)
 
     def _function_text(self, cluster: str, table: str) -> str | None:
         """Return the function of a table; where it changes, one after the other."""
@@ -410,52 +399,7 @@ class Explainer:
         return tuple(notes)
 
     def _open(self, rows: Iterable[WantedRow]) -> dict[OpenDecision, tuple[str, ...]]:
-        """Return what else could have been decided on some rows, where the binlogs leave it open."""
-        found: dict[OpenDecision, tuple[str, ...]] = {}
-        for applier in self.result.clusters:
-            path = f"undecided/applier={applier}"
-            if not self.result.folder.exists(path):
-                continue
-            files = pads.dataset(
-                f"{self.result.folder.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None
-            )
-            for each in files.to_table(filter=of_rows(rows)).to_pylist():
-                names = (self._decision_name(applier, each["table"], text) for text in each["candidates"])
-                place = applier, each["source_epoch"], each["table"], each["key"], each["operation"]
-                found[place] = tuple(dict.fromkeys((*found.get(place, ()), *names)))
-        return found
-
-    def _decision_name(self, applier: str, table: str, text: str) -> str:
-        """Return the name of a decision, a cause as the exceptions table names it."""
-        cause = decision_of(text).cause
-        return cause_name(self._exceptions_table(applier, table), cause) if cause else text
-
-
-def _source_of(logs: Mapping[str, Log], cluster: str | None, number: int) -> str:
-    """Return the cluster that a transaction is of, from the logs of its id: the one that is asked for, if one is."""
-    found = [name for name, log in logs.items() if log.changes and cluster in (None, name)]
-    if not found:
-        message = (
-            f"no binlog {'' if cluster is None else f'of {cluster} '}has a transaction with the id {number}; ids are "
-            "in the outcomes, in `conflicts --by transaction` and in the output of `decode`"
+        """Return what else could have been decided on some rows, by the names of the exceptions table."""
+        return open_decisions(
+            self.result, rows, lambda *place: cause_name(self._exceptions_table(*place[:2]), place[2])
         )
-        raise HistoryError(message)
-    if len(found) > 1:
-        message = (
-            f"{' and '.join(found)} each have a transaction with the id {number}; ask for "
-            f"{' or '.join(f'{name}:{number}' for name in found)}"
-        )
-        raise ConfigurationError(message)
-    return found[0]
-
-
-def _of_rows(log: Log, rows: Collection[WantedRow]) -> Log:
-    """Return a log without the changes of other rows: those of another transaction that has the same id."""
-    return attrs.evolve(log, changes=[each for each in log.changes if (each.table, each.key) in rows])
-
-
-def _by_row(log: Log) -> dict[WantedRow, list[LoggedChange]]:
-    found: dict[WantedRow, list[LoggedChange]] = {}
-    for change in log.changes:
-        found.setdefault((change.table, change.key), []).append(change)
-    return found

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conflict.explaining.events import Kind, StoryEvent, plain_value
 from conflict.explaining.sentences import verb
-from conflict.explaining.story import Kind, Story, StoryEvent, plain_value
+from conflict.explaining.story import Story
 from conflict.rules.decision import came_back_words
 from conflict.surroundings import provide_matplotlib_folder
 from ndb_formats.types.values import Value

@@ -8,6 +8,7 @@ story. Of a log that starts in the middle, rows are known as far as it has shown
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -21,9 +22,9 @@ from conflict.engine.reference.decide import compared_value, stored_value
 from conflict.engine.reference.epoch_pass import ApplierStopped
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.explaining.drafts import Draft, Facts
+from conflict.explaining.events import Kind
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.statements import columns_after
-from conflict.explaining.story import Kind
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, Position, RowChange, Start, Transaction
 from conflict.history.run import Run
 from conflict.rules.decision import Cause, Verdict
@@ -33,7 +34,7 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.types.values import ABSENT, Value
 
-__all__ = ["Heard", "ReplayedStory"]
+__all__ = ["Heard", "ReplayedStory", "judges"]
 
 
 @attrs.frozen
@@ -49,6 +50,7 @@ class Heard:
         change: The operation as the applier's own table takes it.
         setup: How the cluster sets up the table; None if it has none.
         exists: Whether the row exists after it; None if that is not known.
+        role: The role of the cluster.
     """
 
     met: Row | None
@@ -58,6 +60,12 @@ class Heard:
     change: RowChange | None = None
     setup: TableSetup | None = None
     exists: bool | None = None
+    role: Role = Role.NONE
+
+    @property
+    def function(self) -> ConflictFunction | None:
+        """The conflict function of the table on the cluster; None if none is set."""
+        return None if self.setup is None else self.setup.function
 
     @property
     def existed(self) -> bool | None:
@@ -145,11 +153,13 @@ class ReplayedStory:
         """Carry out an event on the row of its cluster, and return what it met; a row without a key is not followed."""
         cluster, moment = self.clusters[draft.cluster], (draft.epoch, draft.group)
         self._define(cluster, moment)
-        back = next((back for since, back in reversed(self.came_back[cluster.name]) if since < moment), None)
+        steps = self.came_back[cluster.name]
+        place = bisect_left(steps, (moment, 0))
+        back = steps[place - 1][1] if place else None
         cluster.max_replicated_epoch = back or 0
-        key = self.keys.get(draft.row)
+        key, role = self.keys.get(draft.row), cluster.role
         if key is None:
-            return Heard(NOT_KNOWN, None, came_back=back)
+            return Heard(NOT_KNOWN, None, came_back=back, setup=cluster.setups.get(draft.row[0]), role=role)
         met, change = cluster.store.get(key), None if draft.change is None else draft.change.logged
         written = None
         if draft.statement is not None:
@@ -162,7 +172,8 @@ class ReplayedStory:
         cluster.store.commit()
         names = () if written is None else tuple(values_of(written.after) or ())
         row = self._shown(cluster, key)
-        return Heard(met, row, names, back, change, cluster.setups.get(key[0]), exists=_exists(cluster.store.get(key)))
+        exists = _exists(cluster.store.get(key))
+        return Heard(met, row, names, back, change, cluster.setups.get(key[0]), exists, role)
 
     def _define(self, cluster: ObservedCluster, moment: Position) -> None:
         """Carry out the statements before a moment."""
@@ -234,6 +245,11 @@ class ReplayedStory:
             each[key[0]] for each in self.layouts.values() if key[0] in each
         )
         return values_of(RowImage(layout, places, tuple(row.payloads[place] for place in places)))
+
+
+def judges(function: ConflictFunction | None, role: Role) -> bool:
+    """Whether a function judges what arrives; with roles, the primary's alone does."""
+    return function is not None and (not function.spec.uses_role or role is Role.PRIMARY)
 
 
 def _exists(row: Row | None) -> bool | None:

@@ -1,27 +1,35 @@
 """
 The changes of a few rows, or of one transaction, in the binlogs of all clusters.
 
-The epochs that hold some are found in columns (see `conflict.explaining.wanted_epochs`) and read row by row. What
+The epochs that hold some are found in columns by compiled code, as for an ingest, and read row by row. What
 cannot be read in columns is read row by row from end to end: a log whose definitions change or that is read up to a
 moment, and a segment that is damaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
+from itertools import pairwise
 
 import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.config.configuration import ClusterConfiguration
-from conflict.explaining.story import Place
-from conflict.explaining.wanted_epochs import wanted_epochs
+from conflict.explaining.events import Place
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.grid.epoch_files import summaries_of
-from conflict.history.ingestion.segments import plan_segments
+from conflict.history.grid.key_numbering import tables_and_texts
+from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
+from conflict.history.ingestion.segment_columns import read_columns
+from conflict.history.ingestion.segments import Segment, SegmentContent, plan_segments
 from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary, summarize
+from conflict.history.tables import TableNumbers
 from conflict.runs.runner import no_progress
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -32,6 +40,8 @@ from ndb_formats.types.values import Absent, Value
 
 __all__ = ["Log", "LoggedChange", "Wanted", "WantedRow", "read_logs", "values_of"]
 
+Bool = npt.NDArray[np.bool_]
+_WHOLE = 1  # bucket
 _NO_END = 2**64  # above every epoch
 # ``database.table``, and the primary key as text.
 WantedRow = tuple[str, str]
@@ -128,6 +138,17 @@ class Log:
         self.times[epoch.number] = epoch.committed or 0
         if epoch.applied:
             self.reported[epoch.number] = [(each.server_id, each.epoch) for each in epoch.applied]
+
+    def by_row(self) -> dict[WantedRow, list[LoggedChange]]:
+        """Return the changes of each row, in order."""
+        found: dict[WantedRow, list[LoggedChange]] = {}
+        for change in self.changes:
+            found.setdefault((change.table, change.key), []).append(change)
+        return found
+
+    def of_rows(self, rows: Collection[WantedRow]) -> Log:
+        """Return the log without the changes of other rows: those of another transaction that has the same id."""
+        return attrs.evolve(self, changes=[each for each in self.changes if (each.table, each.key) in rows])
 
 
 def read_logs(run: Run, wanted: Wanted, progress: Progress = no_progress) -> dict[str, Log]:
@@ -243,3 +264,78 @@ def values_of(image: RowImage | None) -> dict[str, Value] | None:
         if not isinstance(value, Absent):
             found[image.layout.names[ordinal]] = value
     return found
+
+
+@attrs.frozen(eq=False)
+class WantedEpochs:
+    """
+    What a segment holds of the wanted changes.
+
+    Attributes:
+        epochs: All epochs of the segment as `conflict.history.grid.epoch_files.EPOCHS`.
+        ranges: First position and end of the transactions with wanted changes, in order.
+        error: Why the segment could not be read to its end; None if it could.
+    """
+
+    epochs: pa.Table
+    ranges: tuple[tuple[int, int], ...]
+    error: str | None
+
+
+def wanted_epochs(
+    segment: Segment,
+    server_id: int,
+    tables: Schema,
+    rows: Mapping[str, Collection[str]],
+    transactions: Collection[int],
+) -> WantedEpochs | None:
+    """
+    Find the epochs of a segment with wanted changes; None if only the scalar reader can read the segment.
+
+    Args:
+        segment: The segment.
+        server_id: The cluster's own.
+        tables: The tables to read.
+        rows: Keys of the wanted rows as text, by table.
+        transactions: Ids of the wanted transactions.
+    """
+    numbers = TableNumbers(tables.tables, {})
+    try:
+        content = read_columns(segment, server_id, tables_in_force(tables, None), numbers, _WHOLE, 0)
+        found = _epochs_with(content, numbers, rows, transactions)
+    except UnreadableError:
+        return None
+    assert content.begins is not None
+    chosen = np.isin(content.epochs["number"].to_numpy(), found)
+    bounds = pairwise([*content.begins.tolist(), segment.stop])
+    ranges = tuple(bound for bound, wanted in zip(bounds, chosen.tolist(), strict=True) if wanted)
+    return WantedEpochs(content.epochs, ranges, None if content.error is None else str(content.error))
+
+
+def _epochs_with(
+    content: SegmentContent, numbers: TableNumbers, rows: Mapping[str, Collection[str]], transactions: Collection[int]
+) -> npt.NDArray[np.uint64]:
+    """Return the epochs with wanted changes, of the cluster's own or of its applier."""
+    found = [np.zeros(0, np.uint64)]
+    for _, changes, _, consequences in content.parts:
+        for part in (changes, consequences):
+            wanted = _of_rows(part["identity"].combine_chunks(), content, numbers, rows)
+            if transactions and "transaction_id" in part.column_names:
+                ids = pa.array(sorted(transactions), pa.uint64())
+                wanted |= pc.is_in(part["transaction_id"], value_set=ids).to_numpy()
+            found.append(part["epoch"].to_numpy()[wanted])
+    return np.unique(np.concatenate(found))
+
+
+def _of_rows(
+    identities: pa.BinaryArray, content: SegmentContent, numbers: TableNumbers, rows: Mapping[str, Collection[str]]
+) -> Bool:
+    """Return which changes are of wanted rows. Shape (changes,)."""
+    if not rows:
+        return np.zeros(len(identities), np.bool_)
+    tables, texts = tables_and_texts(identities, numbers, content.types)
+    wanted = np.zeros(len(identities), np.bool_)
+    for name, keys in rows.items():
+        same = pc.is_in(texts, value_set=pa.array(sorted(keys), pa.string())).to_numpy(zero_copy_only=False)
+        wanted |= same & (tables == numbers.number(name))
+    return wanted

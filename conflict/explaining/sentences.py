@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conflict.engine.inference.rows import is_dated
-from conflict.explaining.decisions import Decided
 from conflict.explaining.drafts import Draft
-from conflict.explaining.replaying import Heard
-from conflict.explaining.story import Place, Winner
+from conflict.explaining.events import Place, Winner
+from conflict.explaining.outcomes import Decided
+from conflict.explaining.replaying import Heard, judges
 from conflict.rules.decision import (
     APPLIED,
     NOTHING_TOLD,
@@ -104,18 +104,16 @@ def _rule(function: ConflictFunction, operation: Operation) -> str:
     return f"{what} only if its {function.column} {words[cell]}" if cell in words else what
 
 
-def applied_sentence(draft: Draft, heard: Heard, function: ConflictFunction | None, *, judged: bool) -> str:
+def applied_sentence(draft: Draft, heard: Heard) -> str:
     """
     Return why an operation was applied.
 
     Args:
         draft: The event.
         heard: What it met.
-        function: The conflict function of the applier; None for none.
-        judged: Whether the function judged it; if not, the role of the cluster says what is done.
     """
     assert draft.change is not None
-    operation = draft.change.logged.operation
+    operation, function = draft.change.logged.operation, heard.function
     said = explain(APPLIED, operation_word(operation))
     if draft.change.refresh:
         if heard.as_brought:
@@ -127,7 +125,7 @@ def applied_sentence(draft: Draft, heard: Heard, function: ConflictFunction | No
         said += " over the row that was there"
     if function is None:
         return f"{said}: no conflict function is set for the table here, so nothing was compared"
-    if not judged:
+    if not judges(function, heard.role):
         return f"{said}: the role of the cluster lets it, and nothing was compared"
     if heard.existed is False:
         return f"{said}: no row was there"

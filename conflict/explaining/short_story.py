@@ -13,9 +13,10 @@ from itertools import pairwise
 
 import attrs
 
+from conflict.explaining.events import Kind, StoryEvent
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.sentences import verb
-from conflict.explaining.story import End, Kind, StoryEvent, rejections_of
+from conflict.explaining.story import End, rejections_of
 from conflict.explaining.telling import Seat, Told
 from conflict.rules.decision import Verdict
 

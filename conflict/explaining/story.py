@@ -5,157 +5,28 @@ The story of a row or of a transaction: what happened to it on each cluster, in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
-from conflict.history.grid.schemas import PLACE
+from conflict.explaining.events import (
+    Kind,
+    Row,
+    StoryEvent,
+    event_document,
+    events_to_arrow,
+    plain_row,
+    plain_value,
+    row_words,
+)
 from conflict.results.doubts import Doubt
-from conflict.results.layout import OUTCOMES
 from conflict.rules.decision import Verdict
 from conflict.shown_text import printable
-from ndb_formats.row_records import value_text
-from ndb_formats.types.values import Value
 
-__all__ = [
-    "EVENTS",
-    "End",
-    "Kind",
-    "Place",
-    "Story",
-    "StoryEvent",
-    "Tree",
-    "Winner",
-    "events_table",
-    "plain_value",
-    "rejections_of",
-    "row_words",
-]
+__all__ = ["End", "Story", "Tree", "events_table", "rejections_of"]
 
-_LONGEST = 40  # characters of a value
 _MOST_LINES = 40  # of a story as text
-
-Row = Mapping[str, Value]
-
-
-class Kind(StrEnum):
-    """What an event of a story is."""
-
-    COMMITTED = "committed"  # a user's change on its own cluster
-    JUDGED = "judged"  # what an applier decided on an operation of another cluster
-    REFRESHED = "refreshed"  # an applier sent the row again, after a conflict
-    HEARD = "heard"  # a cluster learned that its own change has been applied by the other one
-    LOGGED = "logged"  # an applier changed the row, and the result has no operation that explains it
-    DEFINED = "defined"  # a statement changed the definition of the table
-    NOT_APPLIED = "not applied"  # an operation that the other cluster's applier did not come to
-
-
-@attrs.frozen
-class Place:
-    """Where something stands in a binlog; the attributes are those of `conflict.history.model.Origin`."""
-
-    file: str
-    position: int
-    payload_position: int
-    row: int
-
-    def is_same(self, other: Place | None) -> bool:
-        """Whether it is another place of the same cluster; files may have been moved to another folder."""
-        if other is None or self.file.rpartition("/")[2] != other.file.rpartition("/")[2]:
-            return False
-        return attrs.astuple(self)[1:] == attrs.astuple(other)[1:]
-
-
-@attrs.frozen
-class Winner:
-    """
-    The operation that last wrote the row that another one was rejected for.
-
-    Attributes:
-        cluster: Cluster that logged it.
-        epoch: Its epoch there.
-        operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``.
-        refresh: Whether it is a refresh.
-        place: Where it stands; None for what an applier logged.
-    """
-
-    cluster: str
-    epoch: int
-    operation: str
-    refresh: bool
-    place: Place | None
-
-
-@attrs.frozen
-class StoryEvent:
-    """
-    One event of a story.
-
-    Attributes:
-        number: From 1, in the order of the story; no event comes before its cause.
-        cluster: Where it happened.
-        kind: What it is.
-        epoch: Epoch of that cluster; for an epoch without a trace, the one that is logged next. None if not applied.
-        time: When that epoch committed; None if not known.
-        source: Cluster that made the operation.
-        source_epoch: Its epoch there; of what was heard, the last own epoch that has come back.
-        table: ``database.table``.
-        key: Primary key as text, as it compares.
-        operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``; None for what was heard, and for a statement.
-        refresh: Whether the operation is a refresh.
-        transaction_id: Id of its transaction; None if not known.
-        group: Group of the source epoch to which it belongs.
-        ordinal: Its number among the source's own changes of that epoch, -1 if an applier logged it; None if it has no
-            outcome.
-        verdict: What the applier decided; only of judged operations.
-        cause: Why it was rejected.
-        own_cause: For ``TRANS_IN_CONFLICT``: why the operation put its transaction in conflict itself.
-        incoming: What was compared: the operation's value, or the highest own epoch that had come back.
-        stored: What it was compared with: the row's value, or the epoch of its last change.
-        candidates: What can have been decided, if the binlogs leave it open, by the names of the exceptions table.
-        winner: The operation that won over a rejected one.
-        before: Columns of the operation's before image.
-        after: Columns of its after image.
-        place: Where the operation stands in a binlog of the cluster that logged it.
-        logged: Where the cluster itself logged what its applier did.
-        cause_number: Number of the event that it follows from.
-        row: The row on that cluster afterwards, as far as it is known; None if it does not exist, or was not followed.
-        sentence: What happened, in words.
-        cites: Numbers of the events that the sentence names.
-    """
-
-    number: int
-    cluster: str
-    kind: Kind
-    epoch: int | None
-    time: datetime | None
-    source: str
-    source_epoch: int
-    table: str
-    key: str
-    operation: str | None = None
-    refresh: bool = False
-    transaction_id: int | None = None
-    group: int | None = None
-    ordinal: int | None = None
-    verdict: str | None = None
-    cause: str | None = None
-    own_cause: str | None = None
-    incoming: int | None = None
-    stored: int | None = None
-    candidates: tuple[str, ...] = ()
-    winner: Winner | None = None
-    before: Row | None = None
-    after: Row | None = None
-    place: Place | None = None
-    logged: Place | None = None
-    cause_number: int | None = None
-    row: Row | None = None
-    sentence: str = ""
-    cites: tuple[int, ...] = ()
 
 
 @attrs.frozen
@@ -233,6 +104,7 @@ class Story:
         doubts: What makes the result doubtful that the story is told from.
         notes: What else is to be said.
         file_names: Of the binlogs, by path: what tells each from the others.
+        key_columns: By table, the columns of its primary key.
     """
 
     table: str
@@ -251,16 +123,16 @@ class Story:
     doubts: tuple[Doubt, ...] = ()
     notes: tuple[str, ...] = ()
     file_names: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    key_columns: Mapping[str, Sequence[str]] = attrs.field(factory=dict, repr=False)
 
     @property
     def title(self) -> str:
         """The row, or the transaction and when it committed."""
         if not self.transaction:
             return f"{self.table} {self.key}"
-        cluster, _, number = self.transaction.rpartition(":")
-        its = (each for each in self.events if (each.source, str(each.transaction_id)) == (cluster, number))
-        epochs = sorted({each.source_epoch for each in its})
-        return f"Transaction {number} of {cluster}, committed in epoch {' and in epoch '.join(map(str, epochs))}"
+        its = [each for each in self.events if f"{each.source}:{each.transaction_id}" == self.transaction]
+        epochs = " and in epoch ".join(map(str, sorted({each.source_epoch for each in its})))
+        return f"Transaction {its[0].transaction_id} of {its[0].source}, committed in epoch {epochs}"
 
     @property
     def differs(self) -> bool:
@@ -304,7 +176,7 @@ class Story:
             },
             "events": [event_document(event) for event in self.events],
             "ends": {
-                name: {"known": end.known, "row": None if end.row is None else _plain_row(end.row)}
+                name: {"known": end.known, "row": None if end.row is None else plain_row(end.row)}
                 for name, end in self.ends.items()
             },
             "differs": self.differs,
@@ -343,97 +215,9 @@ def rejections_of(refresh: StoryEvent, events: Sequence[StoryEvent]) -> list[int
     return found
 
 
-_IMAGE = pa.map_(pa.string(), pa.string())
-_PLACE = pa.struct([OUTCOMES.field(name) for name in PLACE])
-EVENTS = pa.schema(
-    [
-        ("number", pa.int32()),
-        ("cluster", pa.string()),
-        ("kind", pa.string()),
-        ("epoch", pa.uint64()),
-        ("time", pa.timestamp("us", tz="UTC")),
-        ("source", pa.string()),
-        ("source_epoch", pa.uint64()),
-        ("table", pa.string()),
-        ("key", pa.string()),
-        ("operation", pa.string()),
-        ("refresh", pa.bool_()),
-        ("transaction_id", pa.uint64()),
-        ("group", pa.int32()),
-        ("ordinal", pa.int32()),
-        ("verdict", pa.string()),
-        ("cause", pa.string()),
-        ("own_cause", pa.string()),
-        ("incoming", pa.uint64()),
-        ("stored", pa.uint64()),
-        ("before", _IMAGE),
-        ("after", _IMAGE),
-        ("place", _PLACE),
-        ("logged", _PLACE),
-        ("cause_number", pa.int32()),
-        ("row", _IMAGE),
-        ("sentence", pa.string()),
-    ]
-)
-
-
 def events_table(stories: Iterable[Story]) -> pa.Table:
     """Return the events of some stories as `EVENTS`, story by story; docs/explain.md says what each column is."""
-    return pa.Table.from_pylist([_record(event) for story in stories for event in story.events], schema=EVENTS)
-
-
-def _record(event: StoryEvent) -> dict[str, Any]:
-    record = {field.name: getattr(event, field.name) for field in EVENTS}
-    for name in ("before", "after", "row"):
-        image = record[name]
-        record[name] = None if image is None else [(column, value_text(value)) for column, value in image.items()]
-    for name in ("place", "logged"):
-        record[name] = None if record[name] is None else attrs.asdict(record[name])
-    return {**record, "kind": event.kind.value}
-
-
-def event_document(event: StoryEvent) -> dict[str, Any]:
-    """Return an event as a document."""
-    document = attrs.asdict(event, recurse=False)
-    for name in ("before", "after", "row"):
-        document[name] = None if document[name] is None else _plain_row(document[name])
-    for name in ("place", "logged", "winner"):
-        document[name] = None if document[name] is None else attrs.asdict(document[name])
-    document["time"] = None if event.time is None else event.time.isoformat()
-    return {**document, "kind": event.kind.value}
-
-
-def _plain_row(row: Row) -> dict[str, object]:
-    return {name: plain_value(value) for name, value in row.items()}
-
-
-def plain_value(value: object) -> object:
-    """Return a value as JSON has it: numbers, NULL and texts as they are, all others as text."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return value_text(value)  # type: ignore[arg-type]  # a value of a column
-
-
-def moment_of(microseconds: int | None) -> datetime | None:
-    """Return a microsecond since 1970 as a moment; None for 0, which is not known."""
-    if not microseconds:
-        return None
-    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)
-
-
-def row_words(row: Mapping[str, Value] | None) -> str:
-    """Return a row in words; long values are cut."""
-    if row is None:
-        return "no row"
-    return ", ".join(f"{name}={_value(value)}" for name, value in row.items()) or "no columns"
-
-
-def _value(value: Value) -> str:
-    if value is None:
-        return "NULL"
-    plain = plain_value(value)
-    text = f"'{plain}'" if isinstance(value, str) else str(plain)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return events_to_arrow(event for story in stories for event in story.events)
 
 
 def _ending(story: Story) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from conflict.explaining.drafts import Draft, Facts
+from conflict.explaining.events import Kind, Place, StoryEvent, Winner, moment_of
 from conflict.explaining.replaying import Heard, ReplayedStory
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
@@ -19,34 +20,12 @@ from conflict.explaining.sentences import (
     winner_words,
 )
 from conflict.explaining.statements import statement_sentence
-from conflict.explaining.story import Kind, Place, StoryEvent, Winner, moment_of
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.functions import ConflictFunction
-from conflict.rules.roles import Role
 
-__all__ = ["Function", "Seat", "Told", "tell"]
+__all__ = ["Seat", "Told", "tell"]
 
 Seat = tuple[str, WantedRow]  # a row on a cluster
 _NO_NAMES: Mapping[str, str] = {}
-
-
-@attrs.frozen
-class Function:
-    """
-    How the applier of a cluster judges a table.
-
-    Attributes:
-        function: Its conflict function; None if none is set.
-        role: The role of the cluster.
-    """
-
-    function: ConflictFunction | None
-    role: Role = Role.NONE
-
-    @property
-    def judges(self) -> bool:
-        """Whether the function judges what arrives; with roles, the primary's alone does."""
-        return self.function is not None and (not self.function.spec.uses_role or self.role is Role.PRIMARY)
 
 
 @attrs.define
@@ -87,7 +66,6 @@ def tell(
     drafts: Sequence[Draft],
     facts: Facts,
     replayed: ReplayedStory,
-    function_of: Callable[[Draft], Function],
     *,
     reason: Callable[[Draft], str] = lambda draft: "",
     names: Mapping[str, str] = _NO_NAMES,
@@ -99,7 +77,6 @@ def tell(
         drafts: The events, in an order of causes: all changes of some rows.
         facts: What they were made of.
         replayed: The clusters, on which they are carried out.
-        function_of: Event to how the applier of its cluster judges the table then.
         reason: Why a transaction is in conflict, for an operation that was rejected with it.
         names: Of binlogs, by path: what tells each from the others.
     """
@@ -108,7 +85,7 @@ def tell(
         told.numbers[id(draft)] = number
         heard = replayed.hear(draft)
         won, cites = _won(draft, told, names)
-        sentence = _sentence(draft, heard, function_of(draft), reason) + won
+        sentence = _sentence(draft, heard, reason) + won
         event = _event(draft, number, told, facts, sentence)
         told.events.append(attrs.evolve(event, row=heard.row, cites=cites))
         _note(draft, number, heard, told)
@@ -198,7 +175,7 @@ def _number_at(winner: Winner, row: WantedRow, told: Told) -> int | None:
     return None
 
 
-def _sentence(draft: Draft, heard: Heard, found: Function, reason: Callable[[Draft], str]) -> str:
+def _sentence(draft: Draft, heard: Heard, reason: Callable[[Draft], str]) -> str:
     change, outcome, cluster = draft.change, draft.decided, draft.cluster
     if draft.statement is not None:
         return statement_sentence(draft.statement, draft.row[0])
@@ -215,15 +192,15 @@ def _sentence(draft: Draft, heard: Heard, found: Function, reason: Callable[[Dra
     if draft.kind is Kind.NOT_APPLIED:
         return f"{cluster} had not applied epoch {draft.source_epoch} of {draft.source} when the logs end"
     if outcome is not None and outcome.decision.verdict is not Verdict.APPLIED:
-        said = decided_sentence(outcome, found.function)
-        if found.function is not None and found.function.spec.refreshes:
+        said = decided_sentence(outcome, heard.function)
+        if heard.function is not None and heard.function.spec.refreshes:
             said += lost_words(outcome, cluster, draft.source)
         if outcome.decision.cause is Cause.TRANS_IN_CONFLICT and outcome.own_decision is None:
             said += reason(draft)
         return said
     if change is None:
         return "the refresh is applied" if outcome and outcome["refresh"] else "the operation is applied"
-    return applied_sentence(draft, heard, found.function, judged=found.judges)
+    return applied_sentence(draft, heard)
 
 
 def _note(draft: Draft, number: int, heard: Heard, told: Told) -> None:

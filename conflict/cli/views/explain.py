@@ -15,8 +15,9 @@ from rich.tree import Tree as TreeView
 
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted
+from conflict.explaining.events import Kind, Place, StoryEvent, row_words
 from conflict.explaining.sentences import event_words, place_words, verb
-from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, rejections_of, row_words
+from conflict.explaining.story import Story, Tree, rejections_of
 from conflict.results.doubts import Doubt
 
 __all__ = ["differences_json", "print_differences", "print_story"]
@@ -294,7 +295,7 @@ def _details(event: StoryEvent, look: _Look, followers: Sequence[int] | None) ->
     if event.kind not in (Kind.COMMITTED, Kind.REFRESHED):
         yield f"{event.sentence}."
     if is_source and event.operation is not None:
-        yield from _images(event)
+        yield from _images(event, story.key_columns.get(event.table, ()))
     changed = event.verdict == "APPLIED" or event.kind in (Kind.COMMITTED, Kind.LOGGED, Kind.DEFINED)
     if story.table and changed and (event.kind is not Kind.COMMITTED or event.row != event.after):
         yield f"row on {event.cluster} then: {row_words(event.row)}"
@@ -311,8 +312,8 @@ def _details(event: StoryEvent, look: _Look, followers: Sequence[int] | None) ->
         yield f"leads to {'event' if len(followers) == 1 else 'events'} {', '.join(map(str, followers))}"
 
 
-def _images(event: StoryEvent) -> Iterator[str]:
-    says = set(event.before or ()) - {part.partition("=")[0] for part in event.key.split(", ")}
+def _images(event: StoryEvent, key: Sequence[str]) -> Iterator[str]:
+    says = set(event.before or ()).difference(key)
     if event.before is not None and event.operation != "WRITE_ROW" and (says or event.after is None):
         yield f"before: {row_words(event.before)}"
     if event.after is not None:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from conflict.cli.common import ExitCode
+from conflict.explaining.events import EVENTS
 from conflict.explaining.explain import explain
-from conflict.explaining.story import EVENTS
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.order import plan_applies
-from conflict.explaining.decisions import Applied
 from conflict.explaining.drafts import Facts
+from conflict.explaining.outcomes import Applied
 from conflict.explaining.row_changes import Log
 from conflict.history.model import Cluster, EpochApply
 from tests.conflict.random_histories import make_history

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from conflict.explaining.events import Kind, StoryEvent
 from conflict.explaining.explainer import Explainer
-from conflict.explaining.story import Kind, Story, StoryEvent
+from conflict.explaining.story import Story
 from tests.conflict.explaining.test_recordings import explainer_of
 from tests.corpora import RECORDINGS
 

@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 
 from conflict.errors import ConfigurationError
-from conflict.explaining.decisions import Applied, Decided
+from conflict.explaining.asked import key_as_it_compares
 from conflict.explaining.drafts import Facts, drafts_of
+from conflict.explaining.events import Kind, StoryEvent
+from conflict.explaining.outcomes import Applied, ConflictEpoch, Decided, trees_of
 from conflict.explaining.replaying import ReplayedStory
 from conflict.explaining.row_changes import Log, LoggedChange
-from conflict.explaining.rows import key_as_it_compares
 from conflict.explaining.short_story import answer_of, parting_of
-from conflict.explaining.story import End, Kind, StoryEvent
-from conflict.explaining.telling import Function, Told, tell
-from conflict.explaining.transactions import ConflictEpoch, trees_of
+from conflict.explaining.story import End
+from conflict.explaining.telling import Told, tell
 from conflict.history.model import Origin, RowChange
 from conflict.results.layout import OUTCOMES
-from conflict.rules.functions import parse_conflict_function
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_create_table
@@ -76,12 +75,10 @@ def log(cluster: str, changes: list[LoggedChange], reported: dict[int, list[tupl
 
 def told(facts: Facts, function: str | None) -> Told:
     """Tell a story in which A has a function and B has none."""
-    of_a = Function(None if function is None else parse_conflict_function(function))
     return tell(
         drafts_of(facts),
         facts,
         ReplayedStory.of_setups(setups(function), facts, {}, {}),
-        lambda draft: of_a if draft.cluster == "A" else Function(None),
     )
 
 

@@ -17,8 +17,8 @@ from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.engine.reference.replay import resolve
 from conflict.errors import ConfigurationError
+from conflict.explaining.events import Kind
 from conflict.explaining.explain import opened
-from conflict.explaining.story import Kind
 from conflict.history.model import Cluster
 from conflict.result import read_result
 from conflict.rules.decision import Verdict

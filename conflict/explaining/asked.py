@@ -1,5 +1,5 @@
 """
-Rows of a result by their keys as text, and rows of its exceptions tables.
+What is asked for: rows of a result by their keys as text, rows of its exceptions tables, transactions.
 """
 
 from __future__ import annotations
@@ -15,16 +15,26 @@ import pyarrow.types as pat
 
 from conflict.config.option_values import known_table, values_by_column
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.explaining.row_changes import WantedRow
+from conflict.explaining.row_changes import Log, WantedRow
 from conflict.explaining.story import End
 from conflict.result import Result
+from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.row_keys import is_text, weight_of
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.charsets import encode_text
 from ndb_formats.types.decimals import decimal_as_shown, decimal_text
 from ndb_formats.types.values import Value
 
-__all__ = ["EXCEPTIONS_KEY", "differing_rows", "end_of", "exceptions_row", "key_as_it_compares", "table_named"]
+__all__ = [
+    "EXCEPTIONS_KEY",
+    "differing_rows",
+    "end_of",
+    "exceptions_row",
+    "key_as_it_compares",
+    "source_of",
+    "table_named",
+    "transaction_asked",
+]
 
 EXCEPTIONS_KEY = 4  # first columns of an exceptions table: server_id, source_server_id, source_epoch, count
 
@@ -214,3 +224,41 @@ def _with_values(rows: pa.Table, values: Sequence[int]) -> pa.Table:
         for place, value in enumerate(values):
             rows = rows.filter(pc.equal(rows.column(place).cast(pa.uint64()), pa.scalar(value, pa.uint64())))
     return rows
+
+
+def transaction_asked(transaction: int | str, clusters: Sequence[str]) -> tuple[str | None, int]:
+    """
+    Return the cluster, if it is named, and the id of a transaction.
+
+    Raises:
+        ConfigurationError: This is no id, or there is no such cluster.
+    """
+    cluster, colon, text = str(transaction).rpartition(":")
+    if colon and cluster not in clusters:
+        message = f"the result has no cluster {cluster}{did_you_mean(cluster, clusters)}; it has {', '.join(clusters)}"
+        raise ConfigurationError(message)
+    if not (text.isascii() and text.isdecimal() and int(text) < 1 << 64):
+        message = (
+            f"{transaction} is no id of a transaction; ids are numbers below 2 ** 64, alone or after the cluster: "
+            f"{clusters[0]}:5519046619392"
+        )
+        raise ConfigurationError(message)
+    return cluster or None, int(text)
+
+
+def source_of(logs: Mapping[str, Log], cluster: str | None, number: int) -> str:
+    """Return the cluster that a transaction is of, from the logs of its id: the one that is asked for, if one is."""
+    found = [name for name, log in logs.items() if log.changes and cluster in (None, name)]
+    if not found:
+        message = (
+            f"no binlog {'' if cluster is None else f'of {cluster} '}has a transaction with the id {number}; ids are "
+            "in the outcomes, in `conflicts --by transaction` and in the output of `decode`"
+        )
+        raise HistoryError(message)
+    if len(found) > 1:
+        message = (
+            f"{' and '.join(found)} each have a transaction with the id {number}; ask for "
+            f"{' or '.join(f'{name}:{number}' for name in found)}"
+        )
+        raise ConfigurationError(message)
+    return found[0]
