@@ -35,7 +35,7 @@ from conflict.surroundings import allow_missing_ssl
 from ndb_formats.compiled_cache import provide_cache
 
 if TYPE_CHECKING:
-    from conflict.checking.report import Report
+    from conflict.checking.check import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.decoding.binlog_table import BinlogTable, read_binlog
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
@@ -91,7 +91,7 @@ _MODULES = {
     "conflict.explaining.story": ("Story",),
     "conflict.spark.data_source": ("register",),
     "conflict.spark.session": ("spark_session",),
-    "conflict.checking.report": ("Report",),
+    "conflict.checking.check": ("Report",),
     "conflict.library": ("check", "compare", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),
     "conflict.studies": ("conflicts", "decode", "report", "simulate", "sizes", "sweep", "workload"),

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import attrs
 
-from conflict.checking.check import check_configuration
+from conflict.checking.check import Report, check_configuration
+from conflict.checking.deployment import Policy
 from conflict.checking.draft import draft_check
-from conflict.checking.report import Report
-from conflict.compatibility.deployment import Policy
 from conflict.config.option_values import seconds_of, words_of
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.discovery.draft import Additions, ConflictFns, additions_of, draft_run

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from conflict.compatibility.check import refuse_by_policy
-from conflict.compatibility.deployment import Policy
+from conflict.checking.check import refuse_by_policy
+from conflict.checking.deployment import Policy
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.text_file import refuse_address

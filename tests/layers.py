@@ -30,7 +30,6 @@ LAYERS = {
         "config",
         "history",
         "discovery",
-        "compatibility",
         "checking",
         "results",
         "decoding",

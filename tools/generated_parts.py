@@ -1,5 +1,5 @@
 """
-The generated parts of the pages: the tables on docs/servers.md and docs/jobs.md, and the picture of the README.
+The generated parts of the pages: tables on docs/servers.md, docs/jobs.md, docs/findings.md, the picture of the README.
 
     python -m tools.generated_parts
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import attrs
 
 import conflict
+from conflict.checking.findings import CODES
 from conflict.explaining.picture import draw_story
 from conflict.results.careful import CareKind
 from ndb_formats.binlog_reader import Event, read_events
@@ -26,10 +27,10 @@ from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.selection import DecodingState, decode_event
 
-__all__ = ["LINES", "PICTURE", "PLACE", "careful_table", "draw", "servers_table"]
+__all__ = ["LINES", "PICTURE", "PLACE", "careful_table", "draw", "findings_table", "servers_table"]
 
 ROOT = Path(__file__).parents[1]
-SERVERS, JOBS = ROOT / "docs" / "servers.md", ROOT / "docs" / "jobs.md"
+SERVERS, JOBS, FINDINGS = (ROOT / "docs" / f"{name}.md" for name in ("servers", "jobs", "findings"))
 PICTURE = ROOT / "docs" / "pictures" / "rejected-update.svg"
 PLACE = re.compile(r"(<!-- tools/generated_parts.py -->\n)(?:\|.*\|\n)*")
 RECORDINGS = (ROOT / "conflict" / "demo", ROOT / "tests" / "recordings")
@@ -88,6 +89,16 @@ def careful_table() -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+def findings_table() -> str:
+    """Return the table: every code of the checks; the condition and the page are the manual's."""
+    rows = ["| code | severity | server error | finding | what happens | condition | page |", f"|{'---|' * 7}"]
+    for kind in CODES:
+        of_manual = ("", "", "") if kind.rule is None else (kind.rule.effect, kind.rule.condition, kind.rule.page)
+        cells = (kind.code, kind.severity, "" if kind.error is None else str(int(kind.error)), kind.title, *of_manual)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
 def draw(path: Path) -> None:
     """Draw the story of a row of the demo that lost an update."""
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +139,7 @@ def _names(kinds: tuple[EventType, ...] | list[EventType]) -> str:
 
 def main() -> None:
     """Write what is generated."""
-    for page, table in ((SERVERS, servers_table()), (JOBS, careful_table())):
+    for page, table in ((SERVERS, servers_table()), (JOBS, careful_table()), (FINDINGS, findings_table())):
         text = page.read_text("utf-8")
         page.write_text(PLACE.sub(lambda found, table=table: found[1] + table, text), "utf-8")
     PICTURE.parent.mkdir(exist_ok=True)

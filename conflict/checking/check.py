@@ -1,59 +1,147 @@
 """
-The check of a configuration: every rule over the same subject, and the report.
+The check of a configuration: every rule over the same subject, and the report, as rows that a DataFrame takes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from conflict.checking.findings import Finding, merged
-from conflict.checking.report import Report, table_rows
-from conflict.checking.rules import creation, exceptions, judging, matching, roles, schemas, settings, stops
-from conflict.checking.subject import Subject, subject_of
-from conflict.compatibility.deployment import Policy
+import attrs
+
+from conflict.checking.deployment import Handling, Policy
+from conflict.checking.findings import Code, Finding, Severity, merged
+from conflict.checking.reasons import CREATION, rules_out
+from conflict.checking.requirements import marks
+from conflict.checking.rules import functions, replicas, servers, tables
+from conflict.checking.subject import PlacedTable, Subject, subject_of
+from conflict.checking.suggestions import nearest_settings
 from conflict.config.configuration import Configuration
+from conflict.errors import ConfigurationError
+from conflict.history.network import refuse_network
+from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
+from conflict.shown_text import counted
 
-__all__ = ["RULES", "check_configuration"]
+__all__ = ["RULES", "Report", "TableReport", "check_configuration", "refuse_by_policy"]
 
 Rule = Callable[[Subject], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (
-    creation.refused_tables,
-    matching.ambiguous_rows,
-    matching.rows_without_table,
-    matching.rows_for_other_servers,
-    matching.other_engines,
-    matching.tables_without_function,
-    judging.lacking_changes,
-    judging.changes_as_writes,
-    judging.advised_against,
-    judging.resolve_columns,
-    judging.one_sided_functions,
-    judging.refreshed_deletes,
-    settings.no_transaction_ids,
-    settings.no_applied_epochs,
-    settings.no_replica_updates,
-    settings.no_binlog,
-    settings.few_gci_bits,
-    settings.useless_reads,
-    settings.unknown_variables,
-    roles.clusters_and_roles,
-    roles.one_sided_roles,
-    roles.more_than_two_clusters,
-    roles.epoch_facts,
-    stops.no_primary_key,
-    stops.unique_keys,
-    stops.foreign_keys,
-    stops.blobs_in_reach,
-    stops.row_slices,
-    exceptions.malformed_tables,
-    exceptions.lower_case_tables,
-    exceptions.useless_tables,
-    exceptions.missing_tables,
-    schemas.missing_tables,
-    schemas.different_definitions,
+    tables.refused_tables,
+    tables.ambiguous_rows,
+    tables.rows_without_table,
+    tables.rows_for_other_servers,
+    tables.other_engines,
+    tables.tables_without_function,
+    functions.reasons,
+    functions.resolve_columns,
+    functions.one_sided_functions,
+    functions.refreshed_deletes,
+    functions.more_than_two_clusters,
+    functions.epoch_facts,
+    servers.no_applied_epochs,
+    servers.no_replica_updates,
+    servers.no_binlog,
+    servers.few_gci_bits,
+    servers.useless_reads,
+    servers.unknown_variables,
+    servers.row_slices,
+    tables.keys,
+    tables.malformed_exceptions,
+    tables.lower_case_exceptions,
+    tables.useless_exceptions,
+    tables.missing_exceptions,
+    replicas.missing_tables,
+    replicas.different_definitions,
 )
+
+
+@attrs.frozen
+class TableReport:
+    """
+    What one cluster does with one table.
+
+    Attributes:
+        cluster: The cluster.
+        table: ``database.table``.
+        binlog_type: ``binlog_type`` of its row of ``mysql.ndb_replication``; 0 without one.
+        logged: The effective format in words, such as ``binlog_type 7 FULL_USE_UPDATE``.
+        function: Its conflict function; None without one.
+        exceptions_table: Its exceptions table; None if it has none that the server uses.
+        created: Whether the server creates it.
+        unjudged: The kinds of changes that arrive and that its function cannot judge.
+        marks: The same as marks of `conflict.checking.requirements.MARKS`.
+    """
+
+    cluster: str
+    table: str
+    binlog_type: int
+    logged: str
+    function: str | None
+    exceptions_table: str | None
+    created: bool
+    unjudged: tuple[str, ...]
+    marks: tuple[str, ...]
+
+
+@attrs.frozen(repr=False)
+class Report:
+    """
+    What a configuration will do.
+
+    Attributes:
+        policy: Whether what the manual advises against is a finding.
+        tables: What each table will do, cluster by cluster.
+        findings: The findings, the worst first; those that say the same are one.
+    """
+
+    policy: Policy
+    tables: tuple[TableReport, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the worst finding; None without findings."""
+        return self.findings[0].severity if self.findings else None
+
+    def of(self, severity: Severity) -> tuple[Finding, ...]:
+        """Return the findings of a severity."""
+        return tuple(finding for finding in self.findings if finding.severity is severity)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each finding and place, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``."""
+        return [
+            {"cluster": place.cluster or None, "table": place.table or None, **finding.document}
+            for finding in self.findings
+            for place in finding.places
+        ]
+
+    @property
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row for each table on each cluster, for the same."""
+        return [
+            {**attrs.asdict(table), "unjudged": list(table.unjudged), "marks": list(table.marks)}
+            for table in self.tables
+        ]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{finding.severity} {finding.code} {'; '.join(map(str, finding.places))}: {finding.sentence}"
+            for finding in self.findings
+        ]
+        return "\n".join((*lines, self.summary))
+
+    @property
+    def summary(self) -> str:
+        """How many findings there are, in a sentence."""
+        counts = Counter(finding.severity for finding in self.findings)
+        errors = [counted(counts[Severity.ERROR], "error")] if counts[Severity.ERROR] else []
+        others = [counted(counts[severity], severity) for severity in (Severity.WARNING, Severity.NOTE)]
+        parts = [f"{counts[Severity.REFUSED]} refused", *errors, *others]
+        return f"{', '.join(parts)}." if self.findings else "Nothing was found."
 
 
 def check_configuration(configuration: Configuration, policy: Policy = Policy.MANUAL) -> Report:
@@ -65,17 +153,69 @@ def check_configuration(configuration: Configuration, policy: Policy = Policy.MA
         policy: With MANUAL, what the manual advises against is a warning. NEEDS leaves that out.
     """
     subject = subject_of(configuration.in_databases(_named_tables(configuration)), policy)
-    return Report(policy, table_rows(subject), merged(finding for rule in RULES for finding in rule(subject)))
+    found = merged(finding for rule in RULES for finding in rule(subject))
+    return Report(policy, tuple(_table_report(subject, placed) for placed in subject.tables), found)
 
 
 def _named_tables(configuration: Configuration) -> set[tuple[str, str]]:
     """Return the tables of the schemas that rows of mysql.ndb_replication name with a whole database."""
     tables = {table.name for cluster in configuration.clusters for table in configuration.schema_of(cluster).tables}
-    rows = {row for cluster in configuration.clusters for row in configuration.replication_of(cluster)}
-    databases = {row: row.db.replace("\\", "") for row in rows if "%" not in row.db.replace("\\%", "")}
+    given = {row for cluster in configuration.clusters for row in configuration.replication_of(cluster)}
+    databases = {row: row.db.replace("\\", "") for row in given if "%" not in row.db.replace("\\%", "")}
     return {
         (database, table)
         for row, database in databases.items()
         for table in tables
         if rows_without_table([row], [(database, table)]) == []
     }
+
+
+def _table_report(subject: Subject, placed: PlacedTable) -> TableReport:
+    changes = tuple(
+        change
+        for arrival in subject.arrivals
+        if arrival.here is placed and placed.setup.refusal is None
+        for change in arrival.changes
+    )
+    unjudged = (change.name for change in changes if change.handling is not Handling.JUDGED)
+    exceptions = placed.setup.exceptions
+    return TableReport(
+        placed.place.cluster,
+        placed.place.table,
+        placed.logging.binlog_type,
+        str(placed.logging),
+        None if placed.function is None else str(placed.function),
+        None if exceptions is None else exceptions.table.full_name.removeprefix("."),
+        placed.setup.refusal is None,
+        tuple(dict.fromkeys(unjudged)),
+        tuple(marks(changes)),
+    )
+
+
+def refuse_by_policy(run: Run, policy: Policy, *, created: bool = False) -> None:
+    """
+    Make sure that the policy allows every function of a run under the binlog type of its table.
+
+    Tables that the server refuses and appliers that stop do not matter here; they are results of the run.
+
+    Args:
+        run: The run.
+        policy: The policy.
+        created: Leave out functions with which the server does not create the table, of which there is more to say.
+
+    Raises:
+        ConfigurationError: A function is not allowed; the message says which, why, and what would work.
+    """
+    refuse_network(run)
+    for arrival in subject_of(run.configuration, policy, run.setups.at_end).arrivals:
+        kinds = {reason.kind for reason in arrival.reasons}
+        if Code.POLICY not in kinds or (created and kinds & CREATION):
+            continue
+        why = " ".join(reason.sentence for reason in arrival.reasons if rules_out(reason))
+        nearest = "; or ".join(map(str, nearest_settings(arrival.deployment, policy)))
+        message = (
+            f"{arrival.here.cluster.name}: {arrival.deployment} is refused by policy manual. If it was in force "
+            "nevertheless, add --policy needs: the run is resolved as the server does it. If not, give the function "
+            f"that was. {why}{f' What would work from now on: {nearest}.' if nearest else ''}"
+        )
+        raise ConfigurationError(message)

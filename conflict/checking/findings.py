@@ -1,19 +1,45 @@
 """
-What `check` finds: a code, the places that it holds for, a sentence that says what happens and why, and a fix.
+What the checks find: a code, the places that it holds for, a sentence that says what happens and why, and a fix.
 
+`requirements`, `check` and `check-replica` have one type of finding and one table of codes, `CODES`, of which
+docs/findings.md is made. A code keeps its meaning for ever; new findings get new numbers.
 Findings that say the same are one, with all their places. The sentence therefore names no table and no cluster that
-can differ between them, and a `Fix` keeps apart what does.
+can differ between them, and a `Fix` keeps apart what does. Statements in a fix are text for people, and never run here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import TypeVar
+from enum import Enum, StrEnum
+from typing import Any, TypeVar
 
 import attrs
 
-__all__ = ["Code", "Finding", "Fix", "Place", "Severity", "merged"]
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.stops import ServerStop, StopError
+from ndb_formats.findings import Rule
+from ndb_formats.rules.replica.codes import RULES
+from ndb_formats.schema.tables import Table
+
+__all__ = [
+    "CODES",
+    "REPLICA_CODES",
+    "Code",
+    "Finding",
+    "Fix",
+    "Place",
+    "ReplicaCode",
+    "Severity",
+    "delete_rows",
+    "identifier",
+    "insert_row",
+    "key_of",
+    "merged",
+    "quoted",
+    "set_in_my_cnf",
+    "statement",
+    "update_rows",
+]
 
 Item = TypeVar("Item")
 
@@ -23,31 +49,142 @@ class Severity(StrEnum):
     How much a finding matters, the worst first.
 
     REFUSED: the server refuses a statement, or an applier stops at the first change that meets the fault, whatever the
-    rows hold. WARNING: it depends on the changes that are made, or nothing stops and rows can end different. NOTE: a
-    fact to know.
+    rows hold. ERROR: an applier stops at some rows, or rows end different. WARNING: it depends on the changes that are
+    made, or on facts that a check cannot see. NOTE: a fact to know.
     """
 
     REFUSED = "refused"
+    ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
 
 
-@attrs.frozen
-class Code:
+_REFUSED, _, _WARNING, _NOTE = Severity
+
+
+class Code(Enum):
     """
-    What all findings of one code have in common.
+    The codes of a configuration: one row for each kind of finding.
 
     Attributes:
-        code: The stable code, such as ``NDB-E013``; it keeps its meaning for ever.
+        code: The stable code, such as ``NDB-E013``.
         severity: How much it matters.
         title: The finding in a few words.
+        stop: How the applier stops, if it does so with the server's words for a kind of stop.
         error: Error or warning number of the server, if it gives one.
+        words: The server's words, if they are the same in all findings.
+    """
+
+    # What CREATE TABLE says (with the names of `RefusalKind`), and which row of mysql.ndb_replication counts.
+    PARSE = (1, _REFUSED, "conflict_fn cannot be read", 1626)
+    NO_COLUMN = (2, _REFUSED, "the resolve column does not exist", 1005)
+    WRONG_TYPE = (3, _REFUSED, "the resolve column has a type that cannot be compared", 1005)
+    BLOB = (4, _REFUSED, "a function by epoch on a table with blobs", 1005)
+    UPDATES_AS_WRITES = (5, _REFUSED, "a function with roles on a table that logs updates as writes", 1005)
+    AMBIGUOUS_ROWS = (6, _WARNING, "rows of ndb_replication that match equally well", 1625)
+    ROW_WITHOUT_TABLE = (7, _WARNING, "a row of ndb_replication that matches no table")
+    ROW_FOR_OTHER_SERVER = (8, _WARNING, "a row of ndb_replication for another server")
+    OTHER_ENGINE = (9, _WARNING, "a function on a table of another storage engine")
+    NO_FUNCTION = (10, _NOTE, "no conflict function")
+    # What the function gets to compare.
+    NO_UPDATE = (11, _REFUSED, "no update has the value to compare", ServerStop.MISSING_INFORMATION)
+    LACKING = (12, _WARNING, "changes that lack the value to compare", ServerStop.MISSING_INFORMATION)
+    DELETES_LACKING = (13, _WARNING, "deletes without before values", ServerStop.MISSING_INFORMATION)
+    AS_WRITES = (14, _WARNING, "updates logged as writes")
+    POLICY = (15, _WARNING, "a function and a binlog type that the manual advises against")
+    NOT_LOGGED = (16, _WARNING, "changes that are not logged")
+    NULLABLE = (17, _NOTE, "a resolve column that can be NULL")
+    COLUMN_IN_KEY = (18, _WARNING, "a resolve column in the primary key")
+    ONE_SIDED_COLUMN = (19, _WARNING, "a function by column on one cluster alone")
+    # Server variables and epochs.
+    NO_TRANSACTION_IDS = (20, _REFUSED, "transaction ids are not logged", ServerStop.NO_TRANSACTION_IDS)
+    NO_APPLIED_EPOCHS = (21, _WARNING, "applied epochs are not logged")
+    NO_REPLICA_UPDATES = (22, _WARNING, "the applier's changes are not logged")
+    NO_BINLOG = (23, _WARNING, "the server writes no binlog of its NDB tables")
+    FEW_GCI_BITS = (24, _WARNING, "too few extra GCI bits")
+    UNKNOWN_VARIABLES = (25, _NOTE, "variables that are not known")
+    USELESS_READS = (26, _NOTE, "reads that have no effect")
+    # Roles and clusters.
+    NO_ROLE = (30, _REFUSED, "no role", ServerStop.NO_ROLE)
+    ROLE_PASS = (31, _WARNING, "role PASS")
+    SAME_ROLES = (32, _WARNING, "the same role on both clusters")
+    BOTH_PRIMARY = (33, _WARNING, "a primary on both sides")
+    MANY_CLUSTERS = (34, _REFUSED, "a function by epoch with more than two clusters")
+    NO_REFRESH = (35, _WARNING, "refreshes that are not logged")
+    ONE_SIDED_ROLES = (36, _WARNING, "a function with roles on one cluster alone")
+    HIDDEN_COLUMNS = (37, _NOTE, "hidden columns")
+    DELETE_DELETE = (38, _NOTE, "delete-delete is not refreshed")
+    REFRESHES_LACKING = (
+        39,
+        _WARNING,
+        "refreshes that a function by column cannot judge",
+        ServerStop.MISSING_INFORMATION,
+    )
+    # What stops an applier, whatever the function.
+    NO_KEY = (40, _WARNING, "no primary key", StopError.ROW_NOT_FOUND)
+    UNIQUE_KEYS = (41, _WARNING, "a further unique key", ServerStop.DUPLICATE_VALUE)
+    FOREIGN_KEYS = (42, _WARNING, "a foreign key", ServerStop.PARENT_MISSING)
+    BLOBS_IN_REACH = (43, _WARNING, "blobs in reach of a rejected transaction", ServerStop.BLOB_REFRESH)
+    ROW_SLICES = (44, _WARNING, "a slice of the rows")
+    # Exceptions tables.
+    MALFORMED_EXCEPTIONS = (50, _WARNING, "a malformed exceptions table")
+    UNKNOWN_EXCEPTIONS_COLUMN = (51, _NOTE, "a column of an exceptions table that stays at its default")
+    LOWER_CASE_EXCEPTIONS = (52, _WARNING, "an exceptions table in lower case")
+    USELESS_EXCEPTIONS = (53, _WARNING, "an exceptions table without use")
+    NO_EXCEPTIONS = (54, _NOTE, "no exceptions table")
+
+    def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
+        self.code = f"NDB-E{number:03d}"
+        self.severity = severity
+        self.title = title
+        self.stop = stop if isinstance(stop, ServerStop) else None
+        self.error = stop.error if isinstance(stop, ServerStop) else stop
+        self.words = None if self.stop is None else self.stop.words
+        self.rule: Rule | None = None
+
+
+@attrs.frozen
+class ReplicaCode:
+    """
+    A code of a replica's tables.
+
+    Attributes:
+        code: The stable code, such as ``NDB-R001``.
+        severity: How much it matters; an error that stops the applier at the first change is refused.
+        title: The finding in a few words.
+        error: Error number of the applier's stop, if all findings have the same.
+        rule: The row of `ndb_formats.rules.replica.codes`, with what happens and the condition of the manual.
+        words: Nothing: its findings do not quote the server.
+        name: Nothing: its code is its name.
     """
 
     code: str
     severity: Severity
     title: str
-    error: int | None = None
+    error: int | None
+    rule: Rule
+    words: None = None
+    name: None = None
+
+
+_AT_ONCE = {
+    "NDB-R001": StopError.NO_SUCH_TABLE,
+    "NDB-R016": None,
+    "NDB-R020": StopError.NO_CONVERSION,
+    "NDB-R021": StopError.NO_CONVERSION,
+    "NDB-R044": None,
+}
+REPLICA_CODES = {
+    rule.code: ReplicaCode(
+        rule.code,
+        Severity.REFUSED if rule.code in _AT_ONCE else Severity(rule.severity),
+        rule.title,
+        _AT_ONCE.get(rule.code),
+        rule,
+    )
+    for rule in RULES
+}
+CODES: tuple[Code | ReplicaCode, ...] = (*Code, *REPLICA_CODES.values())
 
 
 @attrs.frozen(order=True)
@@ -73,7 +210,7 @@ class Fix:
         between: What separates the items; a blank between whole statements.
     """
 
-    before: str
+    before: str = ""
     items: tuple[str, ...] = ()
     after: str = ""
     between: str = ", "
@@ -81,13 +218,17 @@ class Fix:
     def __str__(self) -> str:
         return f"{self.before}{self.between.join(self.items)}{self.after}"
 
+    def then(self, text: str) -> Fix:
+        """Return the fix with more text after it."""
+        return attrs.evolve(self, after=self.after + text)
+
     def shortened(self, most: int) -> str:
         """Return the text with the first statements alone, if there are more."""
         left_out = len(self.items) - most
         if self.between != " " or left_out <= 0:
             return str(self)
         rest = f" (and {left_out} more such statements; --json has all)"
-        return str(attrs.evolve(self, items=self.items[:most], after=self.after + rest))
+        return str(attrs.evolve(self, items=self.items[:most]).then(rest))
 
 
 @attrs.frozen
@@ -97,17 +238,19 @@ class Finding:
 
     Attributes:
         kind: Its code, severity and title.
-        places: Where it holds.
         sentence: What happens, and why; with its full stop.
-        fix: What to change.
+        places: Where it holds; none in an answer about one function.
+        fix: What to change; empty where the nearest settings say it.
+        at: Column or option at fault, if one is.
         server: The words of the server, if it says something.
     """
 
-    kind: Code
-    places: tuple[Place, ...]
+    kind: Code | ReplicaCode
     sentence: str
-    fix: Fix
-    server: str | None = None
+    places: tuple[Place, ...] = ()
+    fix: Fix = Fix()
+    at: str | None = None
+    server: str | None = attrs.field(default=attrs.Factory(lambda self: self.kind.words, takes_self=True))
 
     @property
     def code(self) -> str:
@@ -119,12 +262,35 @@ class Finding:
         """How much it matters."""
         return self.kind.severity
 
+    @property
+    def error(self) -> int | None:
+        """Error or warning number of the server, if it gives one."""
+        return self.kind.error
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All but its places, for JSON and DataFrames."""
+        rule = self.kind.rule
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "title": self.kind.title,
+            "error": self.error,
+            "at": self.at,
+            "sentence": self.sentence,
+            "fix": str(self.fix) or None,
+            "server": self.server,
+            "effect": None if rule is None else rule.effect.value,
+            "condition": None if rule is None else rule.condition,
+            "manual_page": None if rule is None else rule.page,
+        }
+
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings with those that say the same made one, the worst first, then by code."""
     groups: dict[tuple[object, ...], Finding] = {}
     for each in findings:
-        key = (each.kind, each.sentence, each.server, each.fix.before, each.fix.after)
+        key = (each.kind, each.sentence, each.at, each.server, each.fix.before, each.fix.after)
         known = groups.setdefault(key, each)
         fix = attrs.evolve(known.fix, items=_together(known.fix.items, each.fix.items))
         groups[key] = attrs.evolve(known, places=_together(known.places, each.places), fix=fix)
@@ -134,3 +300,56 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _together(one: tuple[Item, ...], other: tuple[Item, ...]) -> tuple[Item, ...]:
     return tuple(dict.fromkeys((*one, *other)))
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Fixes
+# -----------------------------------------------------------------------------------------------------------
+
+_TABLE = "mysql.ndb_replication"
+_WITH_KEY = "(db, table_name, server_id) IN ("
+
+
+def quoted(text: str) -> str:
+    """Return a SQL string."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def identifier(table: Table, name: str | None = None) -> str:
+    """Return a table as a SQL identifier, or another name in its database."""
+    parts = [table.database, name or table.name] if table.database else [name or table.name]
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def key_of(row: ReplicationRow) -> str:
+    """Return the primary key of a row of ``mysql.ndb_replication``."""
+    return f"({quoted(row.db)}, {quoted(row.table_name)}, {row.server_id})"
+
+
+def update_rows(column: str, value: str, *rows: ReplicationRow) -> Fix:
+    """Return the statement that sets a column of rows of ``mysql.ndb_replication``."""
+    before = f"UPDATE {_TABLE} SET {column} = {value} WHERE {_WITH_KEY}"  # noqa: S608  # text for people
+    return Fix(before, tuple(map(key_of, rows)), ");")
+
+
+def delete_rows(*rows: ReplicationRow) -> Fix:
+    """Return the statement that deletes rows of ``mysql.ndb_replication``."""
+    before = f"DELETE FROM {_TABLE} WHERE {_WITH_KEY}"  # noqa: S608  # text for people
+    return Fix(before, tuple(map(key_of, rows)), ");")
+
+
+def insert_row(table: Table, server_id: int, column: str, value: str) -> Fix:
+    """Return the statement that gives a table a row of ``mysql.ndb_replication`` with a column."""
+    values = f"({quoted(table.database)}, {quoted(table.name)}, {server_id}, {value})"
+    before = f"INSERT INTO {_TABLE} (db, table_name, server_id, {column}) VALUES "  # noqa: S608  # text for people
+    return Fix(before, (values,), ";")
+
+
+def set_in_my_cnf(cluster: str, name: str, value: str) -> Fix:
+    """Return how to set a variable that a running server does not change."""
+    return Fix(f"set {name} = {value} under [mysqld] in the my.cnf of ", (cluster,), ", and restart the server.")
+
+
+def statement(text: str, before: str = "") -> Fix:
+    """Return a statement of its own for each place."""
+    return Fix(before, (text,), between=" ")

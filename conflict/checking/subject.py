@@ -4,15 +4,15 @@ What the rules look at: every table on every cluster, as its server sets it up a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 
 import attrs
 
-from conflict.checking.findings import Place
-from conflict.compatibility.arriving_changes import ArrivingChange
-from conflict.compatibility.deployment import Deployment, Policy, TableLogging
-from conflict.compatibility.reasons import Reason, changes_of, reasons_of
+from conflict.checking.deployment import ArrivingChange, Deployment, Policy, TableLogging
+from conflict.checking.findings import Finding, Fix, Place, insert_row, update_rows
+from conflict.checking.reasons import reasons_of
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import ConflictFunction, parse_conflict_function
@@ -61,6 +61,12 @@ class PlacedTable:
             return self.match.rows
         return () if self.match is None else (self.match,)
 
+    def set_in_row(self, column: str, value: str) -> Fix:
+        """Return the statement that sets a column of the row that counts, or gives the table such a row."""
+        if self.row is not None:
+            return update_rows(column, value, self.row)
+        return insert_row(self.table, self.cluster.server_id, column, value)
+
 
 @attrs.frozen
 class Arrival:
@@ -79,7 +85,7 @@ class Arrival:
     source: PlacedTable
     deployment: Deployment = attrs.field(repr=False)
     changes: tuple[ArrivingChange, ...] = attrs.field(repr=False)
-    reasons: tuple[Reason, ...] = attrs.field(repr=False)
+    reasons: tuple[Finding, ...] = attrs.field(repr=False)
 
     @property
     def function(self) -> ConflictFunction:
@@ -159,7 +165,7 @@ class Subject:
             on_both=same_kind,
             others=self._with_blobs[here.cluster.name],
         )
-        return Arrival(here, there, deployment, changes_of(deployment), reasons_of(deployment, self.policy))
+        return Arrival(here, there, deployment, deployment.changes, reasons_of(deployment, self.policy))
 
 
 def place_of(cluster: ClusterConfiguration, table: Table) -> Place:
@@ -167,25 +173,32 @@ def place_of(cluster: ClusterConfiguration, table: Table) -> Place:
     return Place(cluster.name, table.full_name.removeprefix("."))
 
 
-def subject_of(configuration: Configuration, policy: Policy) -> Subject:
-    """Return what is to be checked of a run: its tables as they are declared, on each cluster."""
-    return Subject(
-        configuration,
-        policy,
-        tuple(placed for cluster in configuration.clusters for placed in _tables(configuration, cluster)),
-    )
+def subject_of(
+    configuration: Configuration, policy: Policy, setups: Mapping[str, Mapping[str, TableSetup]] | None = None
+) -> Subject:
+    """
+    Return what is to be checked of a run.
+
+    Args:
+        configuration: The run.
+        policy: Whether what the manual advises against is found, too.
+        setups: By cluster, how its server sets up each table; None for the tables as they are declared.
+    """
+    placed = [
+        _placed(configuration, cluster, setup)
+        for cluster in configuration.clusters
+        for setup in (_declared(configuration, cluster) if setups is None else setups[cluster.name].values())
+    ]
+    return Subject(configuration, policy, tuple(placed))
 
 
-def _tables(configuration: Configuration, cluster: ClusterConfiguration) -> list[PlacedTable]:
+def _declared(configuration: Configuration, cluster: ClusterConfiguration) -> Iterable[TableSetup]:
     schema, rows = configuration.schema_of(cluster), configuration.replication_of(cluster)
-    setups = set_up(schema, rows, cluster.server_id, cluster.options, configuration.functions)
-    return [_placed(configuration, cluster, rows, setup) for setup in setups.values()]
+    return set_up(schema, rows, cluster.server_id, cluster.options, configuration.functions).values()
 
 
-def _placed(
-    configuration: Configuration, cluster: ClusterConfiguration, rows: tuple[ReplicationRow, ...], setup: TableSetup
-) -> PlacedTable:
-    table = setup.table
+def _placed(configuration: Configuration, cluster: ClusterConfiguration, setup: TableSetup) -> PlacedTable:
+    table, rows = setup.table, configuration.replication_of(cluster)
     match = best_match(rows, table.database, table.name, cluster.server_id)
     row = match if isinstance(match, ReplicationRow) else None
     logging = TableLogging(None if row is None else row.binlog_type, cluster.options, cluster.transaction_ids)

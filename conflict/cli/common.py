@@ -29,8 +29,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from conflict.checking.deployment import Policy
 from conflict.cli.refusals import ExitCode, PlainConsole, messages
-from conflict.compatibility.deployment import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

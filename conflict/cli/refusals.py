@@ -10,10 +10,10 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -24,7 +24,9 @@ from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConflictError
 from conflict.shown_text import printable
 from ndb_formats.errors import FormatError
-from ndb_formats.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from conflict.checking.findings import Severity
 
 __all__ = [
     "MEANINGS",
@@ -83,12 +85,18 @@ MEANINGS = {
 }
 
 
-def code_of_findings(findings: Collection[Finding]) -> ExitCode:
-    """Return the exit code of a check: that of its worst finding; notes are fine."""
-    severities = {finding.severity for finding in findings}
-    if Severity.ERROR in severities:
-        return ExitCode.CONTRADICTED
-    return ExitCode.WARNED if Severity.WARNING in severities else ExitCode.DONE
+def code_of_findings(severities: Iterable[Severity], *, refused: ExitCode, error: ExitCode) -> ExitCode:
+    """
+    Return the exit code of a check: that of its worst finding; notes are fine.
+
+    Args:
+        severities: Of its findings.
+        refused: The code of a statement or a change that is refused.
+        error: The code of an error.
+    """
+    found = set[str](severities)
+    codes = {"refused": refused, "error": error, "warning": ExitCode.WARNED}
+    return next((code for severity, code in codes.items() if severity in found), ExitCode.DONE)
 
 
 def exit_with(code: ExitCode) -> None:

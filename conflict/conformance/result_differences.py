@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from conflict.results.model import ClusterResult
-from conflict.rules.functions import PARSE_ERROR
 from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
 from ndb_formats.types.decimals import decimal_text
 from ndb_formats.types.geometry import Geometry
@@ -81,7 +80,7 @@ def setup_lines(name: str, setup: TableSetup) -> Iterator[str]:
     """Yield the predicted messages on a table: lines of the error log, and warnings of CREATE TABLE."""
     if setup.refusal is not None:
         parse = "Parse error on conflict fn : " if setup.refusal.kind is RefusalKind.PARSE else ""
-        yield f"Replica: Table {name} : {parse}{setup.refusal.message.removeprefix(PARSE_ERROR)}"
+        yield f"Replica: Table {name} : {parse}{setup.refusal.words}"
         yield setup.refusal.warning
     if setup.function is not None:
         column = "" if setup.function.column is None else f" on attribute {setup.function.column}"
@@ -97,14 +96,6 @@ def setup_lines(name: str, setup: TableSetup) -> Iterator[str]:
             yield f"Replica: {warning}"
 
 
-# The server's words for each kind of refusal.
-_REFUSAL_WORDS = (
-    (RefusalKind.NO_COLUMN, r"Could not find resolve column (?P<column>[^\s.]+)\."),
-    (RefusalKind.WRONG_TYPE, r"Column '(?P<column>[^']+)' has wrong datatype"),
-    (RefusalKind.BLOB, r"Table has Blob column\(s\)"),
-    (RefusalKind.UPDATES_AS_WRITES, r"configured to log updates as writes"),
-    (RefusalKind.PARSE, r"unknown conflict|missing|garbage in the end|Too many extra Gci bits|too many arguments"),
-)
 _TABLE_IN_LOG = re.compile(r"(?:on table \./|on table |Table ')(?P<database>[\w$]+)[./](?P<table>[\w$]+)")
 
 
@@ -140,31 +131,19 @@ def result_differences(
 def _refusal_differences(
     side: str, want: Mapping[str, Any], database: str, setups: Mapping[str, TableSetup]
 ) -> Iterator[str]:
-    refused = {}
+    recorded = {}
     for message in want.get("setup_messages", ()):
         created = re.search(r"CREATE TABLE `?([\w$]+)`?", message["sql"])
         if "error" in message and created is not None:
-            refused[f"{database}.{created.group(1)}"] = (message["error"][0], *_reason(message))
+            words = [str(text) for _, _, text in message.get("warnings", ())]
+            recorded[f"{database}.{created.group(1)}"] = (message["error"][0], words)
     for name, setup in setups.items():
-        found = None if setup.refusal is None else (setup.refusal.error, setup.refusal.kind, setup.refusal.column)
-        if found != refused.get(name):
-            yield f"{side}: CREATE TABLE {name} gave {_say(found)}, recorded: {_say(refused.get(name))}"
-
-
-def _reason(message: Mapping[str, Any]) -> tuple[RefusalKind | None, str | None]:
-    text = " ".join(str(part) for warning in message.get("warnings", ()) for part in warning)
-    for kind, words in _REFUSAL_WORDS:
-        found = re.search(words, text)
-        if found is not None:
-            return kind, found.groupdict().get("column")
-    return None, None
-
-
-def _say(refusal: tuple[int, RefusalKind | None, str | None] | None) -> str:
-    if refusal is None:
-        return "no error"
-    error, kind, column = refusal
-    return f"error {error} ({kind.name if kind else 'another reason'}{f', column {column}' if column else ''})"
+        error, words = recorded.get(name, (0, []))
+        refusal = setup.refusal
+        if (refusal.error if refusal else 0) != error or (refusal is not None and refusal.warning not in words):
+            found = f"error {refusal.error} ({refusal.warning})" if refusal else "no error"
+            said = f"error {error} ({'; '.join(words)})" if error else "no error"
+            yield f"{side}: CREATE TABLE {name} gave {found}, recorded: {said}"
 
 
 def _stop_differences(side: str, want: Mapping[str, Any], result: ClusterResult) -> Iterator[str]:

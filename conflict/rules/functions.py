@@ -37,6 +37,7 @@ __all__ = [
     "ConflictFunction",
     "FunctionSpec",
     "Image",
+    "UnreadableFunctionError",
     "judge",
     "parse_conflict_function",
     "reads_before",
@@ -270,6 +271,18 @@ PARSE_ERROR = "Error in parsing conflict function. Message: "  # of server error
 _UNSIGNED_LONG = re.compile(r"[\t\n\v\f\r]*(?P<sign>[+-]?)(?P<digits>0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 
 
+class UnreadableFunctionError(ConfigurationError):
+    """A `conflict_fn` that the server cannot read."""
+
+    @property
+    def words(self) -> str:
+        """The server's words, as in its error log."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return PARSE_ERROR + self.words
+
+
 def parse_conflict_function(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> ConflictFunction:
     """
     Parse a `conflict_fn` text: a name, '(', at most one argument and ')', with spaces allowed in between.
@@ -282,7 +295,7 @@ def parse_conflict_function(text: str, functions: Sequence[FunctionSpec] = FUNCT
         functions: The known functions.
 
     Raises:
-        ConfigurationError: With the server's message and the position of the error.
+        UnreadableFunctionError: With the server's message and the position of the error.
     """
     rest = text.lstrip(" ")
     found = [spec for spec in functions if rest.startswith(spec.name)]
@@ -367,5 +380,5 @@ def _gci_bits(argument: str) -> int:
     return size % 2**32
 
 
-def _parse_error(text: str, what: str, where: str) -> ConfigurationError:
-    return ConfigurationError(f"{PARSE_ERROR}{text}, {what} at '{where}'")
+def _parse_error(text: str, what: str, where: str) -> UnreadableFunctionError:
+    return UnreadableFunctionError(f"{text}, {what} at '{where}'")

@@ -12,7 +12,6 @@ from enum import Enum
 
 import attrs
 
-from conflict.errors import ConfigurationError
 from conflict.rules.exceptions_table import ExceptionsTable, find_exceptions_table
 from conflict.rules.functions import (
     FUNCTIONS,
@@ -20,6 +19,7 @@ from conflict.rules.functions import (
     Argument,
     ConflictFunction,
     FunctionSpec,
+    UnreadableFunctionError,
     parse_conflict_function,
 )
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
@@ -36,14 +36,18 @@ SHOWN_CHARACTERS = 64  # of a message inside warnings 1625 and 1626
 
 
 class RefusalKind(Enum):
-    """Why a table cannot be created."""
+    """Why a table cannot be created, and the server's words for it, in which names in braces are filled in."""
 
-    PARSE = "the text of its conflict function cannot be parsed"
-    NO_COLUMN = "its resolve column does not exist"
-    WRONG_TYPE = "its resolve column has a type that cannot be compared"
-    BLOB = "it has blob columns, which cannot be refreshed"
-    DROPPED = "it was dropped"
-    UPDATES_AS_WRITES = "its updates are logged as writes, which its function cannot judge"
+    PARSE = ""  # the parser says what is wrong
+    NO_COLUMN = "Could not find resolve column {column}."
+    WRONG_TYPE = "Column '{column}' has wrong datatype"
+    BLOB = "Table has Blob column(s), not suitable for {function}."
+    DROPPED = "the table was dropped"
+    UPDATES_AS_WRITES = "Table {table} configured to log updates as writes.  Not suitable for {function}."
+
+    def words(self, **names: object) -> str:
+        """Return the server's words."""
+        return self.value.format(**names)
 
 
 @attrs.frozen
@@ -55,18 +59,23 @@ class Refusal:
         kind: Why.
         error: Server error number of the statement.
         column: Column at fault, if one is.
-        message: The server's message, as in its error log.
+        words: The server's words, as in its error log.
     """
 
     kind: RefusalKind
     error: int
     column: str | None
-    message: str
+    words: str
+
+    @property
+    def message(self) -> str:
+        """The words, after those of error 1626 if that is the statement's."""
+        return PARSE_ERROR + self.words if self.kind is RefusalKind.PARSE else self.words
 
     @property
     def warning(self) -> str:
         """The warning 1626 as SHOW WARNINGS shows it, which is cut."""
-        return PARSE_ERROR + self.message.removeprefix(PARSE_ERROR)[:SHOWN_CHARACTERS]
+        return PARSE_ERROR + self.words[:SHOWN_CHARACTERS]
 
 
 @attrs.frozen
@@ -153,8 +162,8 @@ def _set_up_table(
         return TableSetup(table, format=update_format, slices=slices)
     try:
         function = parse_conflict_function(row.conflict_fn, functions)
-    except ConfigurationError as error:
-        refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, str(error))
+    except UnreadableFunctionError as error:
+        refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, error.words)
         return TableSetup(table, refusal=refusal, format=update_format)
     refusal_or_none = refusal_of(table, function, update_format)
     if refusal_or_none is not None:
@@ -169,13 +178,9 @@ def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFo
     if function.spec.argument is Argument.COLUMN:
         return refusal_of_column(table, function.column or "")
     if function.spec.uses_role and update_format.as_write:
-        message = (
-            f"Table {table.full_name} configured to log updates as writes.  Not suitable for {function.spec.name}."
-        )
-        return Refusal(RefusalKind.UPDATES_AS_WRITES, CANT_CREATE_TABLE, None, message)
+        return _refusal(RefusalKind.UPDATES_AS_WRITES, table=table.full_name, function=function.spec.name)
     if any(column.is_blob for column in table.columns):
-        message = f"Table has Blob column(s), not suitable for {function.spec.name}."
-        return Refusal(RefusalKind.BLOB, CANT_CREATE_TABLE, None, message)
+        return _refusal(RefusalKind.BLOB, function=function.spec.name)
     return None
 
 
@@ -183,9 +188,11 @@ def refusal_of_column(table: Table, name: str) -> Refusal | None:
     """Return why a server does not create a table with a function that compares a column; None if it does."""
     column = table.find(name)
     if column is None:
-        message = f"Could not find resolve column {name}."
-        return Refusal(RefusalKind.NO_COLUMN, CANT_CREATE_TABLE, name, message)
+        return _refusal(RefusalKind.NO_COLUMN, column=name)
     if column.type not in ("int", "bigint") or not column.unsigned:
-        message = f"Column '{name}' has wrong datatype"
-        return Refusal(RefusalKind.WRONG_TYPE, CANT_CREATE_TABLE, name, message)
+        return _refusal(RefusalKind.WRONG_TYPE, column=name)
     return None
+
+
+def _refusal(kind: RefusalKind, column: str | None = None, **names: str) -> Refusal:
+    return Refusal(kind, CANT_CREATE_TABLE, column, kind.words(column=column, **names))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conflict.checking.deployment import Policy
 from conflict.cli.common import FunctionOption, console, load_run
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.refusals import ExitCode, exit_with
+from conflict.cli.refusals import ExitCode, code_of_findings, exit_with
 from conflict.cli.sources import additions_of
-from conflict.compatibility.deployment import Policy
 from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError
 
@@ -58,8 +58,7 @@ def check(
     Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql
     """
     from conflict.checking.check import check_configuration
-    from conflict.checking.findings import Severity
-    from conflict.cli.views.check import print_report, report_json
+    from conflict.cli.views.checks import print_report, report_json
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = _run_of(run_file, additions, _files("--variables", variables), _files("--config-ini", config_ini))
@@ -71,8 +70,8 @@ def check(
     report = check_configuration(loaded.configuration, policy)
     print_report(console, report)
     write_json(json_file, report_json(report))
-    codes = {Severity.REFUSED: ExitCode.REFUSED, Severity.WARNING: ExitCode.WARNED}
-    exit_with(ExitCode.DONE if report.worst is None else codes.get(report.worst, ExitCode.DONE))
+    severities = (finding.severity for finding in report.findings)
+    exit_with(code_of_findings(severities, refused=ExitCode.REFUSED, error=ExitCode.WARNED))
 
 
 def _run_of(

@@ -11,7 +11,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.refusals import code_of_findings, exit_with
+from conflict.cli.refusals import ExitCode, code_of_findings, exit_with
 from ndb_formats.constants import DEFAULT_CHARSET
 
 if TYPE_CHECKING:
@@ -43,17 +43,16 @@ def check_replica(
 
     Example: ndb-conflict check-replica source.sql replica.sql --row-image minimal
     """
-    from conflict.cli.views.findings import ReplicaReport, print_replica_report, replica_report_json
-    from ndb_formats.rules.replica.check import check_replica as findings_of
+    from conflict.checking.rules.replicas import check_schemas
+    from conflict.cli.views.checks import print_replica_report, replica_report_json
 
     check_output(json_file, [source, replica], force=force)
     settings = _settings(row_image, binlog_type, type_conversions)
-    schemas = [_schema(file, database, charset) for file in (source, replica)]
-    findings = findings_of(schemas[0], schemas[1], settings)
-    report = ReplicaReport(schemas[0], schemas[1], settings, findings)
+    report = check_schemas(_schema(source, database, charset), _schema(replica, database, charset), settings)
     print_replica_report(console, report)
     write_json(json_file, replica_report_json(report))
-    exit_with(code_of_findings(findings))
+    severities = (finding.severity for finding in report.findings)
+    exit_with(code_of_findings(severities, refused=ExitCode.CONTRADICTED, error=ExitCode.CONTRADICTED))
 
 
 def _settings(row_image: str | None, binlog_type: str | None, conversions: str) -> ReplicaSettings:

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
+from conflict.checking.deployment import Policy
 from conflict.cli.common import console, load_run
 from conflict.cli.refusals import exit_with
-from conflict.compatibility.deployment import Policy
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
 

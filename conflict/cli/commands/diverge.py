@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from conflict.checking.deployment import Policy
 from conflict.cli.common import PolicyOption, console, progress_bars
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.cli.refusals import ExitCode, exit_with
-from conflict.compatibility.deployment import Policy
 from conflict.errors import ConfigurationError
 from conflict.whatif.diverging.scope import Goal, Values
 

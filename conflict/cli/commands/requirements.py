@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
+from conflict.checking.deployment import Policy
 from conflict.cli.common import PolicyOption, console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.compatibility.deployment import Policy
 from conflict.errors import ConfigurationError
 from conflict.rules.roles import Role
 from ndb_formats.errors import did_you_mean
@@ -50,10 +50,10 @@ def requirements(
 
     Example: ndb-conflict requirements --function 'NDB$MAX(x)' --binlog-type 8
     """
-    from conflict.cli.views.requirements import answer_json, print_answer, print_table
-    from conflict.compatibility.deployment import Deployment, TableLogging
-    from conflict.compatibility.requirements import requirements as requirements_of
-    from conflict.compatibility.requirements_table import TABLE_TYPES, example_function
+    from conflict.checking.deployment import Deployment, TableLogging
+    from conflict.checking.requirements import TABLE_TYPES, example_function
+    from conflict.checking.requirements import requirements as requirements_of
+    from conflict.cli.views.checks import answer_json, print_answer, print_answers
     from conflict.rules.functions import FUNCTIONS, typed_function
     from ndb_formats.rules.update_format import parse_binlog_type
 
@@ -73,7 +73,7 @@ def requirements(
     if len(answers) == 1:
         print_answer(console, answers[0])
     else:
-        print_table(console, rows, policy)
+        print_answers(console, rows, policy)
     write_json(json_file, {"policy": policy.value, "answers": [answer_json(answer) for answer in answers]})
 
 
@@ -97,7 +97,7 @@ def _options(settings: Sequence[str]) -> ServerOptions:
 
 def _definition(schema: Path | None, name: str | None, function: ConflictFunction | None) -> Table:
     """Return the named table, or an example table with the column that the function compares."""
-    from conflict.compatibility.requirements_table import example_table
+    from conflict.checking.requirements import example_table
     from conflict.config.schema_file import load_schema
 
     if schema is None:

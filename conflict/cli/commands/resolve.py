@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 import typer
 
+from conflict.checking.deployment import Policy
 from conflict.cli.common import (
     FunctionOption,
     InexactKeysOption,
@@ -33,7 +34,6 @@ from conflict.cli.sources import (
     additions_of,
     load_sources,
 )
-from conflict.compatibility.deployment import Policy
 from conflict.config.option_values import seconds_of
 from conflict.errors import ConfigurationError
 from conflict.pipeline import LOCAL_BYTES, choose_engine

@@ -91,7 +91,7 @@ def keep_run(
 ) -> bool:
     """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
     import conflict.pipeline
-    from conflict.compatibility.deployment import Policy
+    from conflict.checking.deployment import Policy
     from conflict.config.run_file import load_run_file
     from conflict.runs.runner import ResolveOptions
     from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run

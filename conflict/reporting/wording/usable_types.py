@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from conflict.compatibility.deployment import Deployment, Policy, TableLogging
-from conflict.compatibility.requirements import requirements
-from conflict.compatibility.requirements_table import MARKS, example_function, example_table, mark
+from conflict.checking.deployment import Deployment, Policy, TableLogging
+from conflict.checking.requirements import MARKS, example_function, example_table, mark, requirements
 from conflict.reporting.parts import Table
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 

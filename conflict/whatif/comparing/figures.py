@@ -15,8 +15,9 @@ from typing import Any, Self
 import attrs
 import pyarrow as pa
 
-from conflict.compatibility.deployment import Deployment, Policy, TableLogging
-from conflict.compatibility.reasons import ReasonKind, reasons_of
+from conflict.checking.deployment import Deployment, Policy, TableLogging
+from conflict.checking.findings import Code
+from conflict.checking.reasons import reasons_of
 from conflict.errors import ConfigurationError
 from conflict.results.model import Stop
 from conflict.results.run_document import ResolvedRun
@@ -63,8 +64,8 @@ def _advice(pair: Pair, by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> I
                 continue
             deployment = Deployment(setup.function, setup.table, TableLogging(number))
             for reason in reasons_of(deployment, Policy.MANUAL):
-                if reason.kind is ReasonKind.POLICY:
-                    yield f"advised against: {reason.message}"
+                if reason.kind is Code.POLICY:
+                    yield f"advised against: {reason.sentence.removesuffix('.')}"
 
 
 def _tried(pair: Pair, cluster: str, table: str, setup: TableSetup) -> TableSetup:

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import attrs
 
-from conflict.compatibility.deployment import Deployment, Policy, TableLogging
-from conflict.compatibility.requirements import Answer, Status, requirements
+from conflict.checking.deployment import Deployment, Policy, TableLogging
+from conflict.checking.requirements import Answer, Status, requirements
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
 from conflict.rules.functions import Argument, ConflictFunction, typed_function
@@ -205,8 +205,8 @@ class Scope:
             message = f"binlog type {self.binlog_type} logs nothing; choose another type"
             raise ConfigurationError(message)
         if answer is not None and answer.status is Status.REFUSED:
-            reasons = "; ".join(reason.message for reason in answer.reasons)
-            by_policy = "; --policy needs allows it" if answer.by_policy else ""
+            reasons = " ".join(reason.sentence for reason in answer.reasons)
+            by_policy = " --policy needs allows it." if answer.by_policy else ""
             message = f"{self.function} is refused with binlog type {self.binlog_type}: {reasons}{by_policy}"
             raise ConfigurationError(message)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import attrs
 
-from conflict.checking.check import check_configuration
-from conflict.checking.report import Report
-from conflict.compatibility.deployment import Policy
+from conflict.checking.check import Report, check_configuration
+from conflict.checking.deployment import Policy
 from conflict.config.run_file import load_run_file
 
 FIRST_COLUMNS = (

@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.checking.check import check_configuration
-from conflict.checking.findings import Severity, merged
-from conflict.compatibility.check import check_run
-from conflict.compatibility.deployment import Policy
-from conflict.compatibility.reasons import ReasonKind
-from conflict.compatibility.requirements import Status
+from conflict.checking.deployment import Policy
+from conflict.checking.findings import Code, Severity, merged
+from conflict.checking.reasons import rules_out
+from conflict.checking.requirements import Status, requirements
+from conflict.checking.subject import subject_of
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import set_up
@@ -108,11 +107,16 @@ def test_what_requirements_refuse_is_refused(configuration: Configuration) -> No
     found = {(place.cluster, place.table) for finding in report.findings for place in finding.places}
     refused = {(place.cluster, place.table) for finding in report.of(Severity.REFUSED) for place in finding.places}
     # A finding that the server does not refuse, and that nothing arrives by, is a warning here.
-    warned = {ReasonKind.NO_KEY, ReasonKind.NOT_LOGGED}
-    for each in check_run(Run(configuration), Policy.NEEDS):
-        place = (each.cluster, each.setup.table.full_name)
-        if each.status is not Status.USABLE:
+    warned = {Code.NO_KEY, Code.NOT_LOGGED}
+    subject = subject_of(configuration, Policy.NEEDS)
+    for placed in subject.tables:
+        if placed.setup.refusal is not None:
+            assert (placed.cluster.name, placed.table.full_name) in refused
+    for arrival in subject.arrivals:
+        place = (arrival.here.cluster.name, arrival.here.table.full_name)
+        answer = requirements(arrival.deployment, Policy.NEEDS)
+        if answer.status is not Status.USABLE:
             assert place in found
-        kinds = {reason.kind for reason in each.answer.reasons if reason.kind.refuses} if each.answer else set()
+        kinds = {reason.kind for reason in answer.reasons if rules_out(reason)}
         if kinds - warned:
             assert place in refused, kinds

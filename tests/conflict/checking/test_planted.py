@@ -5,10 +5,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conflict.checking.codes import CODES
-from conflict.checking.findings import Severity
-from conflict.checking.report import Report
-from conflict.compatibility.deployment import Policy
+from conflict.checking.check import Report
+from conflict.checking.deployment import Policy
+from conflict.checking.findings import Code, Severity
 from tests.conflict.checking.configurations import EXCEPTIONS, FIRST_COLUMNS, KEY, TABLE, Planned, row
 
 OLD = Planned()
@@ -209,7 +208,7 @@ def test_a_planted_fault(name: str, tmp_path: Path) -> None:
 def test_every_code_is_planted() -> None:
     """Each code of the table follows from some fault above, or stands in a configuration without one."""
     planted = {code for _, _, expected in PLANTED.values() for code, _ in expected} | {"037", "038"}
-    assert {each.code.removeprefix("NDB-E") for each in CODES} <= planted
+    assert {each.code.removeprefix("NDB-E") for each in Code} <= planted
 
 
 def test_tables_with_the_same_fault_share_a_sentence_and_a_fix(tmp_path: Path) -> None:

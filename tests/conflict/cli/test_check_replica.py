@@ -141,8 +141,8 @@ def test_the_setting_counts_that_rules_the_table(tmp_path: Path):
 def test_the_output_has_reason_fix_and_condition(tmp_path: Path):
     """And a line for every table of the source."""
     _, output = invoke("check-replica", *write(tmp_path, SAME, SAME.replace("a INT", "a BIGINT")))
-    assert "d.t 1 0 0 not guaranteed" in output
-    assert "error NDB-R020 d.t.a: a conversion of types that is not allowed" in output
+    assert "d.t not guaranteed 1 0 0 0" in output
+    assert "refused NDB-R020 a conversion of types that is not allowed d.t (a)" in output
     assert "column 2 cannot be converted from int to bigint; this is a non-lossy conversion." in output
     assert "or set replica_type_conversions=ALL_NON_LOSSY on the replica." in output
     assert "(manual, replication-features-differing-tables)" in output

@@ -10,17 +10,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from conflict.checking.findings import Severity
 from conflict.cli import app as cli
 from conflict.cli.refusals import MEANINGS, ExitCode, code_of_findings, refusing_bad_input
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import CorruptError
-from ndb_formats.findings import Effect, Finding, Rule, Severity
 from tests.corpora import DEMO
-
-
-def finding(severity: Severity) -> Finding:
-    """Return a finding of a severity."""
-    return Finding(Rule("NDB-X001", severity, Effect.NOTHING, "", "", ""), "t", None, "", "")
 
 
 def test_every_code_has_a_meaning():
@@ -36,11 +31,12 @@ def test_every_code_has_a_meaning():
         ((Severity.NOTE,), ExitCode.DONE),
         ((Severity.NOTE, Severity.WARNING), ExitCode.WARNED),
         ((Severity.ERROR, Severity.WARNING), ExitCode.CONTRADICTED),
+        ((Severity.NOTE, Severity.REFUSED, Severity.ERROR), ExitCode.REFUSED),
     ],
 )
 def test_findings(severities: tuple[Severity, ...], code: ExitCode):
     """The worst finding counts."""
-    assert code_of_findings([finding(severity) for severity in severities]) is code
+    assert code_of_findings(severities, refused=ExitCode.REFUSED, error=ExitCode.CONTRADICTED) is code
 
 
 def fail(error: BaseException) -> Callable[[], None]:

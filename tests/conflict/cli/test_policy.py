@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from conflict.checking.check import refuse_by_policy
+from conflict.checking.deployment import Policy
+from conflict.checking.reasons import rules_out
+from conflict.checking.subject import subject_of
 from conflict.cli.common import ExitCode
-from conflict.compatibility.check import check_run, refuse_by_policy
-from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
@@ -59,7 +61,8 @@ def test_policy_needs_refuses_nothing(max_run: Path) -> None:
     """Not even a function that can judge no update: its applier will stop, as the server's does."""
     max_run.write_text(max_run.read_text().replace("NDB$MAX(x)", "NDB$OLD(x)"))
     run = Run(load_run_file(max_run).configuration)
-    assert any(each.status.value == "refused" for each in check_run(run, Policy.NEEDS))
+    arrivals = subject_of(run.configuration, Policy.NEEDS, run.setups.at_end).arrivals
+    assert any(rules_out(reason) for arrival in arrivals for reason in arrival.reasons)
     refuse_by_policy(run, Policy.NEEDS)
     with pytest.raises(ConfigurationError, match="is refused by policy manual"):
         refuse_by_policy(run, Policy.MANUAL)

@@ -43,7 +43,7 @@ def test_a_function_and_a_type_give_the_answer_in_full(tmp_path: Path) -> None:
     arguments = ("--function", "NDB$OLD(x)", "--binlog-type", 9, "--schema", SCHEMA, "--table", "t2")
     code, output = invoke("requirements", *arguments, "--json", file)
     assert code == 0
-    assert "on table cft.t2 (policy manual) is refused: The manual says" in output
+    assert "on table cft.t2 (policy manual) is refused: refused NDB-E015 a function and a binlog type" in output
     assert "Delete: DELETE_ROW with before image a, b, d, x, f, w; is judged." in output
     assert "What would work, the smallest change first: binlog_type = 7 FULL_USE_UPDATE" in output
     (answer,) = json.loads(file.read_text())["answers"]
@@ -69,7 +69,7 @@ def test_where_no_setting_helps_the_answer_says_so(tmp_path: Path) -> None:
     schema = tmp_path / "schema.sql"
     schema.write_text("CREATE TABLE t (k INT PRIMARY KEY, x INT UNSIGNED, v INT UNIQUE);")
     output = invoke("requirements", "--function", "NDB$MAX(x)", "--binlog-type", 7, "--schema", schema)[1]
-    assert "is usable, but: The unique key on v" in output
+    assert "is usable, but: warning NDB-E041 a further unique key (v) The unique key on v" in output
     assert "No other setting helps." in output
 
 

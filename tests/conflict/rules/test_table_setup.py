@@ -126,7 +126,7 @@ class TestRefusal:
                     RefusalKind.PARSE,
                     1626,
                     None,
-                    "Error in parsing conflict function. Message: NDB$MAX(), missing function argument at ')'",
+                    "NDB$MAX(), missing function argument at ')'",
                 ),
             ),
         ],

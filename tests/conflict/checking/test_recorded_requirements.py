@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from conflict.compatibility.arriving_changes import Change, Handling
-from conflict.compatibility.check import CheckedTable, check_run
-from conflict.compatibility.deployment import Policy
-from conflict.compatibility.reasons import ReasonKind
+from conflict.checking.deployment import Change, Handling, Policy
+from conflict.checking.findings import Code
+from conflict.checking.reasons import CREATION
+from conflict.checking.subject import Arrival as Deployed
+from conflict.checking.subject import subject_of
 from conflict.conformance.case import ConflictCase
-from conflict.history.run import Run
 from tests.conflict.recorded_arrivals import Arrival, arrivals
 from tests.corpora import RECORDINGS, SHARED
 
@@ -27,28 +27,25 @@ def cases(folder: Path) -> list[Path]:
     return sorted(file.parent for file in folder.rglob("scenario.json"))
 
 
-def handlings(checked: CheckedTable, arrival: Arrival) -> set[Handling]:
+def handlings(checked: Deployed, arrival: Arrival) -> set[Handling]:
     """Return what is predicted for a statement's changes."""
-    assert checked.answer is not None
-    column = checked.answer.deployment.function.column
+    column = checked.function.column
     kinds = {Change.INSERT} if "INTO" in arrival.verb else {Change.DELETE}
     if arrival.verb == "UPDATE":
         kinds = {Change.UPDATE, Change.UPDATE_SETTING if column in arrival.columns else Change.UPDATE_LEAVING}
-    return {change.handling for change in checked.answer.changes if change.change in kinds}
+    return {change.handling for change in checked.changes if change.change in kinds}
 
 
-def predicted_stop(checked: list[CheckedTable], seen: list[Arrival]) -> int:
+def predicted_stop(checked: list[Deployed], seen: list[Arrival]) -> int:
     """Return the error with which the applier is predicted to stop; 0 for none."""
     for arrival in seen:
         for each in checked:
-            if each.setup.table.name != arrival.table or each.answer is None:
+            if each.here.table.name != arrival.table:
                 continue
-            kinds = {reason.kind for reason in each.answer.reasons}
-            if ReasonKind.CREATE_REFUSED in kinds:
+            kinds = {reason.kind for reason in each.reasons}
+            if kinds & CREATION:
                 return NO_SUCH_TABLE
-            if kinds & {ReasonKind.NO_ROLE, ReasonKind.NO_TRANSACTION_IDS} or Handling.STOPS in handlings(
-                each, arrival
-            ):
+            if kinds & {Code.NO_ROLE, Code.NO_TRANSACTION_IDS} or Handling.STOPS in handlings(each, arrival):
                 return FROM_NDB
     return 0
 
@@ -56,17 +53,20 @@ def predicted_stop(checked: list[CheckedTable], seen: list[Arrival]) -> int:
 def disagreements(path: Path) -> list[str]:
     """Return every way in which a recording is not what was predicted from its configuration."""
     case = ConflictCase.load(path)
-    checked = check_run(Run(case.configuration()), Policy.NEEDS)
+    subject = subject_of(case.configuration(), Policy.NEEDS)
     seen = arrivals(case)
     found = []
     for side, want in case.expected.items():
-        here = [each for each in checked if each.cluster == side]
+        here = [each for each in subject.arrivals if each.here.cluster.name == side]
         refused = {
             name.group(1): message["error"][0]
             for message in want.get("setup_messages", ())
             if "error" in message and (name := re.search(r"CREATE TABLE `?([\w$]+)", message["sql"]))
         }
-        predicted = {each.setup.table.name: error for each in here if (error := create_error(each)) is not None}
+        predicted = {each.here.table.name: error for each in here if (error := create_error(each)) is not None}
+        for placed in subject.tables:
+            if placed.cluster.name == side and placed.function is None and placed.setup.refusal is not None:
+                predicted[placed.table.name] = placed.setup.refusal.error
         if refused != predicted:
             found.append(f"{side}: CREATE TABLE fails for {refused}, predicted is {predicted}")
         stop = predicted_stop(here, seen[side])
@@ -77,31 +77,23 @@ def disagreements(path: Path) -> list[str]:
     return found
 
 
-def create_error(each: CheckedTable) -> int | None:
+def create_error(each: Deployed) -> int | None:
     """Return the error with which CREATE TABLE is predicted to fail."""
-    if each.answer is None:
-        return None if each.setup.refusal is None else each.setup.refusal.error
-    reasons = [reason for reason in each.answer.reasons if reason.kind is ReasonKind.CREATE_REFUSED]
+    reasons = [reason for reason in each.reasons if reason.kind in CREATION]
     return reasons[0].error if reasons else None
 
 
-def possible_stops(checked: list[CheckedTable]) -> set[int | None]:
+def possible_stops(checked: list[Deployed]) -> set[int | None]:
     """Return the errors that depend on the rows that meet, and that the answers warn of."""
-    may_stop = (ReasonKind.UNIQUE_KEYS, ReasonKind.FOREIGN_KEYS, ReasonKind.BLOBS_IN_REACH)
-    return {
-        reason.error
-        for each in checked
-        if each.answer is not None
-        for reason in each.answer.reasons
-        if reason.kind in may_stop
-    }
+    may_stop = (Code.UNIQUE_KEYS, Code.FOREIGN_KEYS, Code.BLOBS_IN_REACH)
+    return {reason.error for each in checked for reason in each.reasons if reason.kind in may_stop}
 
 
-def as_inserts(each: CheckedTable, want: dict[str, Any], seen: list[Arrival]) -> Iterator[str]:
+def as_inserts(each: Deployed, want: dict[str, Any], seen: list[Arrival]) -> Iterator[str]:
     """Compare, for one table, whether updates were rejected as inserts of rows that exist."""
-    name = each.setup.table.name
+    name = each.here.table.name
     recorded = want["exceptions"].get(f"{name}$EX")
-    if each.answer is None or recorded is None or "NDB$CFT_CAUSE" not in recorded["columns"]:
+    if recorded is None or "NDB$CFT_CAUSE" not in recorded["columns"]:
         return
     rows = [dict(zip(recorded["columns"], row, strict=True)) for row in recorded["rows"]]
     # A transactional function gives every rejected row the same cause.
@@ -113,7 +105,8 @@ def as_inserts(each: CheckedTable, want: dict[str, Any], seen: list[Arrival]) ->
         if arrival.table == name and arrival.verb == "UPDATE"
     )
     if bool(writes) != predicted:
-        yield f"{each.cluster}: {len(writes)} writes of {name} were rejected as existing, predicted is {predicted}"
+        side = each.here.cluster.name
+        yield f"{side}: {len(writes)} writes of {name} were rejected as existing, predicted is {predicted}"
 
 
 @pytest.mark.parametrize("path", cases(BUNDLED), ids=lambda path: f"{path.parent.name}/{path.name}")

@@ -1,5 +1,5 @@
 """
-Server variables and epochs that functions and clusters need.
+Server variables and epochs that functions and clusters need, and slices of the rows.
 
 A variable that is not given is not checked; one finding names those.
 
@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conflict.checking.codes import code
-from conflict.checking.findings import Finding, Fix, Place
-from conflict.checking.statements import quoted, set_in_my_cnf, set_in_row
+from conflict.checking.findings import Code, Finding, Fix, Place, quoted, set_in_my_cnf
 from conflict.checking.subject import Arrival, Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.server_settings import EpochTimes
 from conflict.rules.roles import Role
-from conflict.rules.stops import ServerStop, active_function
 from ndb_formats.rules.update_format import switch
 
 __all__ = [
@@ -25,7 +22,7 @@ __all__ = [
     "no_applied_epochs",
     "no_binlog",
     "no_replica_updates",
-    "no_transaction_ids",
+    "row_slices",
     "unknown_variables",
     "useless_reads",
 ]
@@ -33,24 +30,6 @@ __all__ = [
 _IDS, _STATUS, _UPDATES = "ndb_log_transaction_id", "ndb_log_apply_status", "log_replica_updates"
 _READS = "ndb_log_exclusive_reads"
 _BINLOG = ("log_bin", "ndb_log_bin")
-
-
-def no_transaction_ids(subject: Subject) -> Iterator[Finding]:
-    """
-    Yield functions that judge transactions, where the other cluster logs no transaction ids.
-
-    The applier of a secondary stops as well, as recorded.
-    """
-    for arrival in subject.arrivals:
-        function = active_function(arrival.function, arrival.here.cluster.role)
-        if arrival.here.setup.refusal is not None or function is None:
-            continue
-        if function.spec.transactional and arrival.source.logging.transaction_ids is False:
-            stop = ServerStop.NO_TRANSACTION_IDS
-            why = stop.because(function=function.spec.name)
-            sentence = f"{why} ({_IDS} = OFF): the first change stops the applier with error {stop.error:d}."
-            fix = set_in_my_cnf(arrival.source.cluster.name, _IDS, "ON")
-            yield Finding(code(20), (arrival.here.place,), sentence, fix, stop.words)
 
 
 def no_applied_epochs(subject: Subject) -> Iterator[Finding]:
@@ -63,7 +42,7 @@ def no_applied_epochs(subject: Subject) -> Iterator[Finding]:
                 "that was ever changed here is a conflict."
             )
             fix = set_in_my_cnf(arrival.source.cluster.name, _STATUS, "ON")
-            yield Finding(code(21), (arrival.here.place,), sentence, fix)
+            yield Finding(Code.NO_APPLIED_EPOCHS, sentence, (arrival.here.place,), fix)
 
 
 def no_replica_updates(subject: Subject) -> Iterator[Finding]:
@@ -78,7 +57,7 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
                 f"The server does not log what its applier applies ({_UPDATES} = OFF), so the changes of other "
                 "clusters go no further from here."
             )
-            yield Finding(code(22), (Place(cluster.name),), sentence, fix)
+            yield Finding(Code.NO_REPLICA_UPDATES, sentence, (Place(cluster.name),), fix)
         by_epoch = [each for each in _judging(subject) if each.function.spec.refreshes]
         for arrival in by_epoch:
             if cluster.name in (arrival.here.cluster.name, arrival.source.cluster.name):
@@ -87,7 +66,7 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
                     f"does not log what its applier applies ({_UPDATES} = OFF): what it refreshed and which epochs it "
                     "applied may be missing from its binlog."
                 )
-                yield Finding(code(22), (arrival.here.place,), sentence, fix)
+                yield Finding(Code.NO_REPLICA_UPDATES, sentence, (arrival.here.place,), fix)
 
 
 def no_binlog(subject: Subject) -> Iterator[Finding]:
@@ -98,7 +77,7 @@ def no_binlog(subject: Subject) -> Iterator[Finding]:
         for name in _BINLOG:
             if _is_on(cluster, name) is False:
                 sentence = f"The server logs no change of an NDB table ({name} = OFF), so nothing arrives elsewhere."
-                yield Finding(code(23), (Place(cluster.name),), sentence, set_in_my_cnf(cluster.name, name, "ON"))
+                yield Finding(Code.NO_BINLOG, sentence, (Place(cluster.name),), set_in_my_cnf(cluster.name, name, "ON"))
 
 
 def few_gci_bits(subject: Subject) -> Iterator[Finding]:
@@ -120,8 +99,8 @@ def few_gci_bits(subject: Subject) -> Iterator[Finding]:
             f"checkpoints, {times.between_epochs:,} ms between epochs{known}): epochs that are not told apart count as "
             "later than they are, so changes are rejected that do not conflict."
         )
-        fix = set_in_row(arrival.here, "conflict_fn", quoted(f"{function.spec.name}({needed})"))
-        yield Finding(code(24), (arrival.here.place,), sentence, fix)
+        fix = arrival.here.set_in_row("conflict_fn", quoted(f"{function.spec.name}({needed})"))
+        yield Finding(Code.FEW_GCI_BITS, sentence, (arrival.here.place,), fix)
 
 
 def useless_reads(subject: Subject) -> Iterator[Finding]:
@@ -134,7 +113,8 @@ def useless_reads(subject: Subject) -> Iterator[Finding]:
                 f"Reads that the other cluster logs ({_READS} = ON) arrive under {arrival.source.logging} without an "
                 "after image, and have no effect."
             )
-            yield Finding(code(26), (arrival.here.place,), sentence, set_in_row(arrival.source, "binlog_type", "6"))
+            fix = arrival.source.set_in_row("binlog_type", "6")
+            yield Finding(Code.USELESS_READS, sentence, (arrival.here.place,), fix)
 
 
 def unknown_variables(subject: Subject) -> Iterator[Finding]:
@@ -149,7 +129,30 @@ def unknown_variables(subject: Subject) -> Iterator[Finding]:
         if unknown:
             sentence = f"Not checked, because these variables of the server are not given: {', '.join(unknown)}."
             fix = Fix('give a file with what SHOW GLOBAL VARIABLES prints, as variables = "FILE" of the cluster.')
-            yield Finding(code(25), (Place(cluster.name),), sentence, fix)
+            yield Finding(Code.UNKNOWN_VARIABLES, sentence, (Place(cluster.name),), fix)
+
+
+def row_slices(subject: Subject) -> Iterator[Finding]:
+    """Yield tables of which a server logs some rows alone."""
+    for placed in subject.tables:
+        row = placed.row
+        if row is not None and (row.binlog_row_slice_count or 1) > 1:
+            sentence = (
+                f"The server logs one of {row.binlog_row_slice_count} slices of the rows (binlog_row_slice_count): "
+                "changes of other rows do not arrive, unless other servers log the other slices and are replicated, "
+                "too."
+            )
+            fix = placed.set_in_row("binlog_row_slice_count", "NULL, binlog_row_slice_id = NULL")
+            yield Finding(Code.ROW_SLICES, sentence, (placed.place,), fix)
+    for cluster in subject.clusters:
+        count = (cluster.variables or {}).get("ndb_log_row_slice_count", "1")
+        if count.isdecimal() and int(count) > 1:
+            sentence = (
+                f"The server logs one of {count} slices of the rows (ndb_log_row_slice_count): changes of other rows "
+                "do not arrive, unless other servers log the other slices and are replicated, too."
+            )
+            fix = Fix("set ndb_log_row_slice_count = 1 under [mysqld] in the my.cnf of ", (cluster.name,), ".")
+            yield Finding(Code.ROW_SLICES, sentence, (Place(cluster.name),), fix)
 
 
 def _judging(subject: Subject) -> list[Arrival]:

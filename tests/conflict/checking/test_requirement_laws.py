@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.compatibility.arriving_changes import Handling
-from conflict.compatibility.deployment import Deployment, Policy, TableLogging
-from conflict.compatibility.reasons import ReasonKind
-from conflict.compatibility.requirements import Status, requirements
+from conflict.checking.deployment import Deployment, Handling, Policy, TableLogging
+from conflict.checking.findings import Code
+from conflict.checking.reasons import CREATION, rules_out
+from conflict.checking.requirements import Status, requirements
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.stops import ServerStop
@@ -18,7 +18,7 @@ from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateF
 from ndb_formats.schema.tables import Table
 from tests.strategies import ndb_tables
 
-ARRIVAL = {ReasonKind.NO_UPDATE, ReasonKind.LACKING, ReasonKind.AS_WRITES, ReasonKind.NOT_LOGGED}
+ARRIVAL = {Code.NO_UPDATE, Code.LACKING, Code.DELETES_LACKING, Code.AS_WRITES, Code.NOT_LOGGED}
 LOGGINGS = st.builds(
     TableLogging,
     st.sampled_from([row.number for row in BINLOG_TYPES]),
@@ -53,7 +53,7 @@ DEPLOYMENTS = st.builds(
 @given(DEPLOYMENTS)
 def test_stops_come_in_the_order_of_the_server(deployment: Deployment) -> None:
     """The first reason that stops the applier at its first change is the one that the server names."""
-    stops = [reason.kind.stop for reason in requirements(deployment, Policy.NEEDS).reasons if reason.kind.refuses]
+    stops = [reason.kind.stop for reason in requirements(deployment, Policy.NEEDS).reasons if rules_out(reason)]
     found = [stop for stop in stops if stop is not None]
     assert found == sorted(found, key=list(ServerStop).index)
     if deployment.role is Role.PASS and deployment.function.spec.uses_role:
@@ -95,7 +95,7 @@ def events(
 def test_usable_means_that_every_event_carries_what_is_needed(deployment: Deployment, data: st.DataObject) -> None:
     """Whatever an update sets: where no reason speaks of what arrives, no event lacks anything."""
     answer = requirements(deployment, Policy.NEEDS)
-    if ReasonKind.CREATE_REFUSED in {reason.kind for reason in answer.reasons}:
+    if CREATION & {reason.kind for reason in answer.reasons}:
         return
     table = deployment.table
     settable = writable(table)
@@ -111,7 +111,7 @@ def test_usable_means_that_every_event_carries_what_is_needed(deployment: Deploy
 def test_what_is_said_to_lack_does_lack(deployment: Deployment) -> None:
     """Each change that an answer finds fault with has an event that shows it."""
     answer = requirements(deployment, Policy.NEEDS)
-    if ReasonKind.CREATE_REFUSED in {reason.kind for reason in answer.reasons}:
+    if CREATION & {reason.kind for reason in answer.reasons}:
         return
     table = deployment.table
     singles: list[list[int]] = [[place] for place in writable(table)] or [[]]
@@ -132,7 +132,7 @@ def test_what_is_offered_works(deployment: Deployment, policy: Policy) -> None:
         assert then.status is not Status.REFUSED
         assert {change.handling for change in then.changes} <= {Handling.JUDGED}
         left = {reason.kind for reason in then.reasons}
-        assert left <= {ReasonKind.UNIQUE_KEYS, ReasonKind.BLOBS_IN_REACH} & {reason.kind for reason in answer.reasons}
+        assert left <= {Code.UNIQUE_KEYS, Code.BLOBS_IN_REACH} & {reason.kind for reason in answer.reasons}
         assert setting.deployment != deployment
         assert setting.changes
     if answer.status is Status.USABLE:
@@ -145,7 +145,7 @@ def test_the_manual_is_stricter_and_only_about_the_minimal_formats(deployment: D
     needs, manual = (requirements(deployment, policy) for policy in (Policy.NEEDS, Policy.MANUAL))
     more = set(manual.reasons) - set(needs.reasons)
     assert set(needs.reasons) <= set(manual.reasons)
-    assert {reason.kind for reason in more} <= {ReasonKind.POLICY}
+    assert {reason.kind for reason in more} <= {Code.POLICY}
     if more:
         assert deployment.source.format.minimal
         assert manual.status is Status.REFUSED

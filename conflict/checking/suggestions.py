@@ -12,25 +12,26 @@ from typing import Any
 
 import attrs
 
-from conflict.compatibility.deployment import Deployment, Policy, TableLogging, type_name
-from conflict.compatibility.reasons import ReasonKind, reasons_of
+from conflict.checking.deployment import Deployment, Policy, TableLogging, type_name
+from conflict.checking.findings import Code, ReplicaCode
+from conflict.checking.reasons import CREATION, reasons_of
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec
 from conflict.rules.roles import Role
-from conflict.rules.table_setup import RefusalKind, refusal_of
+from conflict.rules.table_setup import RefusalKind
 from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat
 from ndb_formats.schema.tables import Column, Table
 
 __all__ = ["NearestSetting", "nearest_settings", "nearest_type"]
 
 # The reasons that another binlog type can remove.
-_OF_LOGGING = {
-    ReasonKind.CREATE_REFUSED,
-    ReasonKind.POLICY,
-    ReasonKind.NOT_LOGGED,
-    ReasonKind.NO_UPDATE,
-    ReasonKind.LACKING,
-    ReasonKind.AS_WRITES,
-    ReasonKind.NO_REFRESH,
+_OF_LOGGING = CREATION | {
+    Code.POLICY,
+    Code.NOT_LOGGED,
+    Code.NO_UPDATE,
+    Code.LACKING,
+    Code.DELETES_LACKING,
+    Code.AS_WRITES,
+    Code.NO_REFRESH,
 }
 _MOST_CHANGES = 3
 _MOST_SUGGESTIONS = 6
@@ -64,13 +65,13 @@ class _Step:
 
 def nearest_settings(deployment: Deployment, policy: Policy) -> tuple[NearestSetting, ...]:
     """Return the nearest settings that work; none where nothing needs to change, or no setting helps."""
-    kinds = {reason.kind for reason in reasons_of(deployment, policy)}
+    kinds = _kinds(deployment, policy)
     # No setting makes a unique or foreign key compared. Blobs within reach are worth a change only where nothing else
     # is wrong. No suggestion may bring a new reason with it.
-    accepted = kinds & {ReasonKind.UNIQUE_KEYS, ReasonKind.FOREIGN_KEYS}
-    if kinds - accepted - {ReasonKind.BLOBS_IN_REACH}:
-        accepted |= kinds & {ReasonKind.BLOBS_IN_REACH}
-    if not kinds - accepted or ReasonKind.NO_KEY in kinds:
+    accepted = kinds & {Code.UNIQUE_KEYS, Code.FOREIGN_KEYS}
+    if kinds - accepted - {Code.BLOBS_IN_REACH}:
+        accepted |= kinds & {Code.BLOBS_IN_REACH}
+    if not kinds - accepted or Code.NO_KEY in kinds:
         return ()
     settings = [
         steps
@@ -89,7 +90,7 @@ def nearest_settings(deployment: Deployment, policy: Policy) -> tuple[NearestSet
         found = [
             (distance, setting)
             for distance, setting in _changed(deployment, settings, count)
-            if {reason.kind for reason in reasons_of(setting.deployment, policy)} <= accepted
+            if _kinds(setting.deployment, policy) <= accepted
         ]
         if found:
             nearest = sorted(found, key=lambda each: each[0])[:_MOST_SUGGESTIONS]
@@ -101,9 +102,13 @@ def nearest_type(deployment: Deployment, policy: Policy) -> int | None:
     """Return the nearest binlog type under which every change can be judged; None if no type alone is enough."""
     for step in sorted(_binlog_types(deployment), key=lambda each: each.distance):
         changed = step.apply(deployment)
-        if not {reason.kind for reason in reasons_of(changed, policy)} & _OF_LOGGING:
+        if not _kinds(changed, policy) & _OF_LOGGING:
             return changed.source.binlog_type
     return None
+
+
+def _kinds(deployment: Deployment, policy: Policy) -> set[Code | ReplicaCode]:
+    return {reason.kind for reason in reasons_of(deployment, policy)}
 
 
 def _changed(
@@ -183,7 +188,7 @@ def _transaction_ids(deployment: Deployment) -> list[_Step]:
 def _functions(deployment: Deployment) -> list[_Step]:
     """The same function on another column if its column is refused, else the other functions of its family."""
     function, table = deployment.function, deployment.table
-    if function.column is not None and _refused(deployment) is not None:
+    if function.column is not None and deployment.refusal is not None:
         others = [column.name for column in table.columns if column.name not in (*table.primary_key, function.column)]
         return [_function_step(attrs.evolve(function, column=name), 1) for name in others]
     return [
@@ -224,14 +229,10 @@ def _one_cluster_only(deployment: Deployment) -> list[_Step]:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _refused(deployment: Deployment) -> RefusalKind | None:
-    refusal = refusal_of(deployment.table, deployment.function, deployment.own_logging.format)
-    return None if refusal is None else refusal.kind
-
-
 def _table_definitions(deployment: Deployment) -> list[_Step]:
     """Another definition of the table, which is the greatest change."""
-    table, name, refused = deployment.table, deployment.function.column, _refused(deployment)
+    table, name, refusal = deployment.table, deployment.function.column, deployment.refusal
+    refused = None if refusal is None else refusal.kind
     if refused in (RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE) and name:
         column = _resolve_column(table, name)
         return [_Step(4, f"column {name} = {column.sql_type.upper()}", _set(table=_with_column(table, column)))]

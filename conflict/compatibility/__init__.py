@@ -1,3 +1,0 @@
-"""
-Which conflict function works with which binlog format, before any binlog is read.
-"""
