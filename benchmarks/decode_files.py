@@ -34,9 +34,9 @@ from conflict.decoding.formats import Format
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.outputs import Output
 from conflict.spark.data_source import register
-from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
+from ndb_formats.text.row_printer import TextOptions
 
 RESULTS = Path(__file__).parent / "results" / "decode_files.json"
 MEGABYTE = 1_000_000

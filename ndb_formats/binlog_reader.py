@@ -26,6 +26,7 @@ from ndb_formats.constants import (
     LOG_EVENT_BINLOG_IN_USE_F,
     EventType,
 )
+from ndb_formats.cursor import UNPACKED_OPTION, allow_unpacked
 from ndb_formats.errors import ChecksumError, CorruptError, CutFileError, FormatError, UnsupportedError
 from ndb_formats.events.header import (
     EventHeader,
@@ -35,24 +36,9 @@ from ndb_formats.events.header import (
     encode_header,
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
-from ndb_formats.unpacked_size import OPTION, allow_unpacked
-
-__all__ = [
-    "FIRST_POSITION",
-    "Event",
-    "check_magic",
-    "event_at",
-    "first_event",
-    "locate",
-    "map_file",
-    "read_events",
-    "read_headers",
-    "server_of",
-    "unpacked",
-]
 
 FIRST_POSITION = len(BINLOG_MAGIC)
-allow_unpacked(os.environ.get(OPTION))
+allow_unpacked(os.environ.get(UNPACKED_OPTION))
 
 
 @attrs.frozen

@@ -22,8 +22,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "can_be_written", "is_lasting", "kernels_place", "private_folders", "provide_cache"]
-
 _OPTION = "NUMBA_CACHE_DIR"
 _NAME = "ndb-conflict-kernels"
 _packages: list[Path] = []

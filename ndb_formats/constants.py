@@ -8,20 +8,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = [
-    "APPLY_STATUS",
-    "BINLOG_MAGIC",
-    "CHECKSUM_ALG_CRC32",
-    "CHECKSUM_ALG_OFF",
-    "DEFAULT_CHARSET",
-    "DEFAULT_EVENT_SIZE",
-    "ENCRYPTED_MAGIC",
-    "EVENT_HEADER_SIZE",
-    "LOG_EVENT_BINLOG_IN_USE_F",
-    "ColumnCode",
-    "EventType",
-]
-
 APPLY_STATUS = "mysql.ndb_apply_status"
 BINLOG_MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"

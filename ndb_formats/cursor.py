@@ -1,17 +1,59 @@
 """
-A cursor that reads numbers and bytes from a block.
+Reading what comes from elsewhere, within bounds.
 
-Reading past the end of the block raises `TruncatedError`, so that neither ``IndexError`` nor ``struct.error`` ever
-leaves the package.
+A `Cursor` reads numbers and bytes from a block. Reading past the end of the block raises `TruncatedError`, so that
+neither ``IndexError`` nor ``struct.error`` ever leaves the package.
+
+Compressed parts of a binlog have a bound, too: a small file can hold very much. It is 256 MiB for a transaction or an
+event, unless ``NDB_CONFLICT_UNPACKED_MIB`` says otherwise in the environment when `ndb_formats.binlog_reader` is
+imported; Spark's tasks have it from the program that starts them. A server unpacks up to 1 GiB (`max_allowed_packet`).
+
+Digits in a text can be of any length, and those of a number that is used are not.
 """
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
-from ndb_formats.errors import CorruptError, TruncatedError
+from ndb_formats.errors import CorruptError, SettingError, TruncatedError, UnsupportedError
 
-__all__ = ["Cursor", "packed"]
+UNPACKED_OPTION = "NDB_CONFLICT_UNPACKED_MIB"
+_DEFAULT_MIB = "256"
+_MIB = 1 << 20
+_allowed = {UNPACKED_OPTION: _DEFAULT_MIB}
+
+
+def allow_unpacked(mib: str | None) -> None:
+    """Allow so many MiB, or the default; what is no number is refused when it is needed."""
+    _allowed[UNPACKED_OPTION] = _DEFAULT_MIB if mib is None else mib
+
+
+def check_unpacked(size: int) -> None:
+    """
+    Make sure that a compressed part may unpack to so many bytes.
+
+    Raises:
+        UnsupportedError: It may not.
+        SettingError: What is allowed is no number.
+    """
+    text = _allowed[UNPACKED_OPTION]
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        message = f"{UNPACKED_OPTION} is {text[:40]!r}; give a number of MiB"
+        raise SettingError(message)
+    if size > int(text) * _MIB:
+        message = f"it unpacks to {size:,} bytes, more than {text} MiB; set {UNPACKED_OPTION} to allow it"
+        raise UnsupportedError(message)
+
+
+# More digits than any number has that means something, and fewer than Python's int() refuses.
+_DIGITS = re.compile("[0-9]{1,1000}")
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of digits stands for; None if it is anything else, or longer than 1000 digits."""
+    return int(text) if _DIGITS.fullmatch(text) else None
 
 
 @attrs.define(slots=True)

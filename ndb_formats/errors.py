@@ -11,19 +11,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Self
 
-__all__ = [
-    "ChecksumError",
-    "CorruptError",
-    "CutFileError",
-    "FormatError",
-    "SchemaError",
-    "SettingError",
-    "TruncatedError",
-    "UnsupportedError",
-    "WrongKeyError",
-    "did_you_mean",
-]
-
 
 class FormatError(Exception):
     """

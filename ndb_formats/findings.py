@@ -12,8 +12,6 @@ from enum import StrEnum
 
 import attrs
 
-__all__ = ["Effect", "Finding", "LogRemark", "Rule", "Severity"]
-
 
 class Severity(StrEnum):
     """

@@ -1,6 +1,4 @@
-"""
-The row changes of a binlog file, one by one.
-"""
+"""The row changes of a binlog file, one by one."""
 
 from __future__ import annotations
 
@@ -11,15 +9,13 @@ import attrs
 
 from ndb_formats.binlog_reader import FIRST_POSITION, locate
 from ndb_formats.constants import APPLY_STATUS
-from ndb_formats.events.agreed_layout import agreed_layout
+from ndb_formats.events.agreed_definition import agreed_layout
 from ndb_formats.events.extra_row_info import ExtraRowInfo
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import DecodedEvent, Selection, select_events
-
-__all__ = ["LoggedRow", "read_rows", "rows_of"]
 
 
 @attrs.frozen

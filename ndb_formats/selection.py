@@ -1,5 +1,15 @@
 """
 The selection of events: by the options of mysqlbinlog, and by NDB epochs.
+
+Rows of `mysql.ndb_apply_status` tell which epoch a binlog transaction of NDB is, and which foreign epochs it applied:
+
+    server_id  INT UNSIGNED     the server that the epoch is of
+    epoch      BIGINT UNSIGNED
+    log_name   VARCHAR(255)     empty in the row that the NDB injector writes for its own epoch
+
+Other columns follow, which nobody reads. A table of this name with other columns is not NDB's, and says nothing of
+epochs; nor does an image that leaves out one of the three.
+Source: MySQL manual, "NDB Cluster Replication Schema and Tables".
 """
 
 from __future__ import annotations
@@ -9,17 +19,36 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, server_of, unpacked
-from ndb_formats.constants import APPLY_STATUS, EventType
+from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.errors import CorruptError, UnsupportedError
-from ndb_formats.events.apply_status import epoch_of, has_status_columns
 from ndb_formats.events.control_events import decode_xa_prepare
 from ndb_formats.events.query_event import decode_query, query_body_of
-from ndb_formats.events.row_image import layout_of
+from ndb_formats.events.row_image import RowImage, layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.schema.full_names import full_name
+from ndb_formats.schema.tables import full_name
+from ndb_formats.types.column_types import WireType
 
-__all__ = ["UNREAD_ROW_EVENTS", "DecodedEvent", "DecodingState", "Selection", "decode_event", "select_events"]
+_SERVER_ID, EPOCH, LOG_NAME = _PLACES = tuple(range(3))
+_TYPES = (ColumnCode.LONG, ColumnCode.LONGLONG, ColumnCode.VARCHAR)
+
+
+def has_status_columns(types: Sequence[WireType]) -> bool:
+    """Return whether the columns of a table are those of `ndb_apply_status`."""
+    return tuple(wire.code for wire in types[: len(_TYPES)]) == _TYPES
+
+
+def is_status_image(present: Sequence[int] | None) -> bool:
+    """Return whether an image with these columns tells of an epoch."""
+    return present is not None and tuple(present[: len(_PLACES)]) == _PLACES
+
+
+def _epoch_of(after: RowImage | None) -> int | None:
+    """Return the epoch that a row names as that of its own binlog transaction; None if it names none."""
+    if after is None or not is_status_image(after.present) or after.payloads[LOG_NAME]:
+        return None
+    return int.from_bytes(after.payloads[EPOCH] or b"", "little")
+
 
 # Events with row changes that cannot be read; to skip them would lose changes.
 UNREAD_ROW_EVENTS = {
@@ -213,5 +242,5 @@ def _note_epoch(rows: RowsEvent, table_map: TableMap, state: DecodingState) -> N
         return
     if has_status_columns(table_map.types):
         for _, after in rows.rows(layout_of(table_map)):
-            epoch = epoch_of(after)
+            epoch = _epoch_of(after)
             state.epoch = state.epoch if epoch is None else epoch

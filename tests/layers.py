@@ -8,17 +8,16 @@ ROOT = Path(__file__).parents[1]
 # A folder, or a module beside them, imports from itself and from what stands before it.
 LAYERS = {
     "ndb_formats": (
-        *("errors", "findings", "constants", "cursor", "compiled_cache", "unpacked_size"),
+        *("errors", "findings", "constants", "cursor", "compiled_cache"),
         *("types", "schema", "events", "rules", "statement_logging"),
         *(
             "binlog_reader",
             "selection",
             "writing",
             "row_reader",
-            "row_records",
             "columnar",
+            "sizes",
             "text",
-            "columnar_text",
             "__init__",
         ),
     ),

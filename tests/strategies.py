@@ -17,11 +17,10 @@ from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.charsets import PYTHON_CODEC
 from ndb_formats.types.column_types import Codec, WireType, codec_of
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_diff import DiffOperation, JsonDiff
 from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Geometry, Vector
 
 # ---------------------------------------------------------------------------------------------------------
 # Temporal text

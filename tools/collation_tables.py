@@ -6,7 +6,7 @@ Make the tables of collations from what a MySQL server says of the weights of al
 The server needs 1 GB of disk; what it is given goes into a database of its own, which is dropped at the end.
 Contractions are found by asking for the weights of pairs of letters, of letters with their marks apart, and of longer
 texts around those that are contractions. All files take about twenty minutes with one worker.
-See `ndb_formats.types.collation_tables` for the files.
+See `ndb_formats.types.collations` for the files.
 """
 
 from __future__ import annotations

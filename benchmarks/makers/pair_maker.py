@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.kernel import kernel
-from ndb_formats.columnar.kernels.checksums import crc32
+from ndb_formats.columnar.kernels.words import crc32
 from ndb_formats.constants import BINLOG_MAGIC, EventType
 from ndb_formats.events.header import EventHeader, encode_header
 

@@ -153,11 +153,11 @@ UnpackedOption = Annotated[
 
 def allow_unpacked(mib: int | None) -> None:
     """Allow what `UnpackedOption` says, to this process and to those that it starts."""
-    from ndb_formats import unpacked_size
+    from ndb_formats import cursor
 
     if mib is not None:
-        os.environ[unpacked_size.OPTION] = str(mib)
-        unpacked_size.allow_unpacked(str(mib))
+        os.environ[cursor.UNPACKED_OPTION] = str(mib)
+        cursor.allow_unpacked(str(mib))
 
 
 def warn_of(remarks: Iterable[LogRemark]) -> bool:
@@ -171,7 +171,7 @@ def warn_of(remarks: Iterable[LogRemark]) -> bool:
 def load_definitions(schema: Path | None, binlogs: Sequence[Path | str], *, inexact_keys: bool) -> Schema:
     """Read the definitions of the tables of binlogs, if there is a file with them."""
     from conflict.config.schema_file import load_schema
-    from ndb_formats.schema.exact_keys import with_inexact_keys
+    from ndb_formats.schema.row_keys import with_inexact_keys
 
     definitions = load_schema(schema, binlogs=binlogs)
     return with_inexact_keys(definitions) if inexact_keys else definitions

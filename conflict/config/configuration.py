@@ -17,7 +17,7 @@ from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions
-from ndb_formats.schema.exact_keys import with_inexact_keys
+from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["ClusterConfiguration", "Configuration", "Links", "LoggingServer", "Span"]

@@ -23,9 +23,9 @@ from conflict.config.table_rows import InputRow, InsertedValues, created_columns
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
+from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
-from ndb_formats.types.digits import whole_number
 
 __all__ = ["load_replication_rows", "rows_of_tables"]
 

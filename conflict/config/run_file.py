@@ -94,11 +94,11 @@ from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET
+from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.tables import Schema
-from ndb_formats.types.digits import whole_number
 
 __all__ = ["RunFile", "load_run_file", "parse_run_file"]
 

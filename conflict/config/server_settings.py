@@ -27,8 +27,8 @@ import attrs
 
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
+from ndb_formats.cursor import whole_number
 from ndb_formats.rules.update_format import switch
-from ndb_formats.types.digits import whole_number
 
 __all__ = [
     "DEFAULTS",

@@ -26,7 +26,6 @@ from conflict.conformance.result_differences import plain_value, recorded_value
 from conflict.rules.replication_table import ReplicationRow, best_match
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.selected_changes import ChangeReading
-from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
@@ -39,6 +38,8 @@ from ndb_formats.schema.default_values import default_value, zero_value
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.selection import Selection
+from ndb_formats.text.log_text import log_text
+from ndb_formats.text.row_printer import TextOptions
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_diff import JsonChange, apply_diffs
 from ndb_formats.types.values import Value

@@ -19,10 +19,8 @@ import numpy as np
 from conflict.results.model import ClusterResult
 from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
 from ndb_formats.types.decimals import decimal_text
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.values import Value
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Geometry, Value, Vector
 
 __all__ = ["plain_value", "recorded_value", "result_differences", "setup_differences", "setup_lines"]
 

@@ -31,7 +31,6 @@ from sqlglot.errors import SqlglotError
 from conflict.conformance.format_differences import statement_of
 from conflict.errors import NotBuiltError
 from ndb_formats.binlog_reader import read_headers
-from ndb_formats.columnar.log_sizes import LEAST, MOST, size_log
 from ndb_formats.constants import EventType
 from ndb_formats.events.extra_row_info import ExtraRowInfo
 from ndb_formats.events.sizes import table_map_size
@@ -43,6 +42,7 @@ from ndb_formats.rules.update_format import effective_format, is_ndb, server_opt
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.default_values import default_value
 from ndb_formats.schema.tables import Column, Schema, Table
+from ndb_formats.sizes.log_sizes import LEAST, MOST, size_log
 from ndb_formats.types.values import ABSENT, Value
 from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, RowChange
 

@@ -20,15 +20,12 @@ from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError, LogWarning
 from ndb_formats.columnar.batches import METADATA, RowBatch
-from ndb_formats.columnar.log_remarks import remarks_on_rows
-from ndb_formats.columnar.log_scan import scan_log
-from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
+from ndb_formats.columnar.records import RECORDS, records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selected_changes
-from ndb_formats.columnar.stretches import schema_at_start
+from ndb_formats.columnar.stretches import schema_at_start, table_names
 from ndb_formats.columnar.table_changes import in_order
-from ndb_formats.columnar.table_search import table_names
 from ndb_formats.errors import CutFileError, FormatError
-from ndb_formats.row_records import RECORDS
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 

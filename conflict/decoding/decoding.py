@@ -15,19 +15,18 @@ from conflict.config.option_values import shown_range, values_by_column
 from conflict.decoding.inputs import Inputs
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.event_index import index_parts
-from ndb_formats.columnar.json_lines import json_lines
-from ndb_formats.columnar.log_remarks import remarks_on_rows
-from ndb_formats.columnar.log_scan import LoggedChange, LoggedEnd, scan_log
+from ndb_formats.columnar.lines import json_lines
+from ndb_formats.columnar.log_scan import LoggedChange, LoggedEnd, remarks_on_rows, scan_log
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, ends_log, selected_changes
-from ndb_formats.columnar.table_search import ColumnNames, table_columns
-from ndb_formats.columnar_text.log_text import TextOptions, log_text
+from ndb_formats.columnar.stretches import ColumnNames, table_columns
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import CutFileError, did_you_mean
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.findings import LogRemark
-from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.selection import Selection
+from ndb_formats.text.log_text import log_text
+from ndb_formats.text.row_printer import TextOptions
 
 __all__ = ["Decoding", "asked_key"]
 

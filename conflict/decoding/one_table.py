@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.stretches import table_layouts, table_names
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
-from ndb_formats.columnar.table_search import table_layouts, table_names
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema

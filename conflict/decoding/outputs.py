@@ -21,11 +21,10 @@ from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat, no_formulas
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.batches import RowBatch
-from ndb_formats.columnar.json_lines import image_objects
-from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.lines import image_objects
+from ndb_formats.columnar.records import RECORDS, records_of
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES, in_order
-from ndb_formats.row_records import RECORDS
 
 __all__ = ["Output"]
 

@@ -14,9 +14,8 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.schema_file import load_schema
 from conflict.discovery.logs import files_of
 from ndb_formats.binlog_reader import server_of
-from ndb_formats.columnar.stretches import schema_at_start
-from ndb_formats.columnar.table_search import table_names
-from ndb_formats.schema.exact_keys import with_inexact_keys
+from ndb_formats.columnar.stretches import schema_at_start, table_names
+from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["LogSource", "full_names", "log_source"]

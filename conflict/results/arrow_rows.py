@@ -23,10 +23,8 @@ import pyarrow.compute as pc
 
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Column, Table
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.values import Value
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Geometry, Value, Vector
 
 __all__ = ["arrow_array", "key_schema", "key_values", "row_schema", "rows_to_arrow"]
 

@@ -22,9 +22,9 @@ import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, IncomingOperation, RowState, Verdict
+from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.types.digits import whole_number
 
 __all__ = [
     "DEFAULT_GCI_BITS",

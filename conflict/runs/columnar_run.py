@@ -42,7 +42,7 @@ from conflict.runs.resolve_job import Settled, settle_history
 from conflict.runs.resolve_run import part_of_log
 from conflict.runs.runner import ResolveOptions, Runner, StageProgress
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.exact_keys import refuse_inexact_keys
+from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 __all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
 

@@ -46,7 +46,7 @@ from conflict.results.run_document import ResolvedRun, changes_under_way, is_sam
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.runner import DEFAULTS, ResolveOptions, StageProgress, no_progress
-from ndb_formats.schema.exact_keys import refuse_inexact_keys
+from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 __all__ = ["place_in_memory", "resolve_settled", "run_reference"]
 

@@ -40,14 +40,12 @@ from conflict.errors import ConfigurationError, LogWarning
 from conflict.history.ingestion.segments import plan_segments
 from conflict.spark.binlog_options import BinlogOptions, read_options
 from ndb_formats.columnar.batches import RowBatch, read_batches
-from ndb_formats.columnar.log_remarks import remarks_on_rows
-from ndb_formats.columnar.log_scan import scan_log
-from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
+from ndb_formats.columnar.records import RECORDS, record_batches, records_of
 from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
 from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
-from ndb_formats.row_records import RECORDS, record_batches
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["NdbBinlogDataSource", "register"]

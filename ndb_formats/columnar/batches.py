@@ -21,7 +21,7 @@ from ndb_formats.binlog_reader import FIRST_POSITION, locate, unpacked
 from ndb_formats.columnar.column_arrays import ColumnFaultError
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.event_index import changed_file
-from ndb_formats.columnar.kernels.row_order import by_kind, cells_of
+from ndb_formats.columnar.kernels.layout import by_kind, cells_of
 from ndb_formats.columnar.row_walk import Facts, RowWalk
 from ndb_formats.columnar.tables import (
     BatchShape,
@@ -37,11 +37,8 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import rows_of
-from ndb_formats.schema.full_names import full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, full_name
 from ndb_formats.selection import DecodingState, decode_event
-
-__all__ = ["METADATA", "BlockReader", "RowBatch", "read_batches", "reason_of"]
 
 _OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.string())
 # The columns that every batch has, before the images.

@@ -32,13 +32,9 @@ from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
 from ndb_formats.types.column_types import Codec, Meaning
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_diff import JsonChange
-from ndb_formats.types.values import Value
-from ndb_formats.types.vector import Vector
-
-__all__ = ["ColumnFaultError", "ColumnReader", "arrow_value"]
+from ndb_formats.types.values import Geometry, Value, Vector
 
 _INTEGERS = {
     ColumnCode.TINY: (pa.int8(), pa.uint8()),

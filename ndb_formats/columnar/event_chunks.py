@@ -21,8 +21,6 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription
 from ndb_formats.events.rows_event import decode_rows_event, encode_rows_event
 
-__all__ = ["EventChunk", "read_chunks"]
-
 # Cells are 32-bit offsets, and the highest of them means NULL.
 _MAX_SPAN = (1 << 32) - 2
 _NEXT_POSITION_AT = 13  # in the header of an event

@@ -31,8 +31,6 @@ from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
 from ndb_formats.events.transaction_payload import decode_transaction_payload
 
-__all__ = ["EventIndex", "changed_file", "index_events", "index_parts", "index_payload", "map_bytes", "recent_index"]
-
 _CHANGED = "the file was changed while it was read; read it again, or a copy of it"
 _FIRST_GUESS, _FIRST_GUESS_INSIDE = 1 << 16, 1 << 8
 _EVERYTHING = 1 << 62

@@ -16,24 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.columnar.json_columns import JsonReader
-from ndb_formats.columnar.kernels import decimals, moments, temporal, values
+from ndb_formats.columnar.kernels import temporal, values
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.column_types import Codec
 from ndb_formats.types.decimals import decimal_groups
-
-__all__ = [
-    "BYTES",
-    "MAX_DECIMAL128",
-    "STRINGS",
-    "Buffers",
-    "Source",
-    "bytes_reader",
-    "copied",
-    "fast_reader",
-    "moment_reader",
-]
 
 BYTES = frozenset({ColumnCode.GEOMETRY, ColumnCode.VECTOR})
 STRINGS = frozenset(
@@ -205,12 +193,12 @@ def _decimal_reader(precision: int, scale: int) -> Callable[[Source], Buffers]:
     groups = np.array(whole + part, np.int64)
 
     def read(source: Source) -> Buffers:
-        if precision <= decimals.SHORT_DIGITS:
+        if precision <= values.SHORT_DIGITS:
             pairs = np.zeros((len(source), 2), np.int64)
-            good = decimals.get_short_decimals(source.data, source.base, source.cells, groups, pairs)
+            good = values.get_short_decimals(source.data, source.base, source.cells, groups, pairs)
             return [pairs] if good else None
         words = np.zeros((len(source), 4 if precision <= MAX_DECIMAL128 else 8), np.uint32)
-        good = decimals.get_decimals(source.data, source.base, source.cells, groups, words)
+        good = values.get_decimals(source.data, source.base, source.cells, groups, words)
         return [words] if good else None
 
     return read
@@ -252,11 +240,11 @@ def moment_reader(codec: Codec) -> Callable[[Source], Buffers] | None:
     if precision > temporal.MAX_PRECISION:
         return None
     readers: dict[ColumnCode, tuple[Callable[..., bool], type, tuple[int, ...]]] = {
-        ColumnCode.DATE: (moments.date_days, np.int32, ()),
-        ColumnCode.NEWDATE: (moments.date_days, np.int32, ()),
-        ColumnCode.DATETIME2: (moments.datetime_micros, np.int64, (precision,)),
-        ColumnCode.TIMESTAMP2: (moments.timestamp_micros, np.int64, (precision, False)),
-        ColumnCode.TIMESTAMP: (moments.timestamp_micros, np.int64, (0, True)),
+        ColumnCode.DATE: (temporal.date_days, np.int32, ()),
+        ColumnCode.NEWDATE: (temporal.date_days, np.int32, ()),
+        ColumnCode.DATETIME2: (temporal.datetime_micros, np.int64, (precision,)),
+        ColumnCode.TIMESTAMP2: (temporal.timestamp_micros, np.int64, (precision, False)),
+        ColumnCode.TIMESTAMP: (temporal.timestamp_micros, np.int64, (0, True)),
     }
     if wire.code not in readers:
         return None

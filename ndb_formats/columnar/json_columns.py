@@ -1,6 +1,4 @@
-"""
-JSON columns as text: compiled loops, and the scalar codec for the few values that these do not print.
-"""
+"""JSON columns as text: compiled loops, and the scalar codec for the few values that these do not print."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from ndb_formats.columnar.kernels.json_text import MAX_GROWTH, SPARE, json_texts
 from ndb_formats.columnar.kernels.values import measure_bytes, valid_utf8
 from ndb_formats.errors import FormatError
 from ndb_formats.types.json_binary import MAX_DEPTH, decode_json
-from ndb_formats.types.json_text import json_text
-
-__all__ = ["JsonReader"]
+from ndb_formats.types.json_values import json_text
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int32]

@@ -32,19 +32,6 @@ import numpy.typing as npt
 from ndb_formats.columnar.kernel_mode import Mode, Process
 from ndb_formats.compiled_cache import cache_folder
 
-__all__ = [
-    "Kernel",
-    "Use",
-    "inlined",
-    "interpreted_by",
-    "kernel",
-    "part",
-    "unsigned",
-    "with_python_values",
-    "wrapping_difference",
-    "wrapping_product",
-]
-
 _ALL_BITS = (1 << 64) - 1
 # Entrances of compiled functions that nobody uses; those of a function with many arguments take long to compile.
 _NO_C: dict[str, Any] = {"no_cfunc_wrapper": True}

@@ -13,17 +13,6 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import ClassVar, Literal
 
-__all__ = [
-    "SMALL_BYTES",
-    "Mode",
-    "Process",
-    "are_interpreted",
-    "before_numba",
-    "expect_files",
-    "expect_work",
-    "set_mode",
-]
-
 SMALL_BYTES = 4 << 20  # of binlogs; to read and resolve so many takes a few seconds interpreted
 
 

@@ -1,9 +1,13 @@
 """
 Lines of text from columns: every column is a piece of the lines, and compiled loops put them together.
+
+A JSON line is an object with the facts of `METADATA` and the images. Absent columns are left out, NULL is null;
+integers and floating point numbers are numbers, and all other values text as in `records`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import attrs
@@ -11,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ndb_formats.columnar.kernels.lines import add_sizes, put_pieces
-from ndb_formats.columnar.kernels.texts import escape, needs_escape
-
-__all__ = ["JSON_ESCAPES", "Escapes", "Piece", "Texts", "escaped", "join_lines", "texts_of"]
+from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.kernels.keys import UPPER, hex_text
+from ndb_formats.columnar.kernels.texts import add_sizes, escape, needs_escape, put_pieces
+from ndb_formats.columnar.records import value_texts
+from ndb_formats.columnar.selected_changes import Block
+from ndb_formats.constants import ColumnCode
+from ndb_formats.events.extra_row_info import ConflictFlag
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -120,7 +127,7 @@ class Escapes:
         return cls(ord(quote), letters, prefix)
 
 
-JSON_ESCAPES = Escapes.of('"', b"u00")
+_JSON_ESCAPES = Escapes.of('"', b"u00")
 
 
 def escaped(texts: Texts, escapes: Escapes) -> Texts:
@@ -139,3 +146,116 @@ def escaped(texts: Texts, escapes: Escapes) -> Texts:
         message = "the texts of a column in a block have more than 2 GiB; read fewer rows at once"
         raise OverflowError(message)
     return Texts(offsets, out, texts.missing)
+
+
+_SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+_PLAIN_NUMBERS = ("row", "timestamp", "server_id", "epoch", "transaction_id")
+
+
+def json_lines(block: Block) -> bytes:
+    """Return the changes of a block as JSON lines, in the order of the file."""
+    places = np.sort(np.concatenate([batch.places for batch in block.batches] or [np.zeros(0, np.int64)]))
+    pieces: list[Piece] = []
+    for batch in block.batches:
+        lines = np.searchsorted(places, batch.places)
+        pieces += [*_facts(batch, block.file, lines), *_images(batch, lines), Piece(lines, None, b"}\n")]
+    return join_lines(len(places), pieces)
+
+
+def image_objects(batch: RowBatch, name: str) -> pa.Array:
+    """Return the images of that name as JSON objects; NULL if there are none."""
+    found, lines = len(batch), np.arange(len(batch))
+    if name not in batch.records.schema.names:
+        return pa.nulls(found, pa.string())
+    text = join_lines(found, [*_image(batch, name, lines, b"{"), Piece(lines, None, b"}\n")])
+    data = np.frombuffer(text, np.uint8)
+    # A line end inside a text is escaped.
+    ends = np.flatnonzero(data == ord("\n"))
+    offsets = np.concatenate([[0], ends - np.arange(found)]).astype(np.int32)
+    plain = data[data != ord("\n")]
+    return pa.Array.from_buffers(pa.string(), found, [None, pa.py_buffer(offsets), pa.py_buffer(plain)])
+
+
+def _facts(batch: RowBatch, file: str, lines: Int64) -> list[Piece]:
+    """Return the pieces of what is known of the changes besides their images."""
+    rows = batch.records
+    start = b'{"file": %s, "position": ' % _quoted(file)
+    pieces = [Piece(lines, texts_of(rows.column("position").cast(pa.string())), start)]
+    inside = rows.column("payload_position").to_numpy()
+    if inside.any():
+        found = np.flatnonzero(inside)
+        numbers = texts_of(pa.array(inside[found]).cast(pa.string()))
+        pieces.append(Piece(lines[found], numbers, b', "payload_position": '))
+    for name in _PLAIN_NUMBERS:
+        before = b', "%s": ' % name.encode()
+        pieces.append(Piece(lines, texts_of(rows.column(name).cast(pa.string())), before, b"", before + b"null"))
+    constant = b'"database": %s, "table": %s, "operation": "%s"' % (
+        _quoted(batch.database),
+        _quoted(batch.table),
+        batch.operation.name.encode(),
+    )
+    encoded = rows.column("flags").fill_null(0).dictionary_encode()
+    names = [[flag.name for flag in ConflictFlag(number)] for number in encoded.dictionary.to_pylist()]
+    flags = pa.array([json.dumps(each) for each in names], pa.string()).take(encoded.indices)
+    pieces.append(Piece(lines, texts_of(flags), b', "flags": ', b", " + constant))
+    return pieces
+
+
+def _images(batch: RowBatch, lines: Int64) -> list[Piece]:
+    pieces = []
+    for name in ("before", "after"):
+        if name in batch.records.schema.names:
+            pieces += _image(batch, name, lines, b', "%s": {' % name.encode())
+            pieces.append(Piece(lines, None, b"}"))
+    return pieces
+
+
+def _image(batch: RowBatch, name: str, lines: Int64, start: bytes) -> list[Piece]:
+    """Return the pieces of an image, up to its last value."""
+    image = batch.records.column(name)
+    pieces = [Piece(lines, None, start)]
+    for number, field in enumerate(image.type):
+        before = (b", " if number else b"") + _quoted(field.name) + b": "
+        texts, quote = _value(image.field(number), batch.types[field.name])
+        pieces.append(Piece(lines, texts, before + quote, quote, before + b"null"))
+    return pieces
+
+
+def _quoted(text: str) -> bytes:
+    return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _value(values: pa.Array, code: ColumnCode) -> tuple[Texts, bytes]:
+    """Return values as JSON without the quotes around them, and these quotes."""
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if pa.types.is_integer(kind):
+        return texts_of(values.cast(pa.string())), b""
+    if pa.types.is_floating(kind):
+        return texts_of(_distinct_floats(values)), b""
+    if pa.types.is_binary(kind) and code is not ColumnCode.VECTOR:
+        return _hexadecimal(values), b'"'
+    if pa.types.is_string(kind):
+        return escaped(texts_of(values.cast(pa.string())), _JSON_ESCAPES), b'"'
+    return texts_of(value_texts(values, code)), b'"'
+
+
+def _distinct_floats(values: pa.Array) -> pa.Array:
+    """Return the shortest texts that give the same numbers; 0.0 and -0.0 are equal, but their texts differ."""
+    encoded = values.view(_SAME_BITS[values.type]).dictionary_encode()
+    numbers = encoded.dictionary.view(values.type).to_pylist()
+    return pa.array(list(map(repr, numbers)), pa.string()).take(encoded.indices)
+
+
+def _hexadecimal(values: pa.Array) -> Texts:
+    """Return bytes as hexadecimal digits after ``0x``."""
+    plain = texts_of(values)
+    starts = plain.offsets.astype(np.int64)
+    counts, doubled = np.diff(starts), (2 * starts).astype(np.int32)
+    digits = np.empty(doubled[-1], np.uint8)
+    hex_text(plain.data, starts[:-1], counts, UPPER, doubled, digits)
+    prefixed = Texts(doubled, digits, plain.missing)
+    lines = np.arange(len(counts))
+    text = join_lines(len(counts), [Piece(lines, prefixed, b"0x", b"", b"")])
+    sizes = np.where(plain.missing, 0, 2 * counts + 2) if len(plain.missing) else 2 * counts + 2
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return Texts(offsets, np.frombuffer(text + bytes(16), np.uint8), plain.missing)

@@ -1,6 +1,4 @@
-"""
-The row walker over the chunks of a file: compiled loops, with a register of tables that grows on the way.
-"""
+"""The row walker over the chunks of a file: compiled loops, with a register of tables that grows on the way."""
 
 from __future__ import annotations
 
@@ -16,8 +14,6 @@ from ndb_formats.columnar.kernels.layout import WalkState, WalkStop
 from ndb_formats.columnar.kernels.rows import walk_rows
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.errors import FormatError
-
-__all__ = ["Facts", "RowWalk", "Rows"]
 
 _CELLS_PER_ROW = 16
 _MIN_CELLS = 1 << 14  # two images of as many columns as a table can have

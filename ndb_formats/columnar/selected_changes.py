@@ -26,25 +26,11 @@ from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, CutFileError, FormatError
 from ndb_formats.events.query_event import decode_query
-from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.selection import Selection
 from ndb_formats.types.decimals import decimal_as_shown
 
-__all__ = [
-    "Block",
-    "ChangeReading",
-    "SelectedPart",
-    "ends_log",
-    "kept_rows",
-    "negative_columns",
-    "remark_on_signs",
-    "selected_changes",
-    "selected_parts",
-    "transaction_start",
-]
-
-Bools = npt.NDArray[np.bool_]
+_Bools = npt.NDArray[np.bool_]
 _GTIDS = np.array(
     [
         EventType.GTID_LOG_EVENT,
@@ -152,7 +138,7 @@ def _blocks(
         walk = RowWalk(register, reading.rows)
         for chunk in part.chunks(selection, reading):
             for batches in BlockReader(walk).blocks(chunk):
-                kept = [batch.where(kept_rows(batch, selection, part.first)) for batch in batches]
+                kept = [batch.where(_kept_rows(batch, selection, part.first)) for batch in batches]
                 for batch in kept:
                     if not batch.signs_known:
                         names = doubtful.setdefault(batch.full_name, {})
@@ -246,7 +232,7 @@ def selected_parts(files: Sequence[str], selection: Selection, reading: ChangeRe
             continue
         first = selection.start_position if number == 0 else FIRST_POSITION
         stop = selection.stop_position if number == len(files) - 1 else None
-        start = transaction_start(file, first) if first > FIRST_POSITION else FIRST_POSITION
+        start = _transaction_start(file, first) if first > FIRST_POSITION else FIRST_POSITION
         for stretch in stretches.of(file):
             bounds = stretch.within(start, stop)
             if bounds is not None and not log.has_ended:
@@ -265,7 +251,7 @@ def _first_events(chunk: EventChunk, count: int) -> EventChunk:
     )
 
 
-def kept_rows(batch: RowBatch, selection: Selection, start: int) -> Bools:
+def _kept_rows(batch: RowBatch, selection: Selection, start: int) -> _Bools:
     """Return which rows are selected, as far as tables and stops do not say so already. Shape (rows,)."""
     rows = batch.records
     kept = np.ones(len(batch), np.bool_)
@@ -315,7 +301,7 @@ def _columns_text(names: Sequence[str]) -> str:
     return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:
+def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> _Bools:
     """Return which rows have an image that gives each of these columns its value."""
     kept = np.ones(len(batch), np.bool_)
     for column, value in key:
@@ -332,7 +318,7 @@ def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:
     return kept
 
 
-def transaction_start(file: str, position: int) -> int:
+def _transaction_start(file: str, position: int) -> int:
     """
     Return where the transaction starts that an event belongs to.
 

@@ -24,8 +24,6 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["CHANGE_FACTS", "IMAGES", "change_schema", "in_order", "joined_names", "table_changes"]
-
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 CHANGE_FACTS = pa.schema(
     [

@@ -21,23 +21,12 @@ from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
-from ndb_formats.events.agreed_layout import agreed_layout
-from ndb_formats.events.apply_status import EPOCH, LOG_NAME, has_status_columns, is_status_image
+from ndb_formats.events.agreed_definition import agreed_layout
 from ndb_formats.events.row_image import DIFF_CODEC, RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema
-
-__all__ = [
-    "BatchShape",
-    "Columns",
-    "Growing",
-    "ImageColumn",
-    "TableRegister",
-    "reader_of",
-    "table_id_of",
-    "wanted_columns",
-]
+from ndb_formats.selection import EPOCH, LOG_NAME, has_status_columns, is_status_image
 
 Columns = Collection[str] | Mapping[str, Collection[str]] | None
 _TABLE_ID = 6

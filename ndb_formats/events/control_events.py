@@ -1,11 +1,14 @@
 """
-Xid, XA_prepare and Rotate: the end of a transaction, and the name of the next file.
+Xid, XA_prepare, Rotate and Incident: the end of a transaction, the name of the next file, and a gap in the log.
 
     Xid          transaction id u64
     XA_prepare   1 if it commits (ONE PHASE) u8, format of the xid i32, sizes of its two parts u32 each, these parts
     Rotate       position u64 of the first event in the next file, then its name to the end
+    Incident     u16 (1 LOST_EVENTS; others are not in use), size of the message u8, message
 
-Source: MySQL `control_events.h` (`Xid_event`, `XA_prepare_event`, `Rotate_event`).
+After an incident the log lacks changes. A replica stops at it, because nobody knows what is missing.
+
+Source: MySQL `control_events.h` (`Xid_event`, `XA_prepare_event`, `Rotate_event`, `Incident_event`).
 """
 
 from __future__ import annotations
@@ -13,8 +16,6 @@ from __future__ import annotations
 import attrs
 
 from ndb_formats.cursor import Cursor
-
-__all__ = ["XaPrepareEvent", "decode_xa_prepare", "encode_rotate", "encode_xid"]
 
 _FIRST_POSITION = 4
 
@@ -60,3 +61,43 @@ def encode_xid(transaction_id: int) -> bytes:
 def encode_rotate(next_file: str) -> bytes:
     """Return the body of a Rotate event."""
     return _FIRST_POSITION.to_bytes(8, "little") + next_file.encode("utf-8", "surrogateescape")
+
+
+_NAMES = {0: "NONE", 1: "LOST_EVENTS"}
+
+
+@attrs.frozen
+class IncidentEvent:
+    """
+    One incident.
+
+    Attributes:
+        number: Its number.
+        message: What the source says of it.
+    """
+
+    number: int
+    message: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name, as mysqlbinlog prints it."""
+        return _NAMES.get(self.number, f"unknown incident {self.number}")
+
+
+def decode_incident(body: bytes) -> IncidentEvent:
+    """
+    Decode the body of an Incident event.
+
+    Raises:
+        TruncatedError: The body ends too early.
+    """
+    cursor = Cursor(body)
+    number = cursor.uint(2)
+    return IncidentEvent(number, cursor.text(cursor.uint(1)) if cursor.remaining else "")
+
+
+def encode_incident(event: IncidentEvent) -> bytes:
+    """Return the body of an Incident event; the inverse of `decode_incident`."""
+    message = event.message.encode("utf-8", "surrogateescape")
+    return event.number.to_bytes(2, "little") + bytes([len(message)]) + message

@@ -21,8 +21,6 @@ import attrs
 
 from ndb_formats.cursor import Cursor
 
-__all__ = ["ConflictFlag", "ExtraRowInfo", "decode_extra_row_info", "encode_extra_row_info", "extra_row_info_block"]
-
 _EXTRA_ROW_INFO = 0
 _NDB_FORMAT = 0
 _HAS_TRANSACTION_ID = 1

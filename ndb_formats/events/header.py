@@ -21,17 +21,6 @@ from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EVENT_HE
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, UnsupportedError
 
-__all__ = [
-    "POST_HEADER_SIZES",
-    "EventHeader",
-    "FormatDescription",
-    "decode_format_description",
-    "decode_header",
-    "encode_format_description",
-    "encode_header",
-    "has_checksum_algorithm",
-]
-
 _HEADER = struct.Struct("<IBIIIH")
 _BINLOG_VERSION = 4
 _FIRST_VERSION_WITH_CHECKSUMS = (5, 6, 1)

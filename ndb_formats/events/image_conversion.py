@@ -13,8 +13,6 @@ from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.types.column_types import Codec
 from ndb_formats.types.values import Value
 
-__all__ = ["converted_image", "has_same_bytes", "keeps_payload"]
-
 _TEXTS = (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING)
 _BLOBS = (ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB)
 
@@ -25,12 +23,12 @@ def has_same_bytes(version: RowLayout, places: Sequence[int], target: RowLayout)
         return False
     pairs = [(codec, target.codecs[place]) for codec, place in zip(version.codecs, places, strict=True)]
     return all(
-        keeps_payload(codec, other) and (codec.width, codec.prefixed) == (other.width, other.prefixed)
+        _keeps_payload(codec, other) and (codec.width, codec.prefixed) == (other.width, other.prefixed)
         for codec, other in pairs
     )
 
 
-def keeps_payload(codec: Codec, other: Codec) -> bool:
+def _keeps_payload(codec: Codec, other: Codec) -> bool:
     """Whether the bytes of a value mean the same to another codec."""
     first, second = codec.meaning, other.meaning
     if first is None or second is None or first == second:
@@ -68,7 +66,7 @@ def converted_image(image: RowImage | None, places: Sequence[int], target: RowLa
 
 def _payload(image: RowImage, ordinal: int, payload: bytes | None, target: RowLayout, place: int) -> bytes | None:
     codec, other = image.layout.codecs[ordinal], target.codecs[place]
-    if payload is None or keeps_payload(codec, other):
+    if payload is None or _keeps_payload(codec, other):
         return payload
     try:
         return other.encode(_coerced(codec.decode(payload), other))

@@ -23,12 +23,10 @@ import attrs
 from ndb_formats.constants import EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import TruncatedError
-from ndb_formats.events.mariadb import uncompressed_query
 from ndb_formats.schema.session import ServerVersion, Session, SqlMode, Text
 from ndb_formats.types.charsets import decode_text, encode_text
 from ndb_formats.types.collation_names import collation_of
-
-__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query", "query_body_of", "session_of"]
+from ndb_formats.types.mariadb_compression import uncompressed_query
 
 # Session variables of a connection with the defaults of MySQL 9.x: flags, sql_mode, catalog, character sets (client,
 # connection, server), and the default collation of utf8mb4; each after its type.

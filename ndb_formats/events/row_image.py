@@ -17,8 +17,7 @@ import attrs
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, UnsupportedError
-from ndb_formats.events.hidden_hashes import with_hidden_hashes
-from ndb_formats.events.table_map import TableMap
+from ndb_formats.events.table_map import TableMap, with_hidden_hashes
 from ndb_formats.events.table_metadata import decode_table_metadata
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.charsets import decode_text
@@ -26,18 +25,6 @@ from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.column_types import Codec, WireType, charset_of, codec_of
 from ndb_formats.types.json_diff import JsonChange
 from ndb_formats.types.values import ABSENT, Absent, MaybeValue, Value
-
-__all__ = [
-    "CODES_OF_TYPE",
-    "RowImage",
-    "RowLayout",
-    "is_unknown",
-    "layout_of",
-    "layout_of_types",
-    "put_image",
-    "take_image",
-]
-
 
 # A JSON diff has four bytes of length, whatever the length prefix of its column is.
 DIFF_CODEC = Codec(4, True, bytes, bytes)

@@ -28,23 +28,9 @@ from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
 from ndb_formats.events.extra_row_info import ExtraRowInfo, decode_extra_row_info
-from ndb_formats.events.mariadb import uncompressed
 from ndb_formats.events.row_image import RowImage, RowLayout, put_image, take_image
 from ndb_formats.events.table_map import bits
-
-__all__ = [
-    "ROWS_EVENTS",
-    "STATEMENT_END",
-    "Operation",
-    "RowsEvent",
-    "decode_rows_event",
-    "encode_row",
-    "encode_rows",
-    "encode_rows_event",
-    "operation_of",
-    "rows_event_type",
-    "spare_bits",
-]
+from ndb_formats.types.mariadb_compression import uncompressed
 
 _EXTRA_ROW_INFO = 0
 _PARTITION = 1

@@ -5,7 +5,7 @@ How many bytes images and events take, without writing them.
     rows event    header, table id, flags, extra row info (version 2), column count, bitmaps, images, checksum
 
 The functions on whole values say what the encoders of this folder write; `rows_head_size` is what sizes in columns
-(`ndb_formats.columnar.log_sizes`) add to the images.
+(`ndb_formats.sizes.log_sizes`) add to the images.
 """
 
 from __future__ import annotations
@@ -18,18 +18,7 @@ from ndb_formats.events.rows_event import Operation, RowsEvent
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.types.column_types import put_wire_types
 
-__all__ = [
-    "CHECKSUM_SIZE",
-    "bitmap_size",
-    "image_size",
-    "packed_size",
-    "post_header_size",
-    "rows_event_size",
-    "rows_head_size",
-    "table_map_size",
-]
-
-CHECKSUM_SIZE = 4
+_CHECKSUM_SIZE = 4
 _TABLE_ID_AND_FLAGS = 8
 _EXTRA_LENGTH = 2
 _FIRST_V2 = EventType.WRITE_ROWS_EVENT
@@ -58,7 +47,7 @@ def image_size(image: RowImage) -> int:
     return bitmap_size(len(image.present)) + sum(values)
 
 
-def post_header_size(version: int, extra_size: int = 0) -> int:
+def _post_header_size(version: int, extra_size: int = 0) -> int:
     """Return the bytes of a rows event between header and column count; the extra row info is that of version 2."""
     return _TABLE_ID_AND_FLAGS + (_EXTRA_LENGTH + extra_size if version == 2 else 0)
 
@@ -86,11 +75,11 @@ def rows_event_size(
         checksum: Whether the file has checksums.
     """
     version = 2 if event.type >= _FIRST_V2 else 1
-    head = post_header_size(version, len(event.extra_bytes)) + rows_head_size(
+    head = _post_header_size(version, len(event.extra_bytes)) + rows_head_size(
         event.column_count, 2 if event.operation is Operation.UPDATE_ROW else 1
     )
     images = sum(_row_size(event, before, after) for before, after in rows)
-    return EVENT_HEADER_SIZE + head + images + CHECKSUM_SIZE * checksum
+    return EVENT_HEADER_SIZE + head + images + _CHECKSUM_SIZE * checksum
 
 
 def _row_size(event: RowsEvent, before: RowImage | None, after: RowImage | None) -> int:
@@ -115,5 +104,5 @@ def table_map_size(table_map: TableMap, *, checksum: bool = True) -> int:
         + metadata
         + bitmap_size(count)
         + len(table_map.metadata)
-        + CHECKSUM_SIZE * checksum
+        + _CHECKSUM_SIZE * checksum
     )

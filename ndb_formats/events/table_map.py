@@ -11,7 +11,11 @@ Table_map: the table of the rows events that refer to it, and the types of its c
     nullable columns  one bit per column
     optional metadata see `ndb_formats.events.table_metadata`
 
-Source: MySQL `rows_event.h` (`Table_map_event`).
+MariaDB hides columns that a log has: the hash of each unique key that is too long for an index, or has a whole BLOB or
+TEXT. They are the last ones, BIGINT UNSIGNED, NULL or not by the columns of their key.
+
+Source: MySQL `rows_event.h` (`Table_map_event`); MariaDB, "CREATE TABLE", unique indexes on BLOB and TEXT;
+`sql_table.cc` (`add_hash_field`).
 """
 
 from __future__ import annotations
@@ -23,11 +27,10 @@ import attrs
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.events.table_metadata import MetadataField
-from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.session import ServerVersion
+from ndb_formats.schema.tables import BLOB_TYPES, Column, Table, full_name
+from ndb_formats.types.collation_names import max_bytes
 from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
-
-__all__ = ["CHARACTER_CODES", "NUMERIC_CODES", "TableMap", "bits", "decode_table_map", "encode_table_map", "name_bytes"]
 
 NUMERIC_CODES = frozenset(
     {ColumnCode.TINY, ColumnCode.SHORT, ColumnCode.INT24, ColumnCode.LONG, ColumnCode.LONGLONG}
@@ -216,3 +219,31 @@ def _default_charset(value: Cursor, is_character: Sequence[bool]) -> tuple[int |
 
 def _column_charsets(value: Cursor, is_character: Sequence[bool]) -> tuple[int | None, ...]:
     return tuple(value.packed() if each else None for each in is_character)
+
+
+_SHORTEST_TOO_LONG = 1_000  # bytes; of MyISAM, other engines take longer keys
+
+
+def with_hidden_hashes(table: Table, table_map: TableMap) -> Table:
+    """Return a table with the columns that MariaDB hides, if its Table_map event has more columns and all are such."""
+    more = table_map.types[len(table.columns) :]
+    if not more or not table_map.mariadb or any(wire.code is not ColumnCode.LONGLONG for wire in more):
+        return table
+    if len(more) > sum(_may_be_a_hash(table, key) for key in table.unique_keys):
+        return table
+    nullable = table_map.nullable[len(table.columns) :]
+    hashes = [
+        Column(f"DB_ROW_HASH_{number}", "bigint", unsigned=True, nullable=may, invisible=True)
+        for number, may in enumerate(nullable, 1)
+    ]
+    return attrs.evolve(table, columns=(*table.columns, *hashes))
+
+
+def _may_be_a_hash(table: Table, key: Sequence[str]) -> bool:
+    columns = [column for column in map(table.find, key) if column is not None]
+    return any(column.type in BLOB_TYPES for column in columns) or sum(map(_size, columns)) > _SHORTEST_TOO_LONG
+
+
+def _size(column: Column) -> int:
+    is_text = column.type in ("char", "varchar", "binary", "varbinary")
+    return (column.length or 0) * (max_bytes(column.charset) if column.charset else 1) if is_text else 8

@@ -21,8 +21,6 @@ from ndb_formats.types.charsets import encode_text
 from ndb_formats.types.collation_names import BINARY, collation_named, max_bytes
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["RowMetadata", "table_map_of", "wire_type_of"]
-
 _TRANSACTIONAL = 1  # flag of the event, set by every server: the field has the right size
 _BYTE = 255
 _DIMENSIONS = 2048

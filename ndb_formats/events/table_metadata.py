@@ -37,8 +37,6 @@ import attrs
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
 
-__all__ = ["DefaultCharset", "MetadataField", "TableMetadata", "decode_table_metadata", "encode_table_metadata"]
-
 
 class MetadataField(IntEnum):
     """Type of a field, spelled as in the server's source."""

@@ -15,17 +15,9 @@ import attrs
 import zstandard
 
 from ndb_formats.constants import EVENT_HEADER_SIZE
-from ndb_formats.cursor import Cursor, packed
+from ndb_formats.cursor import Cursor, check_unpacked, packed
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.header import EventHeader, decode_header
-from ndb_formats.unpacked_size import check_unpacked
-
-__all__ = [
-    "TransactionPayload",
-    "compressed",
-    "decode_transaction_payload",
-    "encode_transaction_payload",
-]
 
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 _ZSTD, _NONE = 0, 255

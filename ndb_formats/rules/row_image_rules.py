@@ -26,7 +26,7 @@ from enum import Enum
 from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, ordered, updated_columns
-from ndb_formats.schema.serving_key import serving_key
+from ndb_formats.schema.row_keys import serving_key
 from ndb_formats.schema.tables import Column, Table
 
 # JSON, GEOMETRY and VECTOR are no blobs to the server and stay in noblob images (recorded in `blobs`).

@@ -11,16 +11,12 @@ from collections.abc import Callable
 import attrs
 
 from ndb_formats.schema.column_definition import ColumnItem, take_column, take_default
-from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.session import Session, Text
-from ndb_formats.schema.sql_words import Words
-from ndb_formats.schema.table_body import keys_of, take_name
+from ndb_formats.schema.table_body import keys_of, take_charset, take_name, take_options
 from ndb_formats.schema.table_keys import IndexItem, is_key_item, take_index, take_period
-from ndb_formats.schema.table_options import take_charset, take_options
 from ndb_formats.schema.tables import Column, Period
 from ndb_formats.types.values import ABSENT
-
-__all__ = ["Clauses", "NewColumn", "take_clauses"]
 
 _PARTITIONS = frozenset({"PARTITION", "PARTITIONING"})
 _PARTITION_VERBS = frozenset(

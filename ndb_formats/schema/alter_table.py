@@ -18,16 +18,13 @@ from ndb_formats.errors import CorruptError, SchemaError
 from ndb_formats.schema.alter_clauses import Clauses, NewColumn
 from ndb_formats.schema.column_definition import ROW_END, ROW_START, with_implicit_timestamps
 from ndb_formats.schema.column_type import converted_type
-from ndb_formats.schema.foreign_keys import with_foreign_key, without_foreign_key
-from ndb_formats.schema.serving_key import without_serving_key
+from ndb_formats.schema.row_keys import without_serving_key
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_body import with_row_versions
-from ndb_formats.schema.table_keys import complete, with_key, without_key
+from ndb_formats.schema.table_keys import complete, with_foreign_key, with_key, without_foreign_key, without_key
 from ndb_formats.schema.tables import Column, Period, Table
 from ndb_formats.types.charsets import decode_text, encode_text
 from ndb_formats.types.values import ABSENT
-
-__all__ = ["Alteration", "alter_table"]
 
 
 @attrs.frozen

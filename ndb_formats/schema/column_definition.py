@@ -13,15 +13,12 @@ import attrs
 
 from ndb_formats.schema.column_type import DeclaredType, charset_name, literal_bytes, take_type
 from ndb_formats.schema.default_values import declared_default, zero_value
-from ndb_formats.schema.foreign_keys import split_reference
-from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.session import Session, Text
-from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.table_keys import split_reference
 from ndb_formats.schema.tables import Column, ForeignKey
 from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
-
-__all__ = ["ROW_END", "ROW_START", "ColumnItem", "take_column", "take_default", "with_implicit_timestamps"]
 
 # The expressions of the columns that say from when to when MariaDB's row version holds.
 ROW_START, ROW_END = "row start", "row end"

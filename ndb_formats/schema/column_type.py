@@ -1,7 +1,8 @@
 """
-The type in a column's definition, in the one form that the server makes of its many spellings.
+The type in a column's definition, in the one form that the server makes of its many spellings; NDB's type for it.
 
-Source: MySQL manual, "Data Types"; MariaDB, "Data Types" and "SQL_MODE=ORACLE".
+Source: MySQL manual, "Data Types"; MariaDB, "Data Types" and "SQL_MODE=ORACLE"; for NDB `NdbDictionary::Column::Type`
+of the NDB API, and the mapping of SQL types to it in the server.
 """
 
 from __future__ import annotations
@@ -13,14 +14,11 @@ import attrs
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.default_values import literal_text
-from ndb_formats.schema.lexer import WordKind
+from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.session import Session, SqlMode, Text
-from ndb_formats.schema.sql_words import Words
-from ndb_formats.schema.tables import TEXT_TYPES
+from ndb_formats.schema.tables import TEXT_TYPES, Column
 from ndb_formats.types.charsets import encode_text, is_charset
 from ndb_formats.types.collation_names import max_bytes
-
-__all__ = ["DeclaredType", "charset_name", "collation_name", "converted_type", "literal_bytes", "take_type"]
 
 # Synonyms of MySQL's types to the spelling that information_schema uses.
 _SYNONYMS = {
@@ -282,3 +280,39 @@ def _set_arguments(found: DeclaredType, arguments: list[Words]) -> None:
     if base == "decimal":
         found.length = found.length or _DEFAULT_LENGTHS[base]
     found.scale = numbers[1] if len(numbers) > 1 else 0 if base == "decimal" else None
+
+
+CHAR = 14
+_VARCHAR, _VARBINARY, _LONGVARCHAR, _LONGVARBINARY = 15, 17, 23, 24
+# Numbers of the signed and of the unsigned type.
+_NDB_TYPES = {
+    "tinyint": (1, 2), "smallint": (3, 4), "mediumint": (5, 6), "int": (7, 8), "bigint": (9, 10),
+    "float": (11, 11), "double": (12, 12), "decimal": (29, 30),
+    "char": (CHAR, CHAR), "varchar": (_VARCHAR, _VARCHAR), "binary": (16, 16), "varbinary": (_VARBINARY, _VARBINARY),
+    # Both are stored as the bytes of a number.
+    "enum": (CHAR, CHAR), "set": (CHAR, CHAR),
+    "date": (19, 19), "year": (26, 26), "time": (31, 31), "datetime": (32, 32), "timestamp": (33, 33), "bit": (22, 22),
+    **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob", "json", "geometry", "vector"), (20, 20)),
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), (21, 21)),
+}  # fmt: skip
+_BYTE_LENGTH = 255
+
+
+def ndb_type(column: Column) -> int:
+    """Return the number of the NDB type that a column is stored in; 0 if it is not known."""
+    number = _NDB_TYPES.get(column.type, (0, 0))[column.unsigned]
+    if number in (_VARCHAR, _VARBINARY) and ndb_length(column) > _BYTE_LENGTH:
+        return _LONGVARCHAR if number == _VARCHAR else _LONGVARBINARY
+    return number
+
+
+def ndb_length(column: Column) -> int:
+    """Return the length of a column in NDB: bytes of a text, byte string, ENUM or SET, bits of a BIT, else 1."""
+    if column.type == "enum":
+        return 1 if len(column.members) <= _BYTE_LENGTH else 2
+    if column.type == "set":
+        needed = -(-len(column.members) // 8)
+        return needed if needed <= 4 else 8
+    if column.type in ("char", "varchar"):
+        return (column.length or 0) * max_bytes(column.charset or "")
+    return column.length or 0 if column.type in ("binary", "varbinary", "bit") else 1

@@ -1,17 +1,25 @@
 """
-Files of definitions: the tables that there are after all of their statements.
+Tables from many statements: those that there are after a file of definitions, and those before the statements of a log.
+
+Only what a statement says can be taken back: an added column is dropped again, a new name gives way to the old one.
+What a statement removed is not in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import attrs
+
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.definitions import Definitions, Statement, defines_tables
-from ndb_formats.schema.script import split_script
+from ndb_formats.schema.definitions import Definitions
+from ndb_formats.schema.lexer import Words
 from ndb_formats.schema.session import ServerVersion, Session
-from ndb_formats.schema.tables import Schema, Table
-
-__all__ = ["parse_create_table", "parse_schema"]
+from ndb_formats.schema.statements import Statement, TableStep, defines_tables, split_script
+from ndb_formats.schema.table_body import take_name
+from ndb_formats.schema.table_keys import is_key_item, take_index
+from ndb_formats.schema.tables import ForeignKey, Schema, Table
 
 
 def parse_schema(
@@ -56,3 +64,71 @@ def parse_create_table(
         message = f"expected one CREATE TABLE, found {len(tables)}"
         raise SchemaError(message)
     return tables[0]
+
+
+def definitions_before(end: Definitions, made: Sequence[Statement]) -> Definitions:
+    """
+    Return the definitions before statements of which `end` is the result.
+
+    A table that was dropped among them is not known before.
+
+    Raises:
+        SchemaError: A statement cannot be taken back.
+    """
+    tables = dict(end.tables)
+    for statement in reversed(made):
+        _undo(tables, statement.words(), statement)
+    return attrs.evolve(end, tables=tables)
+
+
+def _undo(tables: dict[tuple[str, str], Table], words: Words, statement: Statement) -> None:
+    if words.accept("CREATE", "TABLE"):
+        words.accept("IF", "NOT", "EXISTS")
+        tables.pop(take_name(words, statement.database), None)
+    elif words.accept("RENAME", "TABLE") or words.accept("RENAME", "TABLES"):
+        pairs = []
+        for item in words.rest().items():
+            old = take_name(item, statement.database)
+            item.accept("TO")
+            pairs.append((old, take_name(item, statement.database)))
+        for old, new in reversed(pairs):
+            table = tables.get(new)
+            if table is not None:
+                before = attrs.evolve(table, database=old[0], name=old[1])
+                renamed = Definitions(tables).with_steps([TableStep(table, before)])
+                tables.clear()
+                tables.update(renamed.tables)
+    elif words.accept("ALTER", "TABLE"):
+        name = take_name(words, statement.database)
+        if name in tables:
+            tables[name] = _unaltered(tables[name], words.rest(), statement)
+
+
+def _unaltered(table: Table, clauses: Words, statement: Statement) -> Table:
+    """Return a table without what a statement added."""
+    kept, foreign = list(table.columns), list(table.foreign_keys)
+    for clause in clauses.items():
+        if clause.accept("ADD"):
+            clause.accept("COLUMN")
+            if is_key_item(clause) and clause.upper != "PRIMARY":
+                added_key = take_index(clause).foreign
+                foreign = [key for key in foreign if added_key is None or not _is(key, added_key)]
+                continue
+            added = clause.word.lower()
+            kept = [column for column in kept if column.name.lower() != added]
+        elif clause.upper not in ("ALGORITHM", "LOCK", "COMMENT"):
+            message = (
+                "the statement cannot be taken back from the definition at the end: give the definition at the start "
+                f"of the binlogs. The statement: {statement.text[:200]}"
+            )
+            raise SchemaError(message, table=table.full_name)
+    foreign = [key for key in foreign if {name.lower() for name in key.columns} <= {each.name.lower() for each in kept}]
+    return attrs.evolve(table, columns=tuple(kept), foreign_keys=tuple(foreign))
+
+
+def _is(key: ForeignKey, added: ForeignKey) -> bool:
+    """Whether a statement that adds a foreign key added this one; one without a name is known by columns and parent."""
+    if added.name:
+        return key.name.lower() == added.name.lower()
+    columns = [name.lower() for name in added.columns]
+    return ([name.lower() for name in key.columns], key.parent) == (columns, added.parent)

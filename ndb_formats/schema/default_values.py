@@ -1,6 +1,4 @@
-"""
-The values of columns that a statement does not give: declared defaults, and the implicit zero of a type.
-"""
+"""The values of columns that a statement does not give: declared defaults, and the implicit zero of a type."""
 
 from __future__ import annotations
 
@@ -9,12 +7,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.tables import BLOB_TYPES, Column
 from ndb_formats.types.charsets import decode_text
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.values import ABSENT, MaybeValue, Value
-from ndb_formats.types.vector import Vector
-
-__all__ = ["declared_default", "default_value", "implied_value", "literal_text", "zero_value"]
+from ndb_formats.types.values import ABSENT, Geometry, MaybeValue, Value, Vector
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}

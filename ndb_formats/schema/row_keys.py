@@ -1,26 +1,83 @@
 """
 The identity of a row: its primary key, compared as NDB compares it.
 
+Of a table that declares none, the first unique key serves of which no column can be NULL: NDB adds a hidden key only
+where there is none, so the rows of such a table are found, logged and judged by that key. For other engines the rules
+of row images take the same columns (`ndb_formats.rules.row_image_rules`).
+
 Text compares by collation: under latin1_swedish_ci 'abc' and 'ABC' are the same key. `key_of` returns equal bytes for
 two keys if and only if the server says that they are equal, see `ndb_formats.types.collations`.
 
 Choices: CHAR ignores trailing blanks under any collation, because a row does not keep them. A collation without a table
-is refused, unless the column allows it (`Column.inexact_key`).
+is refused, unless the column allows it (`Column.inexact_key`; see docs/keys.md).
+
+Source: MySQL manual, "CREATE TABLE Statement": "MySQL returns the first UNIQUE index that has no NULL columns as the
+PRIMARY KEY".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
+
+import attrs
 
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import UnsupportedError
-from ndb_formats.schema.tables import Column
+from ndb_formats.schema.tables import BLOB_TYPES, Column, Schema, Table
 from ndb_formats.types.collations import Comparison, comparison_of
 from ndb_formats.types.column_types import Codec
 from ndb_formats.types.decimals import decimal_text
 
-__all__ = ["comparison_of_column", "ignores_blanks", "is_text", "key_of", "key_text", "weight_of"]
+_NDB = (None, "NDB", "NDBCLUSTER")
+
+
+def serving_key(table: Table) -> int | None:
+    """Return the place of the first unique key of whole NOT NULL columns; None if there is none."""
+    for place, (key, names) in enumerate(zip(table.unique_names, table.unique_keys, strict=True)):
+        whole = not any((key.lower(), name.lower()) in table.unique_prefixes for name in names)
+        if whole and all(_whole_and_not_null(table.find(name)) for name in names):
+            return place
+    return None
+
+
+def _whole_and_not_null(column: Column | None) -> bool:
+    """
+    Return whether a part of a unique key is a whole column and NOT NULL; None is a part that is an expression.
+
+    A key has only a prefix of a BLOB or TEXT column, and a virtual column is not stored.
+    """
+    if column is None or column.generated == "virtual":
+        return False
+    return not column.nullable and column.type not in BLOB_TYPES
+
+
+def with_serving_key(table: Table) -> Table:
+    """Return an NDB table with a unique key as its primary key, if it declares no primary key and has such a key."""
+    place = serving_key(table)
+    if table.primary_key or table.engine not in _NDB or place is None:
+        return table
+    keys, names = list(table.unique_keys), list(table.unique_names)
+    return attrs.evolve(
+        table,
+        primary_key=keys.pop(place),
+        serving=names.pop(place),
+        unique_keys=tuple(keys),
+        unique_names=tuple(names),
+    )
+
+
+def without_serving_key(table: Table) -> Table:
+    """Return a table with its keys as declared, so that statements can change them."""
+    if not table.serving:
+        return table
+    return attrs.evolve(
+        table,
+        primary_key=(),
+        serving="",
+        unique_keys=(table.primary_key, *table.unique_keys),
+        unique_names=(table.serving, *table.unique_names),
+    )
 
 
 def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes:
@@ -106,3 +163,31 @@ def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> 
             value = decimal_text(value)
         parts.append(f"{column.name}={value.hex() if isinstance(value, bytes) else value}")
     return ", ".join(parts)
+
+
+def refuse_inexact_keys(tables: Iterable[Table]) -> None:
+    """
+    Refuse primary and unique keys with a collation under which equality is not known exactly.
+
+    Raises:
+        UnsupportedError: There is one that its column does not allow; the error names table, column and collation.
+    """
+    for table in tables:
+        names = {*table.primary_key, *(name for key in table.unique_keys for name in key)}
+        for column in table.columns:
+            if column.name in names and is_text(column):
+                try:
+                    comparison_of_column(column)
+                except UnsupportedError as error:
+                    raise error.located(table=table.full_name) from None
+
+
+def with_inexact_keys(schema: Schema) -> Schema:
+    """Return a schema of which all columns are allowed in keys."""
+    own = tuple((server, with_inexact_keys(each)) for server, each in schema.of_servers)
+    return Schema(tuple(map(with_inexact_columns, schema.tables)), inexact_keys=True, of_servers=own)
+
+
+def with_inexact_columns(table: Table) -> Table:
+    """Return a table of which all columns are allowed in keys."""
+    return attrs.evolve(table, columns=tuple(attrs.evolve(column, inexact_key=True) for column in table.columns))

@@ -14,8 +14,6 @@ import attrs
 
 from ndb_formats.types.charsets import charset_of_collation, default_collation
 
-__all__ = ["ServerVersion", "Session", "SqlMode", "Text"]
-
 Text = tuple[str, str]  # character set and collation
 _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _FIRST_0900 = 80_000  # the first version whose utf8mb4 is sorted by utf8mb4_0900_ai_ci

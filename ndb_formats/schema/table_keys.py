@@ -1,5 +1,7 @@
 """
-Keys in definitions of tables, and what they make of a table.
+Keys and foreign keys in definitions of tables: how statements declare them, and what they make of a table.
+
+Source: MySQL manual, "FOREIGN KEY Constraints".
 """
 
 from __future__ import annotations
@@ -8,23 +10,86 @@ from collections.abc import Sequence
 
 import attrs
 
-from ndb_formats.schema.foreign_keys import take_foreign_key
-from ndb_formats.schema.lexer import WordKind
-from ndb_formats.schema.serving_key import with_serving_key
-from ndb_formats.schema.sql_words import Words
-from ndb_formats.schema.tables import TEXT_TYPES, Column, ForeignKey, Period, Table
-from ndb_formats.types.digits import whole_number
+from ndb_formats.cursor import whole_number
+from ndb_formats.schema.lexer import WordKind, Words
+from ndb_formats.schema.row_keys import with_serving_key
+from ndb_formats.schema.tables import TEXT_TYPES, Column, ForeignKey, Period, ReferenceAction, Table
 
-__all__ = [
-    "IndexItem",
-    "complete",
-    "is_key_item",
-    "key_columns",
-    "take_index",
-    "take_period",
-    "with_key",
-    "without_key",
-]
+_ACTIONS = {
+    ("RESTRICT",): ReferenceAction.RESTRICT,
+    ("CASCADE",): ReferenceAction.CASCADE,
+    ("SET", "NULL"): ReferenceAction.SET_NULL,
+    ("NO", "ACTION"): ReferenceAction.NO_ACTION,
+}
+
+
+def _take_foreign_key(item: Words, symbol: str) -> ForeignKey:
+    """
+    Read what follows FOREIGN KEY.
+
+    Args:
+        item: The rest of the clause. A name of its index is skipped: it does not name the constraint.
+        symbol: What CONSTRAINT names; empty if it names nothing.
+    """
+    while item.kind is not WordKind.L_PAREN:
+        item.step()
+    columns = tuple(part.step() for part in item.group().items())
+    while item.word and not item.accept("REFERENCES"):
+        item.step()
+    return _reference(item, symbol, columns)
+
+
+def split_reference(definition: Words) -> tuple[Words, ForeignKey | None]:
+    """Split the definition of a column from the REFERENCES after it, which is a foreign key of that column."""
+    depth = 0
+    for place, (word, kind) in enumerate(definition.words):
+        depth += (kind is WordKind.L_PAREN) - (kind is WordKind.R_PAREN)
+        name = kind in (WordKind.IDENTIFIER, WordKind.STRING)
+        if place and depth == 0 and not name and word.upper() == "REFERENCES":
+            reference = Words(definition.words[place + 1 :])
+            key = _reference(reference, "", (definition.words[0][0],))
+            return Words(definition.words[:place]), attrs.evolve(key, inline=True)
+    return definition, None
+
+
+def _reference(words: Words, symbol: str, columns: tuple[str, ...]) -> ForeignKey:
+    """Read a parent and what happens with it; without columns, its primary key is meant."""
+    database, parent = "", words.step()
+    if words.kind is WordKind.DOT:
+        words.step()
+        database, parent = parent, words.step()
+    listed = words.group().items() if words.kind is WordKind.L_PAREN else ()
+    found = ForeignKey(symbol, columns, database, parent, tuple(part.step() for part in listed))
+    while words.word and words.upper != "MATCH":  # with MATCH the server ignores ON DELETE and ON UPDATE
+        if words.accept("ON", "DELETE"):
+            found = attrs.evolve(found, on_delete=_action(words))
+        elif words.accept("ON", "UPDATE"):
+            found = attrs.evolve(found, on_update=_action(words))
+        else:
+            words.step()
+    return found
+
+
+def _action(words: Words) -> ReferenceAction:
+    """Read an action; SET DEFAULT, which the server refuses, counts as none."""
+    return next((action for phrase, action in _ACTIONS.items() if words.accept(*phrase)), ReferenceAction.NO_ACTION)
+
+
+def with_foreign_key(table: Table, key: ForeignKey) -> Table:
+    """Return a table with one more foreign key; the server numbers those without a name."""
+    if not key.name:
+        prefix = f"{table.name}_fk_"
+        numbers = (each.name.removeprefix(prefix) for each in table.foreign_keys if each.name.startswith(prefix))
+        last = max((whole_number(number) or 0 for number in numbers), default=0)
+        key = attrs.evolve(key, name=f"{prefix}{last + 1}")
+    return attrs.evolve(table, foreign_keys=(*table.foreign_keys, key))
+
+
+def without_foreign_key(table: Table, name: str) -> Table:
+    """Return a table without a foreign key; the letter case of its name does not count."""
+    kept = tuple(each for each in table.foreign_keys if each.name.lower() != name.lower())
+    return attrs.evolve(table, foreign_keys=kept)
+
 
 _STARTS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
 _CHARACTER_TYPES = TEXT_TYPES | {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
@@ -75,7 +140,7 @@ def take_index(item: Words) -> IndexItem:
         return attrs.evolve(key_columns(item), kind="PRIMARY", name="PRIMARY", optional=optional)
     if item.accept("FOREIGN", "KEY"):
         item.accept("IF", "NOT", "EXISTS")
-        return IndexItem("FOREIGN", name, foreign=take_foreign_key(item, name))
+        return IndexItem("FOREIGN", name, foreign=_take_foreign_key(item, name))
     if item.upper == "CHECK":
         return IndexItem("")
     kind = "UNIQUE" if item.step().upper() == "UNIQUE" else "INDEX"

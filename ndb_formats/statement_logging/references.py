@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from ndb_formats.schema.lexer import WordKind
-from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.lexer import WordKind, Words
 
 _QUERY_STARTS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 

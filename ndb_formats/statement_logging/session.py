@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.lexer import WordKind
-from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.statement_logging.catalog import Catalog, Routine, is_unsafe_default
 from ndb_formats.statement_logging.decision import BinlogFormat, Decision, Kind, Logged, Properties, Safety, decide
 from ndb_formats.statement_logging.messages import Level, LoggingMessage, ServerMessage

@@ -11,8 +11,7 @@ from enum import Enum
 
 import attrs
 
-from ndb_formats.schema.lexer import WordKind
-from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.statement_logging.decision import BinlogFormat, Capability
 
 # The engines that come with MySQL and MySQL NDB Cluster, and that tables can have.

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from ndb_formats.schema.lexer import WordKind
-from ndb_formats.schema.script import split_script
-from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.lexer import WordKind, Words
+from ndb_formats.schema.statements import split_script
 
 
 @attrs.frozen

@@ -11,8 +11,7 @@ from collections.abc import Callable
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.lexer import WordKind
-from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.statement_logging.references import (
     LOGGED_VARIABLES,
     Reference,

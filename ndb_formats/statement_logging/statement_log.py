@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.sql_words import Words
+from ndb_formats.schema.lexer import Words
 from ndb_formats.statement_logging.catalog import Catalog
 from ndb_formats.statement_logging.decision import Decision, Logged
 from ndb_formats.statement_logging.messages import LoggingMessage

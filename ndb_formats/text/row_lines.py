@@ -1,4 +1,4 @@
-r"""
+"""
 Rows events as `mysqlbinlog -v` prints them: the lines that start with ``###``.
 
     ### Extra row ndb info: data_format: 0, len: 10, data: 0x0100CF0000001B003800
@@ -35,9 +35,7 @@ from ndb_formats.text.value_text import PRINTED, metadata_number, quoted
 from ndb_formats.types.column_types import WireType
 from ndb_formats.types.json_binary import decode_json
 from ndb_formats.types.json_diff import decode_diffs, diff_text
-from ndb_formats.types.json_text import json_text
-
-__all__ = ["COMMANDS", "PrintedColumn", "PrintedTable", "extra_row_lines", "printed_table", "rows_event_lines"]
+from ndb_formats.types.json_values import json_text
 
 _EXTRA_ROW_INFO, _PARTITION = 0, 1
 _CACHED_TABLES = 256

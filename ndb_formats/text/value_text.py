@@ -1,4 +1,4 @@
-r"""
+"""
 One value of a row image as `mysqlbinlog -v` prints it, and its type as `-vv` does.
 
 `PRINTED` has a row per column type: the name of the type, and a function from a payload (the bytes of a value without
@@ -22,8 +22,6 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.types import temporal
 from ndb_formats.types.column_types import WireType, put_wire_types
 from ndb_formats.types.decimals import decode_decimal
-
-__all__ = ["PRINTED", "metadata_number", "quoted"]
 
 _ESCAPES = {byte: b"\\x%02x" % byte for byte in range(32)}
 _ESCAPES |= {8: rb"\b", 9: rb"\t", 10: rb"\n", 12: rb"\f", 13: rb"\r", 39: rb"\'", 92: rb"\\"}

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["BINARY", "Collation", "collation_named", "collation_of", "max_bytes"]
-
 # The collation `binary`, of columns that hold bytes.
 BINARY = 63
 

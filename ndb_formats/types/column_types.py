@@ -24,24 +24,10 @@ from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
 from ndb_formats.types import temporal
 from ndb_formats.types.charsets import charset_of_collation_id, decode_text, encode_text
-from ndb_formats.types.compressed import compressed_value, uncompressed_value
 from ndb_formats.types.decimals import decimal_size, decode_decimal, encode_decimal
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument, document_bytes
-from ndb_formats.types.values import Value
-from ndb_formats.types.vector import decode_vector, vector_bytes
-
-__all__ = [
-    "COLUMN_TYPES",
-    "Codec",
-    "ColumnType",
-    "Meaning",
-    "WireType",
-    "charset_of",
-    "codec_of",
-    "put_wire_types",
-    "read_wire_types",
-]
+from ndb_formats.types.mariadb_compression import compressed_value, uncompressed_value
+from ndb_formats.types.values import Geometry, Value, decode_vector, vector_bytes
 
 
 @attrs.frozen

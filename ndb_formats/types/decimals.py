@@ -13,8 +13,6 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 
 from ndb_formats.errors import CorruptError
 
-__all__ = ["decimal_as_shown", "decimal_groups", "decimal_size", "decimal_text", "decode_decimal", "encode_decimal"]
-
 _DIGITS_PER_GROUP = 9
 _BYTES_FOR_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _MOST_DIGITS = 100  # more than any DECIMAL has

@@ -30,10 +30,7 @@ from typing import Final
 import attrs
 
 from ndb_formats.errors import CorruptError, TruncatedError
-from ndb_formats.types.json_text import json_text
-from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue
-
-__all__ = ["MAX_DEPTH", "JsonDocument", "decode_json", "document_bytes", "encode_json"]
+from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue, json_text
 
 MAX_DEPTH: Final = 100
 

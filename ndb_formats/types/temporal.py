@@ -19,22 +19,6 @@ from datetime import UTC, datetime, timedelta
 
 from ndb_formats.errors import CorruptError
 
-__all__ = [
-    "decode_date",
-    "decode_datetime2",
-    "decode_old_datetime",
-    "decode_old_time",
-    "decode_time2",
-    "decode_timestamp2",
-    "encode_date",
-    "encode_datetime2",
-    "encode_old_datetime",
-    "encode_old_time",
-    "encode_time2",
-    "encode_timestamp2",
-    "fraction_bytes",
-]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZERO_TIMESTAMP = "0000-00-00 00:00:00"
 

@@ -31,11 +31,7 @@ from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.images import LoggedImages, Logging, Row, images, padding_is_set
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
-from ndb_formats.writing.event_stream import EventStream
-from ndb_formats.writing.rows_packer import MAX_EVENT_BYTES, RowsPacker
-from ndb_formats.writing.transaction_buffer import Gtid, TransactionBuffer
-
-__all__ = ["APPLY_STATUS_TABLE", "BinlogSettings", "BinlogWriter", "RowChange", "rows_shape"]
+from ndb_formats.writing.event_stream import MAX_EVENT_BYTES, EventStream, Gtid, RowsPacker, TransactionBuffer
 
 _NO_DATABASE = 0x8  # header flag of BEGIN and COMMIT: no USE before them
 _IGNORABLE = 0x80  # header flag of Previous_gtids

@@ -1,6 +1,4 @@
-"""
-What to do with the changes of each table when a file is rewritten, and what was done, counted.
-"""
+"""What to do with the changes of each table when a file is rewritten, and what was done, counted."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import attrs
 
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
-from ndb_formats.events.agreed_layout import agreed_definition
+from ndb_formats.events.agreed_definition import agreed_definition
 from ndb_formats.events.logged_statement import definitions_without_faults, statement_of
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.row_image import RowLayout, layout_of
@@ -23,14 +21,12 @@ from ndb_formats.rules.relogging import LoggedAs, Relogged, relogged_columns
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.rules.update_format import UpdateFormat, is_ndb
 from ndb_formats.schema.definitions import Definitions
-from ndb_formats.schema.exact_keys import with_inexact_columns
+from ndb_formats.schema.row_keys import with_inexact_columns
 from ndb_formats.schema.tables import Schema, Table
-
-__all__ = ["Counts", "Plans", "TablePlan", "Target"]
 
 NO_DEFINITION = "the definition of the table is not known; give a schema with its CREATE TABLE statement"
 OTHER_ENGINE = "its engine is not the one that the given format is for"
-MARIADB_COMPRESSED = "compressed row events of MariaDB are not rewritten"
+_MARIADB_COMPRESSED = "compressed row events of MariaDB are not rewritten"
 
 
 @attrs.frozen
@@ -151,7 +147,7 @@ class TablePlan:
     def count_kept(self, rows: RowsEvent) -> None:
         """Count the rows of an event that is kept as it is, or the event if its rows cannot be read."""
         if self.name != APPLY_STATUS:
-            why = self.kept_why or MARIADB_COMPRESSED
+            why = self.kept_why or _MARIADB_COMPRESSED
             number = sum(1 for _ in rows.rows(self._layout)) if self._layout is not None else 1
             self.counts.add(Outcome(self.name, rows.operation, why, rewritten=False), rows=number)
 

@@ -32,8 +32,6 @@ from ndb_formats.events.table_map import TableMap, decode_table_map, encode_tabl
 from ndb_formats.events.transaction_payload import decode_transaction_payload, encode_transaction_payload
 from ndb_formats.writing.event_stream import sealed
 
-__all__ = ["EventEncoder", "encode_file"]
-
 # Events that need nothing but their body to be decoded and encoded.
 _CODECS: dict[EventType, Callable[[bytes], bytes]] = {
     EventType.QUERY_EVENT: lambda body: encode_query(decode_query(body)),

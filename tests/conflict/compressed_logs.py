@@ -8,8 +8,7 @@ from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.header import EVENT_HEADER_SIZE, decode_format_description
 from ndb_formats.events.query_event import decode_query
-from ndb_formats.writing.event_stream import EventStream
-from ndb_formats.writing.transaction_buffer import TransactionBuffer
+from ndb_formats.writing.event_stream import EventStream, TransactionBuffer
 
 # Of each event of the plain log by its position: position in the new log, and position inside the payload there.
 Places = dict[int, tuple[int, int]]

@@ -17,9 +17,7 @@ import pytest
 import conflict
 from conflict.cli.refusals import ExitCode
 from ndb_formats.binlog_reader import read_events
-from ndb_formats.columnar.log_sizes import LEAST, MOST, size_log
 from ndb_formats.columnar.selected_changes import ChangeReading
-from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.row_reader import read_rows
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.rules.images import Logging
@@ -27,6 +25,9 @@ from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
+from ndb_formats.sizes.log_sizes import LEAST, MOST, size_log
+from ndb_formats.text.log_text import log_text
+from ndb_formats.text.row_printer import TextOptions
 from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
 from ndb_formats.writing.round_trip import encode_file
 from tests.conflict.cli.commands import invoke

@@ -29,10 +29,10 @@ from conflict.decoding.formats import Format
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.outputs import Output
 from conflict.errors import ConflictError
-from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
+from ndb_formats.text.row_printer import TextOptions
 from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import mutated_log
 from tests.fuzz.folders import a_recipe, read_changed_history, read_changed_result

@@ -19,10 +19,10 @@ from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar import event_index
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.event_index import index_parts, map_bytes
+from ndb_formats.cursor import allow_unpacked
 from ndb_formats.errors import CorruptError, CutFileError, FormatError, UnsupportedError
 from ndb_formats.row_reader import read_rows
-from ndb_formats.types.json_path import JsonCell, path_legs
-from ndb_formats.unpacked_size import allow_unpacked
+from ndb_formats.types.json_diff import JsonCell, path_legs
 from tests.fuzz.raw_log import PAYLOAD, RawEvent, RawLog
 from tests.ndb_formats.building import description_body, packed, rows_body, table_map_body
 from tests.ndb_formats.columnar.answers import Answer, columnar_answer, scalar_answer

@@ -13,7 +13,7 @@ import attrs
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
-from ndb_formats.events.definition_check import differences
+from ndb_formats.events.agreed_definition import differences
 from ndb_formats.events.logged_statement import definitions_without_faults, statement_of
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.table_map import decode_table_map

@@ -7,7 +7,7 @@ from tests.layers import LAYERS, ROOT, imported, modules, upward_imports
 
 MODULES = modules("ndb_formats")
 # They hold many values at once.
-COLUMNAR = {"columnar", "columnar_text", "row_records.py"}
+COLUMNAR = {"columnar", "sizes", "log_text.py", "row_printer.py", "value_columns.py"}
 WORLD = {"os", "io", "socket", "time", "shutil", "subprocess", "random"}
 
 

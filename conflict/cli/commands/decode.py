@@ -124,8 +124,8 @@ def decode(
     from conflict.decoding.outputs import Output
     from conflict.discovery.log_source import full_names, log_source
     from ndb_formats.columnar.stretches import schema_at_start
-    from ndb_formats.columnar_text.log_text import TextOptions
     from ndb_formats.selection import Selection
+    from ndb_formats.text.row_printer import TextOptions
 
     allow_unpacked(unpacked_mib)
     output = Output(form, result_file, force, wide, temporals is Temporals.TYPED)

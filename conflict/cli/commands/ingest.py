@@ -46,7 +46,7 @@ def ingest(
     Example: ndb-conflict ingest run.toml --out history
     """
     import conflict.pipeline
-    from ndb_formats.columnar.log_remarks import log_remarks
+    from ndb_formats.columnar.log_scan import log_remarks
 
     allow_unpacked(unpacked_mib)
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)

@@ -16,7 +16,7 @@ from conflict.cli.refusals import ExitCode, exit_with
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 
 if TYPE_CHECKING:
-    from ndb_formats.columnar.size_report import SizeReport
+    from ndb_formats.sizes.report import SizeReport
 
 __all__ = ["sizes"]
 
@@ -49,7 +49,7 @@ def sizes(
     from conflict.cli.views.sizes_chart import check_chart_file
     from conflict.cli.views.sizes_files import configured_types, measured_log
     from conflict.discovery.log_source import log_source
-    from ndb_formats.columnar.log_remarks import log_remarks
+    from ndb_formats.columnar.log_scan import log_remarks
 
     refuse_same_output(json_file, plot)
     source = log_source(files, schema)

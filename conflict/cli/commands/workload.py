@@ -48,7 +48,7 @@ def workload(
     from conflict.cli.views.tables import counted
     from conflict.whatif.simulating.learning import learnt_model
     from conflict.whatif.simulating.model_file import model_text
-    from ndb_formats.columnar.log_remarks import log_remarks
+    from ndb_formats.columnar.log_scan import log_remarks
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ndb_formats.columnar.size_report import Bounds, ChangeSizes, SizeReport, TableSizes
-from ndb_formats.columnar.size_tables import CHANGES
 from ndb_formats.rules.formats import FORMATS
+from ndb_formats.sizes.report import Bounds, ChangeSizes, SizeReport, TableSizes
+from ndb_formats.sizes.tables import CHANGES
 
 __all__ = ["KINDS", "configured_bounds", "orm_costs", "print_sizes", "sizes_json"]
 

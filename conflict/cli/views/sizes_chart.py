@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from conflict.cli.views.sizes import KINDS
 from conflict.errors import ConfigurationError
 from conflict.surroundings import provide_matplotlib_folder
-from ndb_formats.columnar.size_report import SizeReport
 from ndb_formats.rules.formats import FORMATS
+from ndb_formats.sizes.report import SizeReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

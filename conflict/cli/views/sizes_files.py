@@ -19,16 +19,14 @@ from conflict.history.ingestion.plan import files_document
 from conflict.rules.table_setup import set_up
 from conflict.runs.runner import StageProgress
 from ndb_formats.binlog_reader import first_event, server_of
-from ndb_formats.columnar.compression import CompressionMeter
 from ndb_formats.columnar.event_chunks import EventChunk
-from ndb_formats.columnar.log_sizes import LogSizer
-from ndb_formats.columnar.size_report import SizeReport, size_report
 from ndb_formats.errors import CutFileError
 from ndb_formats.events.rows_event import ROWS_EVENTS
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.rules.update_format import is_ndb
-from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, split_full_name
+from ndb_formats.sizes.log_sizes import LogSizer
+from ndb_formats.sizes.report import CompressionMeter, SizeReport, size_report
 
 __all__ = ["FileFacts", "MeasuredLog", "configured_types", "measured_log"]
 

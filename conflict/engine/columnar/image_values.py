@@ -20,8 +20,8 @@ from conflict.engine.kernels.provenance_records import ColumnSets
 from conflict.results.arrow_rows import arrow_array
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
 from ndb_formats.columnar.fast_columns import bytes_reader
-from ndb_formats.columnar.kernels.images import find_cells
 from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.columnar.kernels.values import find_cells
 from ndb_formats.columnar.keys import Slices, slices
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import FormatError

@@ -18,13 +18,12 @@ from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem
 from ndb_formats.errors import FormatError, did_you_mean
-from ndb_formats.events.definition_check import check_definition
-from ndb_formats.events.table_definition import definition_of
+from ndb_formats.events.agreed_definition import check_definition, definition_of
 from ndb_formats.rules.update_format import is_ndb
-from ndb_formats.schema.definitions import Definitions, TableStep
-from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Table
-from ndb_formats.schema.undo import definitions_before
+from ndb_formats.schema.create_table import definitions_before
+from ndb_formats.schema.definitions import Definitions
+from ndb_formats.schema.statements import TableStep
+from ndb_formats.schema.tables import Table, split_full_name
 
 __all__ = ["ClusterLog", "DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
 

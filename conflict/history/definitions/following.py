@@ -35,11 +35,11 @@ from conflict.rules.table_setup import (
     refusal_of_column,
     set_up,
 )
-from ndb_formats.columnar.log_remarks import remarks_on
-from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem, scan_log
+from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem, remarks_on, scan_log
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.findings import LogRemark
-from ndb_formats.schema.definitions import Definitions, TableStep
+from ndb_formats.schema.definitions import Definitions
+from ndb_formats.schema.statements import TableStep
 from ndb_formats.schema.tables import Schema, Table
 
 __all__ = ["make_run"]

@@ -23,7 +23,7 @@ from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, Manifest, Segm
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run
 from conflict.history.tables import table_definitions
-from ndb_formats.schema.exact_keys import refuse_inexact_keys
+from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 __all__ = [
     "PLAN",

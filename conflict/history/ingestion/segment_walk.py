@@ -26,7 +26,7 @@ from conflict.history.tables import TableNumbers
 from ndb_formats.columnar.column_arrays import ColumnFaultError
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.keys import buckets_of
-from ndb_formats.columnar.kernels.row_order import by_kind, cells_of
+from ndb_formats.columnar.kernels.layout import by_kind, cells_of
 from ndb_formats.columnar.keys import KeyRows, Slices, are_equal, key_parts, put_keys, slices
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, ImageColumn, TableRegister

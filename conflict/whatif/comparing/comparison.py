@@ -51,11 +51,11 @@ from conflict.whatif.comparing.pairs import (
     primary_of,
 )
 from conflict.whatif.comparing.trials import binlog_types_of, judged_tables
-from ndb_formats.columnar.log_sizes import LogSizer
-from ndb_formats.columnar.size_report import SizeReport, size_report
 from ndb_formats.errors import FormatError
 from ndb_formats.rules.formats import FORMATS
-from ndb_formats.schema.exact_keys import refuse_inexact_keys
+from ndb_formats.schema.row_keys import refuse_inexact_keys
+from ndb_formats.sizes.log_sizes import LogSizer
+from ndb_formats.sizes.report import SizeReport, size_report
 
 __all__ = ["TAKEN_AS_RECORDED", "Comparison", "Wanted", "compare_run"]
 

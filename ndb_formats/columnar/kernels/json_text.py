@@ -14,8 +14,6 @@ from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, store64
 
-__all__ = ["MAX_GROWTH", "SPARE", "json_texts"]
-
 # Most bytes of text for a byte of a document (``\\u0001``), and for what has no bytes of its own.
 MAX_GROWTH, SPARE = 6, 64
 MAX_DEPTH = 100

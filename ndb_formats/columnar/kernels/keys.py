@@ -9,25 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, kernel
-from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import copy_eight, little_endian
-
-__all__ = [
-    "LOWER",
-    "UPPER",
-    "add_parts",
-    "buckets_of",
-    "copy_rows",
-    "copy_slices",
-    "hex_text",
-    "next_parts",
-    "put_parts",
-    "same_slices",
-    "slice_offsets",
-    "slices_of",
-    "weigh_ascii",
-]
+from ndb_formats.columnar.kernels.words import copy_eight, crc32, little_endian
 
 LOWER = np.frombuffer(b"0123456789abcdef", np.uint8)  # hexadecimal digits
 UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)

@@ -25,8 +25,6 @@ from ndb_formats.columnar.kernels.layout import (
 from ndb_formats.columnar.kernels.words import little_endian, load16, load32, load64
 from ndb_formats.constants import EventType
 
-__all__ = ["walk_rows"]
-
 # All functions but the last are inlined: calling one would count a reference to every array passed, which costs more
 # than what it does for an event.
 

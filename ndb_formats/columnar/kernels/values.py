@@ -3,6 +3,12 @@ Numbers, bytes and text of a column, copied into the buffers of an Arrow array.
 
 Every function takes the bytes of the chunk, the base that cells count from, and the column's cells (see `rows`), one
 per row. A NULL gives zero or nothing in the buffers; the validity bitmap is made elsewhere.
+
+DECIMAL becomes the fixed-width numbers of Arrow: two's complement of 128 or 256 bits, lowest word first. Its layout:
+`ndb_formats.types.decimals`.
+
+`find_cells` gives cells to row images that are not in events: those of one table, concatenated in one array of bytes.
+The columns that an image carries are given by the number of a set of columns.
 """
 
 from __future__ import annotations
@@ -12,20 +18,6 @@ import numpy as np
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load16, load32, load64
-
-__all__ = [
-    "copy_bytes",
-    "copy_single_byte_text",
-    "get_big_endian",
-    "get_little_endian",
-    "get_u8",
-    "get_u16",
-    "get_u32",
-    "get_u64",
-    "measure_bytes",
-    "measure_single_byte_text",
-    "valid_utf8",
-]
 
 MAX_OFFSET = 0x7FFFFFFF
 HIGH_BITS = np.uint64(0x8080808080808080)
@@ -230,3 +222,133 @@ def copy_single_byte_text(text, size, sizes, characters, out):
         for number in range(sizes[byte]):
             out[to + number] = character >> np.uint32(8 * number) & np.uint32(0xFF)
         to += np.int64(sizes[byte])
+
+
+# The most digits that fit 64 bits.
+SHORT_DIGITS = 18
+POWERS = np.array([10**digits for digits in range(10)], np.uint64)
+BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
+LOW_WORD = np.uint64(0xFFFFFFFF)
+
+
+@kernel
+def get_short_decimals(data, base, cells, groups, out):
+    """
+    Read values of at most 18 digits.
+
+    Args:
+        data: See the module.
+        base: See the module.
+        cells: See the module.
+        groups: Digits of each group. Shape (groups,), int64.
+        out: Filled in; zero before. Shape (rows, 2), int64.
+
+    Returns:
+        Whether no group holds more than its digits allow.
+    """
+    for row in range(len(cells)):
+        if cells[row] == NULL_CELL:
+            continue
+        offset = base + np.int64(cells[row])
+        negative = data[offset] < 0x80
+        flip = np.uint64(0xFFFFFFFF if negative else 0)
+        number = np.int64(0)
+        sign = np.uint64(0x80) << np.uint64(8 * (BYTES_FOR_DIGITS[groups[0]] - 1))
+        for digits in groups:
+            size = BYTES_FOR_DIGITS[digits]
+            group = big_endian(data, offset, size) ^ flip >> np.uint64(32 - 8 * size) ^ sign
+            sign = np.uint64(0)
+            if group >= POWERS[digits]:
+                return False
+            number = number * np.int64(POWERS[digits]) + np.int64(group)
+            offset += size
+        if negative:
+            number = -number
+        out[row, 0] = number
+        out[row, 1] = number >> 63
+    return True
+
+
+@kernel
+def get_decimals(data, base, cells, groups, out):
+    """
+    Read values of as many digits as the result can hold.
+
+    Args:
+        data: See the module.
+        base: See the module.
+        cells: See the module.
+        groups: Digits of each group. Shape (groups,), int64.
+        out: Filled in; zero before. Shape (rows, 4 or 8), uint32.
+
+    Returns:
+        Whether no group holds more than its digits allow.
+    """
+    words = out.shape[1]
+    for row in range(len(cells)):
+        if cells[row] == NULL_CELL:
+            continue
+        offset = base + np.int64(cells[row])
+        negative = data[offset] < 0x80
+        flip = np.uint64(0xFFFFFFFF if negative else 0)
+        sign = np.uint64(0x80) << np.uint64(8 * (BYTES_FOR_DIGITS[groups[0]] - 1))
+        for digits in groups:
+            size = BYTES_FOR_DIGITS[digits]
+            carry = big_endian(data, offset, size) ^ flip >> np.uint64(32 - 8 * size) ^ sign
+            sign = np.uint64(0)
+            if carry >= POWERS[digits]:
+                return False
+            for word in range(words):
+                carry += np.uint64(out[row, word]) * POWERS[digits]
+                out[row, word] = carry & LOW_WORD
+                carry >>= np.uint64(32)
+            offset += size
+        if negative:
+            carry = np.uint64(1)
+            for word in range(words):
+                carry += np.uint64(out[row, word]) ^ LOW_WORD
+                out[row, word] = carry & LOW_WORD
+                carry >>= np.uint64(32)
+    return True
+
+
+@kernel
+def find_cells(data, offsets, chosen, set_offsets, set_columns, prefixes, widths):
+    """
+    Return the cells of images.
+
+    Args:
+        data: The images. Shape (bytes,), uint8.
+        offsets: Start of each image, and end of the last one. Shape (images + 1,), int32.
+        chosen: Number of the set of columns that each image carries. Shape (images,).
+        set_offsets: Set n is ``set_columns[set_offsets[n]:set_offsets[n + 1]]``. Shape (sets + 1,).
+        set_columns: Positions of columns.
+        prefixes: Bytes of the length before each value of a column; -1 for a fixed width. Shape (columns,).
+        widths: That width. Shape (columns,).
+
+    Returns:
+        The cells, `NULL_CELL` for NULL and for what an image does not carry: shape (columns, images), uint32; and the
+        first image that ends before its values do, or -1.
+    """
+    cells = np.full((len(prefixes), len(chosen)), NULL_CELL, np.uint32)
+    for image in range(len(chosen)):
+        nulls, end = np.int64(offsets[image]), np.int64(offsets[image + 1])
+        first, count = set_offsets[chosen[image]], set_offsets[chosen[image] + 1] - set_offsets[chosen[image]]
+        offset = nulls + ((count + 7) >> 3)
+        if offset > end:
+            return cells, image
+        for number in range(count):
+            if data[nulls + (number >> 3)] >> (number & 7) & 1:
+                continue
+            column = set_columns[first + number]
+            cells[column, image] = offset
+            prefix = prefixes[column]
+            if prefix < 0:
+                offset += widths[column]
+            else:
+                if offset + prefix > end:
+                    return cells, image
+                offset += prefix + np.int64(little_endian(data, offset, prefix))
+            if offset > end:
+                return cells, image
+    return cells, -1

@@ -21,7 +21,7 @@ from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_find
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.row_image_rules import primary_key_equivalent
 from ndb_formats.rules.update_format import is_ndb
-from ndb_formats.schema.serving_key import without_serving_key
+from ndb_formats.schema.row_keys import without_serving_key
 from ndb_formats.schema.tables import Column, Schema, Table
 
 _SAME_DEFINITION = "define the columns in the same order on both sides"

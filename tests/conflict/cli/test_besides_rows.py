@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from ndb_formats.errors import TruncatedError
-from ndb_formats.events.changing_statement import changed_tables, changes_rows
-from ndb_formats.events.incident_event import IncidentEvent, decode_incident, encode_incident
+from ndb_formats.events.control_events import IncidentEvent, decode_incident, encode_incident
+from ndb_formats.events.logged_statement import changed_tables, changes_rows
 from ndb_formats.schema.session import Session, SqlMode
 from tests.conflict.cli.commands import invoke
 from tests.conflict.raw_events import LONG, QUERY, TABLE_MAP, WRITE, XID, Raw, payload

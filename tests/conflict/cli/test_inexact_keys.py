@@ -8,7 +8,7 @@ import pytest
 from conflict.cli.common import ExitCode, load_run
 from conflict.config.run_file import load_run_file
 from ndb_formats.errors import UnsupportedError
-from ndb_formats.schema.exact_keys import refuse_inexact_keys
+from ndb_formats.schema.row_keys import refuse_inexact_keys
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 

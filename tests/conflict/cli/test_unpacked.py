@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from conflict.cli.app import app
 from conflict.cli.common import ExitCode
 from conflict.runs.runner import in_process
-from ndb_formats.unpacked_size import OPTION, allow_unpacked
+from ndb_formats.cursor import OPTION, allow_unpacked
 from tests.corpora import DEMO
 from tests.fuzz.raw_log import PAYLOAD, RawEvent, RawLog
 from tests.ndb_formats.building import description_body, packed

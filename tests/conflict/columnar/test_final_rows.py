@@ -21,9 +21,8 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.types.column_types import WireType
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Geometry, Vector
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
 from tests.examples import examples

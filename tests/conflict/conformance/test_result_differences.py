@@ -11,9 +11,8 @@ from conflict.results.model import ClusterResult, Stop
 from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Geometry, Vector
 from tests.conflict.histories import setups
 
 MAX = "Ndb_conflict_fn_max"

@@ -19,9 +19,9 @@ from conflict.conformance.case import ConflictCase
 from conflict.conformance.result_differences import recorded_value
 from conflict.decoding.decoding import Decoding
 from conflict.decoding.inputs import Inputs
-from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
+from ndb_formats.text.row_printer import TextOptions
 from tests.conflict.changing_logs import write_cut_logs
 from tests.corpora import RECORDINGS, schema_file
 from tests.ndb_formats.rewritten import rewritten

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import conflict
 from conflict.errors import LogWarning
 from conflict.spark.data_source import register
-from ndb_formats.events.incident_event import IncidentEvent, encode_incident
+from ndb_formats.events.control_events import IncidentEvent, encode_incident
 from tests.conflict.cli.test_besides_rows import insert, query
 from tests.conflict.raw_events import Raw, payload
 from tests.conflict.spliced_logs import spliced

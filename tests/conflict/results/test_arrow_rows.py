@@ -10,10 +10,8 @@ from conflict.history.grid.folder import Folder
 from conflict.results.arrow_rows import row_schema, rows_to_arrow
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.values import Value
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Geometry, Value, Vector
 
 
 def table(columns: str) -> Table:

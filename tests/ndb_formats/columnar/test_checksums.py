@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.columnar.kernels.checksums import crc32
+from ndb_formats.columnar.kernels.words import crc32
 
 
 @given(data=st.binary(max_size=300), start=st.integers(0, 20))

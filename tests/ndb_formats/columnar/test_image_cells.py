@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ndb_formats.columnar.kernels.images import find_cells
 from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.columnar.kernels.values import find_cells
 
 # An INT, a text with one byte of length, and a blob with two; the sets are all of them, the last two, and none.
 PREFIXES, WIDTHS = np.array([-1, 1, 2]), np.array([4, 1, 2])

@@ -10,8 +10,7 @@ from ndb_formats.columnar.json_columns import JsonReader
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.errors import FormatError
 from ndb_formats.types.json_binary import decode_json, encode_json
-from ndb_formats.types.json_text import json_text
-from ndb_formats.types.json_values import JsonValue
+from ndb_formats.types.json_values import JsonValue, json_text
 from tests.strategies import JSON_VALUES
 
 PREFIX = 4

@@ -31,9 +31,8 @@ from ndb_formats.columnar.kernel_mode import (
     set_mode,
 )
 from ndb_formats.columnar.kernels import words
-from ndb_formats.columnar.kernels.checksums import crc32
-from ndb_formats.columnar.kernels.lines import add_sizes, put_pieces
-from ndb_formats.columnar.kernels.texts import integer_text
+from ndb_formats.columnar.kernels.texts import add_sizes, integer_text, put_pieces
+from ndb_formats.columnar.kernels.words import crc32
 from tests.corpora import RECORDINGS
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ndb_formats.columnar.kernels.keys import buckets_of
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.key_texts import key_texts
-from ndb_formats.columnar.keys import KeyRows, are_equal, key_parts, put_keys, slices
+from ndb_formats.columnar.keys import KeyRows, are_equal, key_parts, key_texts, put_keys, slices
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.schema.create_table import parse_schema

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from ndb_formats.columnar.batches import read_batches
-from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.records import RECORDS, record_batches, records_of
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
-from ndb_formats.row_records import RECORDS, record_batches
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from tests.corpora import DEMO

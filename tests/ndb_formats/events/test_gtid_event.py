@@ -10,10 +10,11 @@ from ndb_formats.events.gtid_event import (
     GtidInterval,
     decode_gtid,
     decode_previous_gtids,
+    decode_tagged_length,
     encode_gtid,
     encode_previous_gtids,
+    encode_tagged_length,
 )
-from ndb_formats.events.tagged_gtid_event import decode_tagged_length, encode_tagged_length
 
 # Captured from MySQL 9.7.4: the second anonymous transaction of a file.
 ANONYMOUS = bytes.fromhex(

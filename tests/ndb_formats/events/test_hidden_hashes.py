@@ -2,7 +2,7 @@
 
 import pytest
 
-from ndb_formats.events.agreed_layout import agreed_definition, agreed_layout
+from ndb_formats.events.agreed_definition import agreed_definition, agreed_layout
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table

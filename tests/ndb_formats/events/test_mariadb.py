@@ -5,11 +5,11 @@ import zlib
 import pytest
 
 from ndb_formats.binlog_reader import read_events
+from ndb_formats.columnar.records import value_text
 from ndb_formats.constants import EventType
 from ndb_formats.errors import CorruptError, TruncatedError, UnsupportedError
-from ndb_formats.events.mariadb import uncompressed
 from ndb_formats.row_reader import LoggedRow, read_rows
-from ndb_formats.row_records import value_text
+from ndb_formats.types.mariadb_compression import uncompressed
 from tests.ndb_formats.recordings import ALL_RECORDINGS
 
 # CREATE TABLE ty (id INT AUTO_INCREMENT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, ... z UUID, ip INET6, pt POINT)

@@ -8,9 +8,8 @@ import pytest
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.default_values import default_value, zero_value
 from ndb_formats.schema.tables import Column
-from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Geometry, Vector
 
 
 def column(definition: str) -> Column:

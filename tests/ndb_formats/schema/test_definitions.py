@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import SchemaError, UnsupportedError
-from ndb_formats.schema.create_table import parse_create_table
-from ndb_formats.schema.definitions import Definitions, Statement, TableStep, defines_tables
-from ndb_formats.schema.exact_keys import refuse_inexact_keys
+from ndb_formats.schema.create_table import definitions_before, parse_create_table
+from ndb_formats.schema.definitions import Definitions
+from ndb_formats.schema.row_keys import refuse_inexact_keys
 from ndb_formats.schema.session import Session, SqlMode
-from ndb_formats.schema.undo import definitions_before
+from ndb_formats.schema.statements import Statement, TableStep, defines_tables
 from ndb_formats.types.values import ABSENT
 
 ANSI = Session(sql_mode=SqlMode.ANSI_QUOTES)

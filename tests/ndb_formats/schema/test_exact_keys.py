@@ -4,7 +4,7 @@ import pytest
 
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.create_table import parse_schema
-from ndb_formats.schema.exact_keys import refuse_inexact_keys, with_inexact_keys
+from ndb_formats.schema.row_keys import refuse_inexact_keys, with_inexact_keys
 
 COLUMNS = (
     "k INT NOT NULL, s VARCHAR(9) CHARACTER SET sjis NOT NULL, b VARCHAR(9) COLLATE sjis_bin NOT NULL, u VARCHAR(9)"

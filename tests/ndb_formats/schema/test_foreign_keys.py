@@ -2,11 +2,11 @@
 
 import pytest
 
-from ndb_formats.schema.create_table import parse_create_table
-from ndb_formats.schema.definitions import Definitions, Statement
+from ndb_formats.schema.create_table import definitions_before, parse_create_table
+from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.session import ServerVersion, Session
+from ndb_formats.schema.statements import Statement
 from ndb_formats.schema.tables import ForeignKey, ReferenceAction, Table
-from ndb_formats.schema.undo import definitions_before
 
 PARENT = "CREATE TABLE p (a INT PRIMARY KEY, b INT UNIQUE)"
 CHILD = "CREATE TABLE c (k INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES p (a))"

@@ -3,8 +3,9 @@
 import attrs
 import pytest
 
-from ndb_formats.schema.definitions import Definitions, Statement
+from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.session import ServerVersion, Session, SqlMode
+from ndb_formats.schema.statements import Statement
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 

@@ -3,8 +3,9 @@
 import pytest
 
 from ndb_formats.schema.create_table import parse_create_table
-from ndb_formats.schema.definitions import Definitions, Statement
-from ndb_formats.schema.serving_key import without_serving_key
+from ndb_formats.schema.definitions import Definitions
+from ndb_formats.schema.row_keys import without_serving_key
+from ndb_formats.schema.statements import Statement
 
 AS_DECLARED = [
     # The first unique key without NULL, not the first one.

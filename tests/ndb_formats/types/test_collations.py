@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.types.charsets import encode_text
 from ndb_formats.types.collation_names import collation_of
-from ndb_formats.types.collation_tables import table_of
-from ndb_formats.types.collations import comparison_of, is_exact
+from ndb_formats.types.collations import comparison_of, is_exact, table_of
 from tests.corpora import RECORDINGS, SHARED
 
 KNOWN = [found.name for number in range(1, 400) if (found := collation_of(number)) is not None and is_exact(found.name)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import TruncatedError
 from ndb_formats.types.column_types import WireType, codec_of
-from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.values import Geometry
 
 CODEC = codec_of(WireType(ColumnCode.GEOMETRY, 4))
 

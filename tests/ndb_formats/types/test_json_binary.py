@@ -14,8 +14,7 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import CorruptError, FormatError, TruncatedError
 from ndb_formats.types.column_types import WireType, codec_of
 from ndb_formats.types.json_binary import MAX_DEPTH, JsonDocument, decode_json, encode_json
-from ndb_formats.types.json_text import json_text
-from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue
+from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue, json_text
 from tests.strategies import JSON_VALUES
 
 # Recorded from MySQL 9.7.4: the document in the binlog, and what mysqlbinlog printed of it.

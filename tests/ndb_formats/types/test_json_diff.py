@@ -10,13 +10,14 @@ from ndb_formats.errors import CorruptError, FormatError, TruncatedError
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_diff import (
     DiffOperation,
+    JsonCell,
     JsonDiff,
     apply_diffs,
     decode_diffs,
     diff_text,
     encode_diffs,
+    path_legs,
 )
-from ndb_formats.types.json_path import JsonCell, path_legs
 from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue
 from tests.strategies import JSON_DIFFS, JSON_VALUES
 

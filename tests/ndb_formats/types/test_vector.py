@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import CorruptError
 from ndb_formats.types.column_types import WireType, codec_of
-from ndb_formats.types.vector import Vector
+from ndb_formats.types.values import Vector
 
 CODEC = codec_of(WireType(ColumnCode.VECTOR, 4))
 

@@ -9,8 +9,7 @@ from enum import IntEnum
 import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, kernel
-from ndb_formats.columnar.kernels.checksums import crc32
-from ndb_formats.columnar.kernels.words import little_endian, load16
+from ndb_formats.columnar.kernels.words import crc32, little_endian, load16
 from ndb_formats.constants import EventType
 
 __all__ = ["EventRole", "add_values", "commit_times", "image_slices", "read_numbers", "roles_of"]

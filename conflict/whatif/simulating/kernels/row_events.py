@@ -2,7 +2,7 @@
 Rows of a simulation to the bytes of row events, packed into events as a server packs them.
 
 A row goes into the event before it if that has the same columns, author and transaction, and does not become too long
-(see `ndb_formats.writing.rows_packer`).
+(see `ndb_formats.writing.event_stream`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from conflict.engine.kernels.arrays import Int32, Int64, UInt64
 from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel
-from ndb_formats.columnar.kernels.checksums import crc32
+from ndb_formats.columnar.kernels.words import crc32
 
 __all__ = ["CHECKSUM", "HEADER", "Bytes", "RowsToPack", "Templates", "pack_rows", "packed_bytes", "seal_events"]
 

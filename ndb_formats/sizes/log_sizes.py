@@ -20,11 +20,8 @@ from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.batches import reason_of
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.size_layout import SizedShape, SizeState, SizeStop
-from ndb_formats.columnar.kernels.sizes import account_events, join_events, size_rows
+from ndb_formats.columnar.kernels.sizes import SizedShape, SizeState, SizeStop, account_events, join_events, size_rows
 from ndb_formats.columnar.row_walk import RowWalk
-from ndb_formats.columnar.size_plan import KEY_CHANGES, SizePlan
-from ndb_formats.columnar.size_tables import CHANGES, SizedTables
 from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import DEFAULT_EVENT_SIZE, EVENT_HEADER_SIZE, EventType
@@ -34,9 +31,9 @@ from ndb_formats.events.table_map import TableMap, decode_table_map, name_bytes
 from ndb_formats.rules.formats import FORMATS, KeyChange
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Schema
+from ndb_formats.sizes.plan import KEY_CHANGES, SizePlan
+from ndb_formats.sizes.tables import CHANGES, SizedTables
 from ndb_formats.types.column_types import Codec
-
-__all__ = ["LEAST", "MOST", "LogSizer", "Tally", "size_log"]
 
 LEAST, MOST = 0, 1
 _BLOCK_ROWS = 1 << 15

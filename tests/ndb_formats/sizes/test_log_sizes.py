@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.columnar.log_sizes import LEAST, MOST, LogSizer, Tally, size_log
-from ndb_formats.columnar.size_report import size_report
 from ndb_formats.errors import CutFileError
 from ndb_formats.events.table_map_of_table import RowMetadata
 from ndb_formats.rules.event_columns import updated_columns
@@ -21,6 +19,8 @@ from ndb_formats.rules.images import Logging
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Column, Schema, Table
+from ndb_formats.sizes.log_sizes import LEAST, MOST, LogSizer, Tally, size_log
+from ndb_formats.sizes.report import size_report
 from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
 from tests.corpora import RECORDINGS, SHARED
 from tests.examples import examples

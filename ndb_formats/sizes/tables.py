@@ -1,23 +1,19 @@
-"""
-The tables of a log whose sizes are worked out: their definitions, and the defaults of their columns.
-"""
+"""The tables of a log whose sizes are worked out: their definitions, and the defaults of their columns."""
 
 from __future__ import annotations
 
 import attrs
 import numpy as np
 
-from ndb_formats.columnar.kernels.size_layout import NO_DEFAULT, NULL_DEFAULT
+from ndb_formats.columnar.kernels.sizes import NO_DEFAULT, NULL_DEFAULT
 from ndb_formats.columnar.tables import BatchShape, Growing
 from ndb_formats.constants import APPLY_STATUS
-from ndb_formats.events.agreed_layout import agreed_definition
+from ndb_formats.events.agreed_definition import agreed_definition
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.rules.relogging import default_payload, has_default
 from ndb_formats.schema.tables import Schema, Table
-
-__all__ = ["CHANGES", "SizedTable", "SizedTables"]
 
 # The kinds of changes of a table, in the order of the arrays.
 CHANGES = (Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW)

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from ndb_formats.columnar.selected_changes import ChangeReading
-from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
+from ndb_formats.text.log_text import log_text
+from ndb_formats.text.row_printer import TextOptions
 from tests.corpora import DEMO
 from tests.ndb_formats.recordings import RECORDINGS, TYPES
 

@@ -24,8 +24,6 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.types.column_types import Codec, WireType
 from ndb_formats.types.decimals import decimal_groups
 
-__all__ = ["ColumnText", "column_text"]
-
 _SPARE = 16
 _LOG_ESCAPES = Escapes.of("'", b"x")
 _WIDTHS = {

@@ -14,9 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.kernels.size_layout import DIFF_TWIN, NO_TWIN, Outcome, ShapeMode, SizedShape
-from ndb_formats.columnar.kernels.sizes import mask_hash
-from ndb_formats.columnar.size_tables import CHANGES, SizedTable, SizedTables
+from ndb_formats.columnar.kernels.sizes import DIFF_TWIN, NO_TWIN, Outcome, ShapeMode, SizedShape, mask_hash
 from ndb_formats.columnar.tables import BatchShape, Growing
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import DIFF_CODEC
@@ -27,8 +25,7 @@ from ndb_formats.rules.formats import FORMATS, Format, KeyChange, change_columns
 from ndb_formats.rules.relogging import SetColumns, known_values, set_columns, statement_operation
 from ndb_formats.rules.update_format import changing_key_columns, is_ndb
 from ndb_formats.schema.tables import Table
-
-__all__ = ["KEY_CHANGES", "SizePlan"]
+from ndb_formats.sizes.tables import CHANGES, SizedTable, SizedTables
 
 # What can happen to a key, in the order of the compiled loop.
 KEY_CHANGES = (KeyChange.NONE, KeyChange.SPELLING, KeyChange.KEY)
@@ -36,7 +33,7 @@ _OLD, _NEW = 0, 1
 _BOUNDS = 2
 _WORD = 64
 
-Int64 = npt.NDArray[np.int64]
+_Int64 = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint64]
 
 
