@@ -35,7 +35,7 @@ from conflict.results.layout import (
     rows_folder,
 )
 from conflict.rules.decision import Verdict
-from ndb_formats.schema.tables import full_name, split_full_name
+from ndb_formats.schema.full_names import full_name, split_full_name
 
 __all__ = ["Result", "read_result"]
 

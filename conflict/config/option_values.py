@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, tzinfo
 from conflict.errors import ConfigurationError, ConflictError, HistoryError
 from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
-from ndb_formats.schema.tables import split_full_name
+from ndb_formats.schema.full_names import split_full_name
 
 __all__ = [
     "Moment",

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from conflict.history.grid.schemas import PLACE
 from conflict.results.layout import OUTCOMES
-from ndb_formats.row_records import value_text
+from ndb_formats.columnar.records import value_text
 from ndb_formats.types.values import Value
 
 __all__ = [

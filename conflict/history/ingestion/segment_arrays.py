@@ -19,7 +19,8 @@ from conflict.history.tables import TableNumbers
 from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.image_conversion import has_same_bytes
-from ndb_formats.schema.tables import Schema, full_name
+from ndb_formats.schema.full_names import full_name
+from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import has_status_columns, is_status_image
 from ndb_formats.types.column_types import WireType
 
