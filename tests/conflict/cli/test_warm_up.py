@@ -1,18 +1,18 @@
 """`ndb-conflict warm-up`."""
 
-from importlib import import_module
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
-from pkgutil import walk_packages
 
 import pytest
 
-import conflict
-import ndb_formats
 from conflict.cli.commands import warm_up
 from conflict.cli.refusals import ExitCode
 from ndb_formats import compiled_cache
-from ndb_formats.columnar.kernel import Kernel, Use
 from tests.conflict.cli.commands import invoke
+from tests.layers import ROOT
 
 
 def test_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch):
@@ -31,19 +31,29 @@ def test_a_command_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch):
     assert "ndb-conflict decode could not be run" in said
 
 
+_LEFT_OUT = """
+from importlib import import_module
+from pkgutil import walk_packages
+import conflict, ndb_formats
+from tests.conflict.cli.commands import invoke
+from tests.layers import ROOT
+code, said = invoke("warm-up")
+packages = [each for top in (conflict, ndb_formats) for each in walk_packages(top.__path__, f"{top.__name__}.")]
+modules = [import_module(each.name) for each in packages if ".kernels." in each.name]
+kernels = [each for module in modules for each in vars(module).values() if isinstance(each, Kernel)]
+left_out = [each.__name__ for each in kernels if each.use is Use.CALLED and not each._is_cached()]
+print(json.dumps([code, said, len(kernels), left_out]))
+"""
+
+
 @pytest.mark.slow
-def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """It says for whom they compile, and leaves no kernel out."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    code, said = invoke("warm-up")
+def test_its_commands_run(tmp_path: Path):
+    """It says for whom they compile, and leaves no kernel out: in a process that has compiled none before."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", f"import json{_LEFT_OUT}"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=True)
+    code, said, kernels, left_out = json.loads(done.stdout.splitlines()[-1])
     assert code == ExitCode.DONE
     assert f"The kernels are compiled, in {tmp_path}, for this user." in said
-    modules = [
-        import_module(each.name)
-        for package in (conflict, ndb_formats)
-        for each in walk_packages(package.__path__, f"{package.__name__}.")
-        if ".kernels." in each.name
-    ]
-    kernels = [each for module in modules for each in vars(module).values() if isinstance(each, Kernel)]
-    assert len(kernels) > 100
-    assert not [each.__name__ for each in kernels if each.use is Use.CALLED and not each._is_cached()]
+    assert kernels > 100
+    assert left_out == []
