@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from conflict.cli.app import app
 from conflict.cli.common import ExitCode
 from conflict.runs.runner import in_process
-from ndb_formats.cursor import OPTION, allow_unpacked
+from ndb_formats.cursor import UNPACKED_OPTION, allow_unpacked
 from tests.corpora import DEMO
 from tests.fuzz.raw_log import PAYLOAD, RawEvent, RawLog
 from tests.ndb_formats.building import description_body, packed
@@ -22,7 +22,7 @@ TWO_MIB = 2 << 20
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget what was allowed."""
-    monkeypatch.setenv(OPTION, "256")
+    monkeypatch.setenv(UNPACKED_OPTION, "256")
     yield
     allow_unpacked(None)
 
