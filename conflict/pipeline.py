@@ -6,7 +6,6 @@ A run from its configuration to its result, on any engine; and which engine, whe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -34,6 +33,7 @@ from conflict.results.files import check_target, refuse_nesting, whole_or_not_at
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
 from conflict.runs.columnar_run import refuse_python_rules, run_columnar
+from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.reference_run import run_reference
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES",
-    "LOCAL_BYTES",
-    "choose_engine",
     "configuration_of",
     "folder_of",
     "ingest",
@@ -53,7 +51,6 @@ __all__ = [
     "run_local",
     "run_of",
     "run_spark",
-    "spark_asked_for",
     "spark_workers",
 ]
 
@@ -120,50 +117,6 @@ def _refuse_change(file: Mapping[str, Any], result: str) -> None:
         return
     message = f"{path} {problem} since the result in {result} was made of it; bring it back, or resolve again"
     raise HistoryError(message)
-
-
-LOCAL_BYTES = 256 << 20  # of binlogs: what one machine resolves in less time than Spark takes to start twice
-# Both show that the user asked for Spark: spark-submit started this process, or a Spark Connect server is named.
-_SPARK_ASKED_FOR = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
-
-
-@attrs.frozen
-class _EngineChoice:
-    """
-    An engine, and why it was chosen.
-
-    Attributes:
-        engine: One of `conflict.pipeline.ENGINES`.
-        reason: Why, as the end of a sentence.
-    """
-
-    engine: str
-    reason: str
-
-
-def spark_asked_for() -> str | None:
-    """Return which variable of the environment shows that the user asked for Spark; None if none does."""
-    return next((name for name in _SPARK_ASKED_FOR if name in os.environ), None)
-
-
-def choose_engine(configuration: Configuration) -> _EngineChoice:
-    """Return the engine for a run: the reference engine for what it alone does, else by the size of the binlogs."""
-    if any(spec.python is not None for spec in configuration.functions):
-        return _EngineChoice("reference", "it alone runs rules in Python")
-    if not configuration.links.is_pair:
-        return _EngineChoice("reference", "it alone resolves other than two clusters that replicate to each other")
-    asked = spark_asked_for()
-    if asked is not None:
-        return _EngineChoice("spark", f"{asked} is set")
-    size = sum(file.stat().st_size for file in configuration.files if file.exists())
-    read, limit = _shown(size), LOCAL_BYTES >> 20
-    if size <= LOCAL_BYTES:
-        return _EngineChoice("local", f"the binlogs have {read}, and Spark pays off above {limit} MiB")
-    return _EngineChoice("spark", f"the binlogs have {read}, more than {limit} MiB")
-
-
-def _shown(size: int) -> str:
-    return f"{size >> 20:,} MiB" if size >> 20 else f"{-(-size >> 10)} KiB"
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:

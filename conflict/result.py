@@ -24,12 +24,12 @@ from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.results.arrow_rows import key_schema, key_values
 from conflict.results.catalogue import RESOLVE_AGAIN, refuse_damaged_result
 from conflict.results.conflicts import count_conflicts, read_conflicts
+from conflict.results.counting import By
 from conflict.results.glance import ResultSummary, summary_of
 from conflict.results.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
     RESULT_FORMAT,
-    By,
     applied_epochs_path,
     exceptions_path,
     rows_folder,

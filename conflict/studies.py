@@ -31,16 +31,17 @@ from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer
 from conflict.library import Source, path_of, run_of
-from conflict.pipeline import spark_asked_for, spark_workers
+from conflict.pipeline import spark_workers
 from conflict.reporting.joining import joined
 from conflict.reporting.reading import part_of
 from conflict.reporting.report import write_figures, write_page
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN
 from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
+from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
-from conflict.results.layout import By
+from conflict.runs.engine_choice import spark_asked_for
 from conflict.runs.runner import StageProgress, no_progress, process_runner
 from conflict.whatif.simulating.learning import learnt_model
 from conflict.whatif.simulating.model_file import model_document, model_text, parse_model

@@ -26,7 +26,8 @@ import pyarrow.dataset as pads
 
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
-from conflict.results.layout import OUTCOMES, UNDECIDED, By
+from conflict.results.counting import By
+from conflict.results.layout import OUTCOMES, UNDECIDED
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 

@@ -17,7 +17,6 @@ The files of a result. Computes docs/result.md, "The output folder".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 import attrs
 import numpy as np
@@ -39,7 +38,6 @@ __all__ = [
     "STAGED",
     "STAGED_EXCEPTIONS",
     "UNDECIDED",
-    "By",
     "ResultOptions",
     "applied_epochs_path",
     "applied_epochs_table",
@@ -74,18 +72,6 @@ class ResultOptions:
 
 
 DEFAULT_OPTIONS = ResultOptions()
-
-
-class By(StrEnum):
-    """What conflicts are counted by."""
-
-    TABLE = "table"
-    SECOND = "second"
-    MINUTE = "minute"
-    HOUR = "hour"
-    KEY = "key"
-    CAUSE = "cause"
-    TRANSACTION = "transaction"
 
 
 # Raised when the columns of a result change.

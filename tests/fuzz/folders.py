@@ -26,7 +26,7 @@ from conflict.explaining.explain import explain_differences
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import resolve, run_local
 from conflict.result import Result, read_result
-from conflict.results.layout import By
+from conflict.results.counting import By
 from conflict.runs.ingest_job import ingest
 from conflict.runs.runner import ResolveOptions, in_process
 from tests.conflict.growing import Recording, ingested

@@ -12,7 +12,7 @@ import typer
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.config.option_values import moment_of
-from conflict.results.layout import By
+from conflict.results.counting import By
 
 __all__ = ["conflicts"]
 

@@ -36,7 +36,7 @@ from conflict.cli.sources import (
 )
 from conflict.config.option_values import seconds_of
 from conflict.errors import ConfigurationError
-from conflict.pipeline import LOCAL_BYTES, choose_engine
+from conflict.runs.engine_choice import LOCAL_BYTES, choose_engine
 from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:

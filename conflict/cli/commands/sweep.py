@@ -79,7 +79,8 @@ def sweep(
 
 
 def _runner(engine: SweepEngine, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:
-    from conflict.pipeline import spark_asked_for, spark_workers
+    from conflict.pipeline import spark_workers
+    from conflict.runs.engine_choice import spark_asked_for
     from conflict.runs.runner import process_runner
 
     if engine is SweepEngine.SPARK or (engine is SweepEngine.AUTO and spark_asked_for()):

@@ -16,8 +16,8 @@ from rich.table import Table
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.results.conflicts import ALL, UNITS, Beside, Chosen, Totals
+from conflict.results.counting import By
 from conflict.results.doubts import Doubt
-from conflict.results.layout import By
 from conflict.rules.decision import Cause
 from conflict.shown_text import one_line
 

@@ -31,10 +31,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from conflict.errors import ConfigurationError
-from conflict.history.grid.folder import Folder
+
+if TYPE_CHECKING:  # a command's help needs files alone, not Arrow
+    from conflict.history.grid.folder import Folder
 
 __all__ = [
     "PART",
@@ -268,6 +270,8 @@ def _is_still(path: Path, file: int) -> bool:
 def _lease(folder: Folder) -> Iterator[None]:
     """Keep a file beside the folder that says who writes it, and since when nothing was heard of them."""
     name = folder.uri.rstrip("/").rsplit("/", 1)
+    from conflict.history.grid.folder import Folder  # noqa: PLC0415  # loads Arrow, which help of commands need not
+
     beside, path, owner = Folder(name[0]), f".{name[1]}.lock", _owner()
     if beside.exists(path):
         lease = beside.read_json(path)

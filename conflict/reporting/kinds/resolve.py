@@ -18,8 +18,8 @@ from conflict.reporting.parts import Chart, Form, Part, Table
 from conflict.reporting.wording.logs import log_of
 from conflict.result import Result
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
+from conflict.results.counting import By
 from conflict.results.doubts import doubts_of, not_what_happened
-from conflict.results.layout import By
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted
 

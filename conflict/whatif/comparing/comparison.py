@@ -25,7 +25,7 @@ from conflict.history.ingestion.plan import files_document
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.history.tables import TableNumbers
-from conflict.pipeline import choose_engine, run_of, spark_workers
+from conflict.pipeline import run_of, spark_workers
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
@@ -34,6 +34,7 @@ from conflict.results.glance import html_table, text_lines
 from conflict.results.layout import ResultOptions
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
+from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.runner import Runner, StageProgress, in_threads, no_progress
 from conflict.shown_text import listed, printable
