@@ -17,7 +17,6 @@ import pyarrow as pa
 from conflict.cli.commands.simulate import check_folders, keep_run
 from conflict.cli.outputs import check_output, refuse_same_output
 from conflict.cli.views.conflicts import conflicts_json
-from conflict.cli.views.simulation import simulation_json
 from conflict.cli.views.sizes import sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.cli.views.sizes_files import configured_types, measured_log
@@ -33,6 +32,7 @@ from conflict.history.grid.whole_files import only_writer
 from conflict.library import Source, path_of, run_of
 from conflict.pipeline import spark_workers
 from conflict.reporting.joining import joined
+from conflict.reporting.kinds.simulate import simulation_document
 from conflict.reporting.reading import part_of
 from conflict.reporting.report import write_figures, write_page
 from conflict.result import Result, read_result
@@ -150,7 +150,7 @@ def simulate(
     def keep(run: Simulated) -> None:
         keep_run(run, target, logs, progress, force=force)
 
-    return {**simulation_json(made, run_seeds(made, seeds, progress, keep)), "model": document}
+    return {**simulation_document(made, run_seeds(made, seeds, progress, keep)), "model": document}
 
 
 def workload(

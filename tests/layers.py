@@ -25,6 +25,7 @@ LAYERS = {
         "surroundings",
         "errors",
         "shown_text",
+        "telling",
         "rules",
         "config",
         "history",

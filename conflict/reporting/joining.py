@@ -4,7 +4,7 @@ What the results of one report say together: the top of the page, bytes, and why
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -12,6 +12,7 @@ from conflict.reporting.answers.cost import cost_column, cost_findings, cost_hea
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
 from conflict.reporting.wording.bytes_by_type import BYTES_CHART
 from conflict.reporting.wording.logs import log_words
+from conflict.telling.value import Telling
 
 __all__ = ["joined"]
 
@@ -44,9 +45,13 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 def _with_other_logs(parts: Sequence[Part]) -> list[Part]:
     """Return parts with a warning where one is of another log than others, or does not say of which."""
     return [
-        attrs.evolve(part, warnings=(*part.warnings, *_of_other_log(part, parts, parts[:number])))
+        attrs.evolve(part, telling=_warned(part.telling, _of_other_log(part, parts, parts[:number])))
         for number, part in enumerate(parts)
     ]
+
+
+def _warned(telling: Telling, warnings: Iterable[str]) -> Telling:
+    return attrs.evolve(telling, warnings=(*telling.warnings, *warnings))
 
 
 def _of_other_log(part: Part, parts: Sequence[Part], before: Sequence[Part]) -> Iterator[str]:
@@ -75,12 +80,8 @@ def _with_model_check(parts: Sequence[Part]) -> list[Part]:
         f"{100 * simulated.lost_share[1]:.1f} %; in the recording it lost {100 * recorded:.1f} %."
     )
     if not any(line.topic is Topic.LIMIT for part in parts for line in part.headlines):
-        return [_with_answer(part, said) if part is simulated else part for part in parts]
+        return [part.with_sentences(said) if part is simulated else part for part in parts]
     return [attrs.evolve(part, headlines=tuple(_beside_limit(line, said) for line in part.headlines)) for part in parts]
-
-
-def _with_answer(part: Part, said: str) -> Part:
-    return attrs.evolve(part, answer=(*part.answer, said))
 
 
 def _beside_limit(line: Headline, said: str) -> Headline:
@@ -98,9 +99,10 @@ def _with_bytes(part: Part, best: Part | None, source: Measured | None, compared
         lines = (*part.headlines, cost_headline(functions, sizes))
         named = (*(sizes.logged.by_appliers if sizes.logged is not None else functions),)
         columns = (*part.by_function, *cost_column(named, sizes))
-        return attrs.evolve(part, headlines=lines, by_function=columns, answer=(*part.answer, *cost_findings(sizes)))
+        return attrs.evolve(part.with_sentences(*cost_findings(sizes)), headlines=lines, by_function=columns)
     if source is Measured.MEASURED:
-        return attrs.evolve(part, charts=tuple(chart for chart in part.charts if chart.name != BYTES_CHART))
+        charts = tuple(chart for chart in part.telling.charts if chart.name != BYTES_CHART)
+        return attrs.evolve(part, telling=attrs.evolve(part.telling, charts=charts))
     return part
 
 
@@ -117,4 +119,4 @@ def _with_findings(part: Part, lines: Sequence[Headline], compared: Part | None)
     """Return a part with these headlines; the sentences of its others come before its findings."""
     others = [text for each in part.headlines if each not in lines for text in each.sentences]
     basis = part.basis if compared is not None and not part.recorded else ()
-    return attrs.evolve(part, headlines=tuple(lines), answer=(*others, *part.answer, *basis))
+    return attrs.evolve(part.with_sentences(*basis, before=others), headlines=tuple(lines))

@@ -1,92 +1,18 @@
 """
-What a report says of a result, before it becomes a page.
+What a report says of a result besides what is told of it anywhere: what needs other results, or stands at the top.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Any
 
 import attrs
-import pyarrow as pa
 
-__all__ = ["Bytes", "Chart", "Column", "Form", "Headline", "LoggedRows", "Measured", "Part", "Table", "Topic", "shown"]
+from conflict.telling.value import Telling
 
-
-class Form(Enum):
-    """How a chart shows its data."""
-
-    STACKED = "stacked"  # a horizontal bar per row, its columns one after the other
-    GROUPED = "grouped"  # a horizontal bar per row and column
-    LINES = "lines"  # the first column goes to the right, a line per other column
-    TIMELINE = "timeline"  # as GROUPED, upright, over moments
-
-
-@attrs.frozen(eq=False)
-class Chart:
-    """
-    A chart.
-
-    Attributes:
-        name: Its name among the files of figures: letters, digits and hyphens.
-        title: What it shows.
-        form: How.
-        data: The first column has labels, numbers or moments; the others have numbers, NULL where there is none.
-        measure: What the numbers are, with their unit.
-        over: What the first column is, where it is an axis.
-        note: What one must know to read it.
-    """
-
-    name: str
-    title: str
-    form: Form
-    data: pa.Table
-    measure: str
-    over: str = ""
-    note: str = ""
-
-    @property
-    def in_words(self) -> str:
-        """What it shows, as a sentence, where not more than one number is another than 0; else nothing."""
-        labels, *series = self.data.columns
-        names = self.data.column_names[1:]
-        found = [
-            (name, label, number)
-            for name, numbers in zip(names, series, strict=True)
-            for label, number in zip(labels.to_pylist(), numbers.to_pylist(), strict=True)
-            if number
-        ]
-        if len(found) > 1:
-            return ""
-        if not found:
-            return "0 everywhere."
-        ((name, label, number),) = found
-        where = [*([name] if len(names) > 1 else []), f"{self.over} {shown(label)}".strip()]
-        rest = "; 0 everywhere else" if len(names) * len(labels) > 1 else ""
-        return f"{', '.join(where)}: {shown(number)}{rest}."
-
-
-@attrs.frozen
-class Table:
-    """
-    A table.
-
-    Attributes:
-        title: What it shows.
-        headings: Of its columns.
-        rows: Its cells: texts, numbers, None where there is nothing.
-        marked: The row to mark, and the column, or None for the whole row; None to mark nothing.
-        note: What one must know to read it.
-        even: Whether all columns but the first are as wide as each other.
-    """
-
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    marked: tuple[int, int | None] | None = None
-    note: str = ""
-    even: bool = False
+__all__ = ["Bytes", "Column", "Headline", "LoggedRows", "Measured", "Part", "Topic"]
 
 
 class Measured(IntEnum):
@@ -209,14 +135,9 @@ class Part:
     What a report says of one result.
 
     Attributes:
-        title: What the result is.
+        telling: What is told of it.
         source: The file or folder that it was read from.
         asked: What was asked: names and what they are.
-        answer: What was found, in sentences, besides the headlines.
-        warnings: Why that may not hold.
-        matrix: The answer as a table.
-        charts: The figures.
-        tables: More, by table and key.
         configuration: All that determined the result, as a document.
         best: The functions that lose least, where functions are compared.
         bytes: What row events take.
@@ -230,14 +151,9 @@ class Part:
             that is not known.
     """
 
-    title: str
+    telling: Telling
     source: str
     asked: Mapping[str, str]
-    answer: Sequence[str]
-    warnings: Sequence[str]
-    matrix: Table
-    charts: Sequence[Chart]
-    tables: Sequence[Table]
     configuration: Any
     best: Sequence[str] = ()
     bytes: Bytes | None = None
@@ -248,18 +164,12 @@ class Part:
     lost_share: tuple[str, float] | None = None
     log: Mapping[str, str] = attrs.field(factory=dict)
 
+    def with_sentences(self, *sentences: str, before: Sequence[str] = ()) -> Part:
+        """Return it with more sentences, before those that it has or after them."""
+        said = (*before, *self.telling.sentences, *sentences)
+        return attrs.evolve(self, telling=attrs.evolve(self.telling, sentences=said))
+
     def shares_log(self, other: Part) -> bool:
         """Whether both are of one log, or of a part of it; so is what does not say of which log it is."""
         mine, theirs = set(self.log), set(other.log)
         return not mine or not theirs or mine <= theirs or theirs <= mine
-
-
-def shown(value: object) -> str:
-    """Return a cell as text: whole numbers with commas, others with three digits, a dash for None."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, int) or value == int(value) or abs(value) >= 1000:
-        return f"{value:,.0f}" if isinstance(value, float) else f"{value:,}"
-    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -12,10 +12,11 @@ import pyarrow.csv as pacsv
 
 from conflict.decoding.staging import staged_file
 from conflict.history.grid.folder import Folder
-from conflict.reporting.drawing import draw
 from conflict.reporting.html.page import page_of
-from conflict.reporting.parts import Chart, Part
+from conflict.reporting.parts import Part
 from conflict.results.files import RESULT
+from conflict.telling.drawing import draw
+from conflict.telling.value import Chart
 
 __all__ = ["figure_count", "write_figures", "write_page"]
 
@@ -41,11 +42,11 @@ def write_figures(folder: Folder, parts: Sequence[Part]) -> None:
 
 def figure_count(parts: Sequence[Part]) -> int:
     """Return how many figures a report has."""
-    return sum(len(part.charts) for part in parts)
+    return sum(len(part.telling.charts) for part in parts)
 
 
 def _named(parts: Sequence[Part]) -> Iterator[tuple[str, Chart]]:
     """Yield the figures with their names; of several results, each begins with the number of its part."""
     for number, part in enumerate(parts, 1):
-        for chart in part.charts:
+        for chart in part.telling.charts:
             yield (f"{number}-{chart.name}" if len(parts) > 1 else chart.name), chart

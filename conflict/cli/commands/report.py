@@ -36,12 +36,12 @@ def report(
 
     Example: ndb-conflict report build/demo/result build/compare --out report.html
     """
-    from conflict.cli.views.tables import counted
     from conflict.history.grid.folder import Folder
     from conflict.reporting.joining import joined
     from conflict.reporting.reading import part_of
     from conflict.reporting.report import figure_count, write_figures, write_page
     from conflict.results.files import check_target, whole_or_not_at_all
+    from conflict.shown_text import counted
 
     check_output(out, results, force=force)
     refuse_same_output(out, figures)

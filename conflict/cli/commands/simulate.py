@@ -48,7 +48,8 @@ def simulate(
 
     Example: ndb-conflict simulate model.toml --out result --write-binlogs binlogs
     """
-    from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
+    from conflict.reporting.kinds.simulate import simulation_document, tell_simulation
+    from conflict.telling.terminal import print_telling
     from conflict.whatif.simulating.model_file import load_model, model_document
     from conflict.whatif.simulating.report import run_seeds
 
@@ -67,9 +68,10 @@ def simulate(
             contradicted = keep_run(run, out, binlogs, progress, force=force)
 
         runs = run_seeds(model, seeds, progress, keep)
-    print_simulation(console, model, runs)
-    print_kept(console, model, binlogs, out)
-    write_json(json_file, {**simulation_json(model, runs), "model": model_document(model_file)})
+    document = {**simulation_document(model, runs), "model": model_document(model_file)}
+    print_telling(console, tell_simulation(document))
+    _print_kept(model.seed, binlogs, out)
+    write_json(json_file, document)
     settled = all(run["quiet_at_the_end"] for run in runs)
     exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE if settled else ExitCode.WARNED)
 
@@ -109,3 +111,13 @@ def keep_run(
         made, str(out), engine="local", policy=Policy.NEEDS, options=options, progress=progress
     )
     return done.contradicted
+
+
+def _print_kept(seed: int, binlogs: Path | None, out: Path | None) -> None:
+    """Print where binlogs and result of the first run are, if they were asked for."""
+    if binlogs is not None:
+        text = f"Binlogs of seed {seed} and their run file are in {binlogs}."
+        console.print(text, highlight=False, markup=False)
+    if out is not None:
+        text = f"Its result is in {out}; `ndb-conflict conflicts` and `ndb-conflict explain` take it."
+        console.print(text, highlight=False, markup=False)

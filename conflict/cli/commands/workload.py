@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -24,6 +25,9 @@ from conflict.cli.sources import (
     load_sources,
 )
 from conflict.decoding.staging import staged_file
+
+if TYPE_CHECKING:
+    from conflict.telling.value import Telling
 
 __all__ = ["workload"]
 
@@ -44,8 +48,8 @@ def workload(
 
     Example: ndb-conflict workload london/ paris/ --out model.toml
     """
-    from conflict.cli.views.simulation import print_learnt
-    from conflict.cli.views.tables import counted
+    from conflict.shown_text import counted
+    from conflict.telling.terminal import print_telling
     from conflict.whatif.simulating.learning import learnt_model
     from conflict.whatif.simulating.model_file import model_text
     from ndb_formats.columnar.log_scan import log_remarks
@@ -57,7 +61,8 @@ def workload(
         document = learnt_model(loaded.configuration, scale, partial(progress, "simulating"))
     with staged_file(out) as file:
         file.write(model_text(document).encode())
-    print_learnt(console, document, str(out))
+    print_telling(console, _told(document))
+    console.print(f"Written to {out}; `ndb-conflict simulate` takes it.", highlight=False, markup=False)
     warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.log.files))
     late = document.get("not_arrived", {})
     for name, count in late.items():
@@ -68,3 +73,21 @@ def workload(
             )
             messages.print(f"[yellow]warning:[/yellow] {escape(said)}", soft_wrap=True)
     exit_with(ExitCode.WARNED if warned or late else ExitCode.DONE)
+
+
+def _told(document: Mapping[str, Any]) -> Telling:
+    """Return what is told of a model that was learnt."""
+    from conflict.telling.value import Table, Telling
+
+    rows = []
+    for name, cluster in document["clusters"].items():
+        work, trace = cluster["workload"], sorted(took for _, took in cluster["link"]["trace_ms"])
+        rate = sum(work["transactions_per_second"]) * work["slot_seconds"] / document["seconds"]
+        sizes = {int(size): weight for size, weight in work["rowspertransaction"].items()}
+        mean = sum(size * weight for size, weight in sizes.items()) / max(sum(sizes.values()), 1)
+        rows.append([name, rate, mean, cluster["epoch_ms"], trace[len(trace) // 2], trace[-1]])
+    headings = ("cluster", "transactions per second", "rows each", "epoch, ms", "median travel, ms", "longest, ms")
+    table = Table("What users change, and how long epochs are on their way", headings, rows)
+    tables = ", ".join(f"{each['name']} ({each['recordcount']:,} rows at first)" for each in document["tables"])
+    said = f"Learnt from {document['seconds']:g} s of the logs; tables: {tables}."
+    return Telling("A model", sentences=(said,), tables=(table,))

@@ -21,8 +21,8 @@ from conflict.checking.findings import Finding, Place, Severity
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import MARKS, Answer, Status, mark
 from conflict.checking.rules.replicas import ReplicaReport
-from conflict.cli.views.tables import table_of
 from conflict.shown_text import capitalized
+from conflict.telling.terminal import table_of
 from ndb_formats.findings import Effect
 from ndb_formats.schema.tables import Table as Definition
 

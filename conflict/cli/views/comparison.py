@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from conflict.cli.views.doubts import print_doubts
-from conflict.cli.views.tables import counted, table_of
 from conflict.rules.decision import Cause
+from conflict.shown_text import counted
+from conflict.telling.terminal import table_of
 from conflict.whatif.comparing.comparison import Comparison
 from conflict.whatif.comparing.figures import Figures, Row
 

@@ -14,12 +14,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from conflict.cli.views.doubts import print_doubts
-from conflict.cli.views.tables import counted, table_of
 from conflict.results.conflicts import ALL, UNITS, Beside, Chosen, Totals
 from conflict.results.counting import By
 from conflict.results.doubts import Doubt
 from conflict.rules.decision import Cause
-from conflict.shown_text import one_line
+from conflict.shown_text import counted, one_line
+from conflict.telling.terminal import table_of
 
 __all__ = ["conflicts_json", "print_conflicts"]
 

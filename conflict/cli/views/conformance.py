@@ -12,8 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from conflict.cli.views.tables import counted, table_of
 from conflict.conformance.judge import CaseStatus, CaseVerdict
+from conflict.shown_text import counted
+from conflict.telling.terminal import table_of
 
 __all__ = ["print_conformance"]
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from conflict.cli.views.tables import counted
+from conflict.shown_text import counted
 from conflict.whatif.diverging.retelling import Told, ending, retell, timeline, unsettled
 from conflict.whatif.diverging.scope import NAMES, Goal, Scope
 from conflict.whatif.diverging.search import Found

@@ -14,11 +14,11 @@ from rich.text import Text
 from rich.tree import Tree as TreeView
 
 from conflict.cli.views.doubts import print_doubts
-from conflict.cli.views.tables import counted
 from conflict.explaining.events import Kind, Place, StoryEvent, row_words
 from conflict.explaining.sentences import event_words, place_words, verb
 from conflict.explaining.story import Story, Tree, rejections_of
 from conflict.results.doubts import Doubt
+from conflict.shown_text import counted
 
 __all__ = ["differences_json", "print_differences", "print_story"]
 

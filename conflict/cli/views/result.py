@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from conflict.cli.views.doubts import print_doubts
-from conflict.cli.views.tables import counted, table_of
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
 from conflict.results.careful import said_of
@@ -25,6 +24,8 @@ from conflict.results.summary import RunSummary
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import RefusalKind
+from conflict.shown_text import counted
+from conflict.telling.terminal import table_of
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["print_run"]

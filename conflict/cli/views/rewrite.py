@@ -7,7 +7,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from conflict.cli.views.tables import counted, table_of
+from conflict.shown_text import counted
+from conflict.telling.terminal import table_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.relogging import Basis
 from ndb_formats.writing.rewriting_plans import OTHER_ENGINE, Counts, Outcome

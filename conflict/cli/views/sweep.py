@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from conflict.cli.views.tables import counted, table_of
+from conflict.shown_text import counted
+from conflict.telling.terminal import table_of
 from conflict.whatif.sweeping.border import Border
 from conflict.whatif.sweeping.summary import Grid, axis_value, grid_of
 from conflict.whatif.sweeping.sweep import Search, Swept

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from conflict.reporting.parts import shown
 from conflict.shown_text import listed
+from conflict.telling.value import shown
 from conflict.whatif.sweeping.summary import Grid, axis_value
 
 __all__ = [

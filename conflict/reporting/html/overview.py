@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from conflict.reporting.parts import Part, Table
+from conflict.reporting.parts import Part
+from conflict.telling.value import Table
 
 __all__ = ["overview"]
 

@@ -4,15 +4,14 @@ A report as one page of HTML that asks for nothing outside itself.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-from conflict.reporting.drawing import FAINT, INK, NARROW, PAPER, SERIES, THEME, WIDE, inline_svg
 from conflict.reporting.html.document_text import document_text
-from conflict.reporting.html.elements import Html, element, escaped, joined
 from conflict.reporting.html.glossary import words_explained
 from conflict.reporting.html.overview import overview
-from conflict.reporting.parts import Chart, Headline, Part, Table, shown
+from conflict.reporting.parts import Headline, Part
+from conflict.telling.drawing import FAINT, INK, PAPER, SERIES, THEME
+from conflict.telling.html import Html, element, escaped, figure, joined, sentence, table_html
 
 __all__ = ["page_of"]
 
@@ -67,12 +66,7 @@ a { color: inherit; }
   .broad td:first-child::before, .broad td:empty { display: none; }
 }
 """
-_UNIT = re.compile(r"(\d) (%|ms\b|s\b|[kMGT]B\b)")
-_CODE = re.compile("`([^`]+)`")
 _WORDS, _GLOSSARY = "What the words mean", "words"
-_SHORT = 28  # characters that stay on one line of a table
-_PADDING = 2  # characters that the space between two columns takes
-_NARROW_LINE = 44  # characters of a table beside each other that a page of 400 pixels has room for
 # No script, and nothing from elsewhere, whatever stands in the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -100,7 +94,7 @@ def _style() -> str:
 
 def _contents(parts: Sequence[Part], glossary: Html) -> Html:
     """Return links to the parts and to the words, where there is more than one thing to go to."""
-    links = [element("a", part.title, href=f"#part-{number}") for number, part in enumerate(parts, 1)]
+    links = [element("a", part.telling.title, href=f"#part-{number}") for number, part in enumerate(parts, 1)]
     links += [element("a", _WORDS, href=f"#{_GLOSSARY}")] * bool(glossary.text)
     between = [joined((" · ", each)) for each in links[1:]]
     return element("p", *links[:1], *between, class_="note") if between else Html("")
@@ -109,14 +103,14 @@ def _contents(parts: Sequence[Part], glossary: Html) -> Html:
 def _top(parts: Sequence[Part]) -> Iterator[Html]:
     """Yield what makes results doubtful, the headlines of all parts by their topics, and functions side by side."""
     for part in parts:
-        for warning in part.warnings:
+        for warning in (*part.telling.alarms, *part.telling.warnings):
             yield element("p", warning, class_="warning")
     lines = sorted((line for part in parts for line in part.headlines), key=lambda line: line.topic)
     if lines:
         yield element("div", *map(_headline, lines), class_="cards")
     beside = overview(parts)
     if beside is not None:
-        yield _table(beside)
+        yield table_html(beside)
 
 
 def _headline(line: Headline) -> Html:
@@ -125,30 +119,24 @@ def _headline(line: Headline) -> Html:
     return element(
         "article",
         element("h2", line.question),
-        element("p", _sentences(line.answer), class_="figure") if line.answer else "",
-        *(element("p", _sentences(each)) for each in line.sentences),
-        element("p", _sentences(" ".join(setting)), class_="note") if setting else "",
+        element("p", sentence(line.answer), class_="figure") if line.answer else "",
+        *(element("p", sentence(each)) for each in line.sentences),
+        element("p", sentence(" ".join(setting)), class_="note") if setting else "",
     )
 
 
-def _sentences(text: str) -> Html:
-    """Return sentences in which no line ends inside of code, or between a number and its unit."""
-    pieces = _CODE.split(_UNIT.sub("\\1\u00a0\\2", text))
-    return joined(element("code", each) if place % 2 else each for place, each in enumerate(pieces))
-
-
 def _section(part: Part, number: int) -> Html:
-    configuration = document_text(part.configuration)
+    telling, configuration = part.telling, document_text(part.configuration)
     return element(
         "section",
-        element("h2", part.title),
-        element("ul", *(element("li", _sentences(each)) for each in part.answer), class_="answer")
-        if part.answer
+        element("h2", telling.title),
+        element("ul", *(element("li", sentence(each)) for each in telling.said), class_="answer")
+        if telling.said
         else "",
         element("dl", *(_asked(name, text) for name, text in part.asked.items())),
-        _table(part.matrix),
-        *map(_figure, part.charts),
-        *map(_table, part.tables),
+        *map(table_html, telling.tables[:1]),
+        *map(figure, telling.charts),
+        *map(table_html, telling.tables[1:]),
         element("h3", "Configuration"),
         element(
             "details", element("summary", f"All that was given, from {part.source}"), element("pre", configuration)
@@ -159,9 +147,11 @@ def _section(part: Part, number: int) -> Html:
 
 def _glossary(parts: Sequence[Part]) -> Html:
     """Return what the words of these parts mean."""
-    tables = [table for part in parts for table in (part.matrix, *part.tables)]
-    charts = [chart for part in parts for chart in part.charts]
-    texts = [text for part in parts for text in (*part.answer, *part.warnings, *part.asked.values())]
+    tellings = [part.telling for part in parts]
+    tables = [table for told in tellings for table in told.tables]
+    charts = [chart for told in tellings for chart in told.charts]
+    texts = [text for told in tellings for text in (*told.said, *told.alarms, *told.warnings)]
+    texts += [text for part in parts for text in part.asked.values()]
     texts += [text for part in parts for line in part.headlines for text in (*line.sentences, *line.setting)]
     texts += [text for table in tables for text in (table.title, *table.headings, table.note)]
     texts += [cell for table in tables for row in table.rows for cell in row if isinstance(cell, str)]
@@ -173,65 +163,3 @@ def _glossary(parts: Sequence[Part]) -> Html:
 
 def _asked(name: str, text: str) -> Html:
     return joined((element("dt", name), element("dd", text)))
-
-
-def _figure(chart: Chart) -> Html:
-    note = element("figcaption", chart.note) if chart.note else ""
-    if chart.in_words:
-        said = element("p", chart.in_words)
-        return joined((element("h3", chart.title), element("figure", said, note) if chart.note else said))
-    wide, narrow = (
-        element("div", inline_svg(chart, width), class_=name) for name, width in (("wide", WIDE), ("narrow", NARROW))
-    )
-    return element("figure", element("h3", chart.title), wide, narrow, note)
-
-
-def _table(table: Table) -> Html:
-    numeric = [
-        any(_is_number(row[place]) for row in table.rows)
-        and all(row[place] is None or _is_number(row[place]) for row in table.rows)
-        for place in range(len(table.headings))
-    ]
-    classes = ["number" if each else "" for each in numeric]
-    names = (element("th", name, **_classes(given)) for name, given in zip(table.headings, classes, strict=True))
-    rows = (_row(table, number, classes) for number in range(len(table.rows)))
-    whole = element(
-        "table",
-        element("thead", element("tr", *names)),
-        element("tbody", *rows),
-        **_classes(_fit(table), "even" if table.even else ""),
-    )
-    note = element("p", table.note, class_="note") if table.note else ""
-    return joined((element("h3", table.title), note, element("div", whole, class_="scroll")))
-
-
-def _fit(table: Table) -> str:
-    """Return the class of a table that is too wide for a telephone: a narrow page shows its rows as lists."""
-    cells = zip(table.headings, *table.rows, strict=True)
-    width = sum(_PADDING + max(len(shown(cell)) for cell in column) for column in cells)
-    return "broad" if width > _NARROW_LINE else ""
-
-
-def _row(table: Table, number: int, classes: Sequence[str]) -> Html:
-    """Return a row of a table, the marked one with its mark."""
-    row, column = table.marked or (None, None)
-    cells = [
-        _cell(heading, shown(cell), f"{given} marked" if (number, place) == (row, column) else given)
-        for place, (heading, cell, given) in enumerate(zip(table.headings, table.rows[number], classes, strict=True))
-    ]
-    return element("tr", *cells, **({"class_": "marked"} if number == row and column is None else {}))
-
-
-def _cell(heading: str, text: str, given: str) -> Html:
-    """Return a cell with the heading of its column, which a narrow page shows beside it."""
-    short = "short" if len(text) <= _SHORT and "number" not in given else ""
-    return element("td", text, **_classes(short, given), data_of=heading)
-
-
-def _classes(*names: str) -> dict[str, str]:
-    found = " ".join(" ".join(names).split())
-    return {"class_": found} if found else {}
-
-
-def _is_number(cell: object) -> bool:
-    return isinstance(cell, int | float) and not isinstance(cell, bool)

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.answers.function import best_functions, compare_columns, compare_findings, compare_headline
-from conflict.reporting.parts import Bytes, Chart, Form, LoggedRows, Measured, Part, Table, shown
+from conflict.reporting.parts import Bytes, LoggedRows, Measured, Part
 from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.usable_types import usable_types_table
 from conflict.rules.functions import FUNCTIONS
 from conflict.shown_text import listed
+from conflict.telling.value import Chart, Form, Table, Telling, shown
 
 __all__ = ["compare_part"]
 
@@ -37,14 +38,15 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
     whole = [pair for pair in tried if not pair["stops"]]
     changes, without = document["changes"], document.get("tables_without_function", ())
     return Part(
-        "Conflict functions compared",
+        Telling(
+            "Conflict functions compared",
+            sentences=tuple(compare_findings(tried, changes, without)),
+            tables=(_matrix(pairs), *_tables(pairs, tried, document)),
+            charts=tuple(_charts(tried, whole, without)),
+            warnings=tuple(str(each) for each in document.get("doubts") or ()),
+        ),
         source,
         _asked(document, pairs),
-        tuple(compare_findings(tried, changes, without)),
-        tuple(str(each) for each in document.get("doubts") or ()),
-        _matrix(pairs),
-        tuple(_charts(tried, whole, without)),
-        tuple(_tables(pairs, tried, document)),
         {name: each for name, each in document.items() if name not in _SHOWN_ELSEWHERE},
         best_functions(tried),
         _bytes(whole, changes),

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conflict.reporting.parts import Part, Table
+from conflict.reporting.parts import Part
 from conflict.shown_text import counted
+from conflict.telling.value import Table, Telling
 
 __all__ = ["diverge_part"]
 
@@ -51,14 +52,13 @@ def diverge_part(document: Mapping[str, Any], source: str) -> Part:
     ]
     headings = ("function", "type", "looked for", "steps of the shortest", "states seen", "the search ended")
     return Part(
-        "Shortest schedules",
+        Telling(
+            "Shortest schedules",
+            sentences=tuple(_sentences(searches)),
+            tables=(Table("What was found", headings, rows), *_timelines(searches)),
+        ),
         source,
         _asked(searches),
-        tuple(_sentences(searches)),
-        (),
-        Table("What was found", headings, rows),
-        (),
-        tuple(_timelines(searches)),
         [{name: each[name] for name in each if name not in ("timeline", "ending")} for each in searches],
     )
 

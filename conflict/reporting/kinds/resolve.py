@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from conflict.reporting.parts import Chart, Form, Part, Table
+from conflict.reporting.parts import Part
 from conflict.reporting.wording.logs import log_of
 from conflict.result import Result
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
@@ -22,6 +22,7 @@ from conflict.results.counting import By
 from conflict.results.doubts import doubts_of, not_what_happened
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted
+from conflict.telling.value import Chart, Form, Table, Telling
 
 __all__ = ["resolve_part"]
 
@@ -38,14 +39,15 @@ def resolve_part(result: Result, source: str) -> Part:
     """Return the part of a report on a result of `resolve`, read from `source`."""
     run, conflicts = result.run, read_conflicts(result.folder, result.clusters)
     return Part(
-        "Not what happened: the run as it is configured" if not_what_happened(run) else "What happened",
+        Telling(
+            "Not what happened: the run as it is configured" if not_what_happened(run) else "What happened",
+            sentences=tuple(_answer(result, conflicts)),
+            tables=(_matrix(result), *_tables(conflicts, source)),
+            charts=tuple(_charts(result, conflicts)),
+            warnings=tuple(map(str, doubts_of(run))),
+        ),
         source,
         _asked(run),
-        tuple(_answer(result, conflicts)),
-        tuple(map(str, doubts_of(run))),
-        _matrix(result),
-        tuple(_charts(result, conflicts)),
-        tuple(_tables(conflicts, source)),
         {name: run[name] for name in ("configuration", "engine", "versions", "inputs") if name in run},
         log=_log(run),
     )

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from conflict.reporting.parts import Bytes, Measured, Part, Table
+from conflict.reporting.parts import Bytes, Measured, Part
 from conflict.reporting.wording.bytes_by_type import LACKING, bytes_chart, change_of_bytes, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.usable_types import usable_with
 from conflict.shown_text import counted, listed
+from conflict.telling.value import Table, Telling
 
 __all__ = ["sizes_part"]
 
@@ -39,19 +40,21 @@ def sizes_part(document: Mapping[str, Any], source: str) -> Part:
         for name, text in formats.items()
     ]
     return Part(
-        "What each format costs",
+        Telling(
+            "What each format costs",
+            tables=(
+                Table(
+                    "Bytes of row events",
+                    ("format", "at least", "at most", "against the log", "usable with"),
+                    rows,
+                    note=f"{_note(document)}{f' {LACKING}' * bool(lower)}",
+                ),
+                *_tables(document),
+            ),
+            charts=tuple(bytes_chart(least, "the measured log", most, lower)),
+        ),
         source,
         {"question": f"How many bytes would the row events of {_of(document)} take in every format?"},
-        (),
-        (),
-        Table(
-            "Bytes of row events",
-            ("format", "at least", "at most", "against the log", "usable with"),
-            rows,
-            note=f"{_note(document)}{f' {LACKING}' * bool(lower)}",
-        ),
-        tuple(bytes_chart(least, "the measured log", most, lower)),
-        tuple(_tables(document)),
         {name: document[name] for name in _CONFIGURATION if name in document},
         bytes=_bytes(document, least, most, lower),
         log=log_of(document.get("files", ())),

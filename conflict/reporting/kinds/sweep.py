@@ -23,7 +23,7 @@ from conflict.reporting.answers.simulated import (
 )
 from conflict.reporting.kinds.sweep_answers import sweep_basis, sweep_findings, sweep_headlines
 from conflict.reporting.kinds.sweep_result import SweepResult, read_sweep
-from conflict.reporting.parts import Bytes, Chart, Form, Measured, Part, Table
+from conflict.reporting.parts import Bytes, Measured, Part
 from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
@@ -33,6 +33,7 @@ from conflict.reporting.wording.model_words import (
     without_function,
 )
 from conflict.shown_text import listed
+from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.sweeping.summary import Grid, axis_value
 from conflict.whatif.sweeping.sweep import RESULTS
 
@@ -67,14 +68,15 @@ def sweep_part(folder: Folder) -> Part:
     found = read_sweep(folder)
     document, lost = found.document, found.grid("lost_share")
     return Part(
-        "Simulations",
+        Telling(
+            "Simulations",
+            sentences=tuple(sweep_findings(found)),
+            tables=(_matrix(found), *_tables(found)),
+            charts=tuple(_charts(found)),
+            warnings=tuple(_warnings(found.results)),
+        ),
         folder.uri,
         _asked(found),
-        tuple(sweep_findings(found)),
-        tuple(_warnings(found.results)),
-        _matrix(found),
-        tuple(_charts(found)),
-        tuple(_tables(found)),
         {name: document.get(name) for name in ("axes", "seeds", "model", "find", "over", "within", "versions")},
         (found.function,) if found.function else (),
         _bytes(found),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 
-from conflict.reporting.parts import Chart, Form
+from conflict.telling.value import Chart, Form
 
 __all__ = [
     "BYTES_CHART",

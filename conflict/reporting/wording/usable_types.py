@@ -9,8 +9,8 @@ from functools import cache
 
 from conflict.checking.deployment import Deployment, Policy, TableLogging
 from conflict.checking.requirements import MARKS, example_function, example_table, mark, requirements
-from conflict.reporting.parts import Table
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
+from conflict.telling.value import Table
 
 __all__ = ["NO_FUNCTION", "types_usable_with", "usable_types_table", "usable_with"]
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from conflict.cli.views.comparison import _CAUSES, _LOSSES, _TRANSACTIONS
 from conflict.cli.views.sweep import print_sweep
-from conflict.cli.views.tables import table_of
+from conflict.telling.terminal import table_of
 from conflict.whatif.sweeping.sweep import Swept
 from conflict.whatif.sweeping.sweep_file import Sweep
 

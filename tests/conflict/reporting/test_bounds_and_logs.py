@@ -57,10 +57,10 @@ def test_a_type_with_a_lower_bound_is_not_the_smallest() -> None:
 def test_the_table_of_sizes_marks_lower_bounds() -> None:
     """With no upper bound and no share of the log."""
     found = sizes_part(lacking(), "a file")
-    row = next(each for each in found.matrix.rows if str(each[0]).startswith("7 "))
+    row = next(each for each in found.telling.tables[0].rows if str(each[0]).startswith("7 "))
     assert list(row[1:4]) == ["≥200", None, None]
-    assert "≥: the log lacks values that this format logs" in found.matrix.note
-    assert "type 7 ≥" in found.charts[0].data["format"].to_pylist()
+    assert "≥: the log lacks values that this format logs" in found.telling.tables[0].note
+    assert "type 7 ≥" in found.telling.charts[0].data["format"].to_pylist()
     assert found.bytes is not None
     assert (found.bytes.lower, found.bytes.base) == (frozenset({"7"}), "type 9")
 
@@ -83,16 +83,18 @@ def test_sizes_of_another_log_are_not_joined() -> None:
         compare, sizes = joined([compared, measured])
         told = sizes.headlines[0].sentences[0]
         assert told.startswith("Binlog type 9, which NDB$EPOCH() can use") == same
-        assert any(each.startswith("Of these, users made 7") for each in sizes.answer) == same
-        assert (compare.warnings, sizes.warnings == ()) == ((), same)
-    assert sizes.warnings[0].startswith("s is of A, C, and c of another log, A/binlog.1, B/binlog.1: ")
+        assert any(each.startswith("Of these, users made 7") for each in sizes.telling.sentences) == same
+        assert (compare.telling.warnings, sizes.telling.warnings == ()) == ((), same)
+    assert sizes.telling.warnings[0].startswith("s is of A, C, and c of another log, A/binlog.1, B/binlog.1: ")
 
 
 def test_sizes_that_do_not_say_their_log_are_doubtful() -> None:
     """An earlier version wrote no digests."""
     compared = part("compare", best=("NDB$EPOCH()",), log=HERE)
     (_, sizes) = joined([compared, part("sizes", source="s", bytes=SIZES)])
-    assert sizes.warnings == ("s does not say which binlog files it is of; measure again with `ndb-conflict sizes`.",)
+    assert sizes.telling.warnings == (
+        "s does not say which binlog files it is of; measure again with `ndb-conflict sizes`.",
+    )
 
 
 def test_a_model_of_another_log_is_not_set_against_a_recording() -> None:
@@ -100,5 +102,5 @@ def test_a_model_of_another_log_is_not_set_against_a_recording() -> None:
     recorded = part("compare", lost_share=("NDB$EPOCH", 0.2), log=HERE)
     for log, told in ((HERE, True), ({}, True), (THERE, False)):
         simulated = part("simulate", lost_share=("NDB$EPOCH", 0.3), recorded=False, log=log)
-        answer = joined([recorded, simulated])[1].answer
+        answer = joined([recorded, simulated])[1].telling.sentences
         assert any(each.startswith("Simulated with epochs") for each in answer) == told

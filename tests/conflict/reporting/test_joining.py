@@ -1,5 +1,6 @@
 """What the results of one report say together: the top of the page, bytes, and what simulated losses differ in."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -7,9 +8,10 @@ import attrs
 from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
 from conflict.reporting.joining import joined
 from conflict.reporting.kinds.sizes import sizes_part
-from conflict.reporting.parts import Bytes, Headline, LoggedRows, Measured, Part, Table, Topic
+from conflict.reporting.parts import Bytes, Headline, LoggedRows, Measured, Part, Topic
 from conflict.reporting.wording.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
 from conflict.reporting.wording.model_words import against_recording, beyond_limit, without_function
+from conflict.telling.value import Chart, Telling
 
 BOUNDS = {"2": (70, 120), "3": (90, 90), "7": (200, 200), "8": (95, 130), "9": (110, 110)}
 SIZES = Bytes(Measured.MEASURED, BOUNDS, "type 7", 200, "the log", rows=10)
@@ -34,9 +36,9 @@ def sized(**others: Any) -> dict[str, Any]:
     }
 
 
-def part(title: str, **others: Any) -> Part:
+def part(title: str, charts: Sequence[Chart] = (), **others: Any) -> Part:
     """Return what a report says of a result, with nothing but what is given."""
-    return attrs.evolve(Part(title, "a file", {}, ("It is.",), (), Table("t", (), []), (), (), {}), **others)
+    return attrs.evolve(Part(Telling(title, "", ("It is.",), charts=charts), "a file", {}, {}), **others)
 
 
 def test_the_cost_is_that_of_the_best_function() -> None:
@@ -159,11 +161,11 @@ def test_each_topic_has_one_headline() -> None:
     lines = (line(Topic.FUNCTION, "g.", "One seed."), line(Topic.LIMIT, "10 ms."))
     simulated = part("sweep", headlines=lines, best=("g",), basis=("Links are shorter.",), recorded=False)
     sweep, compare = joined([simulated, recorded])
-    assert (compare.headlines, compare.answer) == (recorded.headlines, ("It is.",))
+    assert (compare.headlines, compare.telling.sentences) == (recorded.headlines, ("It is.",))
     assert sweep.headlines == lines[1:]
-    assert sweep.answer == ("g.", "One seed.", "It is.", "Links are shorter.")
+    assert sweep.telling.sentences == ("g.", "One seed.", "It is.", "Links are shorter.")
     (alone,) = joined([simulated])
-    assert (alone.headlines, alone.answer) == (lines, ("It is.",)), "there is no recording to differ from"
+    assert (alone.headlines, alone.telling.sentences) == (lines, ("It is.",)), "there is no recording to differ from"
 
 
 def test_bytes_are_told_once() -> None:
@@ -176,15 +178,15 @@ def test_bytes_are_told_once() -> None:
     of_sweep = attrs.evolve(SIZES, source=Measured.SIMULATED)
     simulated = part("sweep", best=("NDB$MAX(x)",), bytes=of_sweep, charts=(chart,), recorded=False)
     sweep, compare, sizes = joined([simulated, compared, measured])
-    assert (sweep.charts, compare.charts) == ((), ())
-    assert (compare.answer, compare.headlines) == (("It is.",), ())
-    assert [each.name for each in joined([simulated, compared])[0].charts] == [BYTES_CHART]
+    assert (sweep.telling.charts, compare.telling.charts) == ((), ())
+    assert (compare.telling.sentences, compare.headlines) == (("It is.",), ())
+    assert [each.name for each in joined([simulated, compared])[0].telling.charts] == [BYTES_CHART]
     (top,) = sizes.headlines
     assert top.sentences[0].startswith("Binlog type 9, which NDB$EPOCH() can use, takes 110 bytes")
-    assert "Of these, users made 7; appliers logged the other 3, " in " ".join(sizes.answer)
+    assert "Of these, users made 7; appliers logged the other 3, " in " ".join(sizes.telling.sentences)
     for other in (attrs.evolve(SIZES, base_bytes=300), attrs.evolve(SIZES, rows=20)):
         found = joined([compared, part("sizes", bytes=other)])[1]
-        assert not any(each.startswith("Of these, users made") for each in found.answer), "it is another log"
+        assert not any(each.startswith("Of these, users made") for each in found.telling.sentences), "it is another log"
     assert (
         joined([simulated, compared])[1]
         .headlines[0]
@@ -223,12 +225,12 @@ def test_what_compression_would_leave() -> None:
     """By the variable of NDB's binlog, where each transaction is an epoch; by the other one in a log without epochs."""
     compression = {"transactions": 2, "plain": 400, "compressed": 100}
     (found,) = joined([sizes_part(sized(compression=compression), "a file")])
-    assert found.answer[-1] == (
+    assert found.telling.sentences[-1] == (
         "With `binlog_transaction_compression`, 2 transactions of 400 bytes would take 100 (25.0 %), as logged."
     )
     epochs = {"mysql.ndb_apply_status": {"bytes": 9, "events": 2}}
     (found,) = joined([sizes_part(sized(compression=compression, other_events=epochs), "a file")])
-    assert found.answer[-1] == (
+    assert found.telling.sentences[-1] == (
         "With `ndb_log_transaction_compression`, 2 epoch transactions of 400 bytes would take 100 (25.0 %), as logged."
     )
 
@@ -292,10 +294,12 @@ def test_how_well_the_model_fits_the_recording() -> None:
         "lost 25.6 %."
     )
     assert joined([recorded, replayed, sweep])[2].headlines[0].sentences == ("88 ms.", said)
-    assert joined([recorded, replayed])[1].answer == ("It is.", said)
+    assert joined([recorded, replayed])[1].telling.sentences == ("It is.", said)
     assert joined([replayed, sweep])[1].headlines[0].sentences == ("88 ms.",)
     other = attrs.evolve(replayed, lost_share=("NDB$MAX", 0.258))
-    assert joined([recorded, other])[1].answer == ("It is.",), "it says nothing of the function of the recording"
+    assert joined([recorded, other])[1].telling.sentences == ("It is.",), (
+        "it says nothing of the function of the recording"
+    )
 
 
 def test_tables_without_a_function() -> None:

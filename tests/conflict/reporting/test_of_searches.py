@@ -22,7 +22,7 @@ def test_a_search_without_a_schedule_says_how_far_it_went() -> None:
     """The whole scope, or as many steps as the limit let it; the function is named once for its searches."""
     limited = {**NONE, "goal": "lost", "complete": False, "states": 1}
     part = diverge_part({"searches": [NONE, limited, {**limited, "binlog_type": 7}]}, "a file")
-    assert list(part.answer) == [
+    assert list(part.telling.sentences) == [
         (
             "Under NDB$MAX(x) and binlog type 6, no applier stops in any schedule of up to 2 transactions, 1 row, 2 "
             "data columns; 270 states were searched."
@@ -38,7 +38,7 @@ def test_a_search_without_a_schedule_says_how_far_it_went() -> None:
     ]
     assert part.asked["searched"] == "all schedules of up to 2 transactions, 1 row, 2 data columns"
     assert part.asked["resolve column"] == "an update sets it to more than all before"
-    assert [row[-1] for row in part.matrix.rows] == ["with all states", *["at the limit of states"] * 2]
+    assert [row[-1] for row in part.telling.tables[0].rows] == ["with all states", *["at the limit of states"] * 2]
 
 
 def test_a_model_in_words() -> None:

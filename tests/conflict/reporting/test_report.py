@@ -20,13 +20,14 @@ from conflict.reporting.kinds import resolve as kinds_resolve
 from conflict.reporting.kinds import sweep as kinds_sweep
 from conflict.reporting.kinds.compare import compare_part
 from conflict.reporting.kinds.resolve import resolve_part
-from conflict.reporting.parts import Chart, Column, Form, Part, Table, Topic, shown
+from conflict.reporting.parts import Column, Part, Topic
 from conflict.reporting.reading import part_of
 from conflict.result import read_result
+from conflict.telling.value import Chart, Form, Table, Telling, shown
 from tests.conflict.cli.commands import invoke
 from tests.conflict.reporting.pages import Page
 
-NOTHING = Part("nothing", "a file", {}, (), (), Table("t", (), []), (), (), {})
+NOTHING = Part(Telling("nothing", tables=[Table("t", (), [])]), "a file", {}, {})
 EVIL = "<script>alert('$x$')</script>\x1b[2J"
 
 
@@ -61,7 +62,7 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "What does latency cost? In simulations",
         "The functions side by side As configured: NDB$EPOCH() @A. A dash: not simulated.",
         "OVERWRITE, which is no conflict function of NDB, would lose 29 (32.2 %).",
-        "It took ",
+        "How long changes took to reach the other cluster, ms",
         "rows ends different: 1 in cft.plain (no function).",
         "Binlogs end in the middle of a run:",
         " of binlog a day under NDB$EPOCH() @A in binlog type 8, for the log of server 1 alone at this load.",
@@ -87,7 +88,9 @@ def test_the_top_is_short(results: dict[str, Path]) -> None:
     assert sorted(line.topic for line in lines) == list(Topic)
     assert max(len(line.sentences) for line in lines) <= 7
     assert all(line.setting for line in lines)
-    texts = [text for line in lines for text in line.sentences] + [text for part in parts for text in part.answer]
+    texts = [text for line in lines for text in line.sentences] + [
+        text for part in parts for text in part.telling.sentences
+    ]
     assert [each for text in texts for each in re.split("[.] (?=[A-Z])", text) if len(each.split()) > 30] == []
     page = page_of("t", parts)
     questions = ("Which function loses least?", "What does latency cost?", "What does it cost in bytes?")
@@ -153,7 +156,8 @@ def test_names_from_data_are_only_text(results: dict[str, Path]) -> None:
     chart = Chart("c", EVIL, Form.STACKED, pa.table({"table": [EVIL, "t2"], EVIL: [1, 2], "n": [3, None]}), EVIL)
     lines = Chart("l", "lines", Form.LINES, pa.table({"x": [1.0, 2.0], EVIL: [1.0, None]}), "y", EVIL, EVIL)
     table = Table(EVIL, (EVIL, "n"), [(EVIL, 1), (None, 2.5)], (0, None), EVIL)
-    part = Part(EVIL, EVIL, {EVIL: EVIL}, (EVIL,), (EVIL,), table, (chart, lines), (table,), {EVIL: [EVIL]})
+    telling = Telling(EVIL, EVIL, (EVIL,), (table, table), (chart, lines), (EVIL,), (EVIL,))
+    part = Part(telling, EVIL, {EVIL: EVIL}, {EVIL: [EVIL]})
     page = Page(page_of(EVIL, [part, part]))
     assert "script" not in page.elements
     assert page.outside == []
@@ -175,14 +179,14 @@ def test_a_figure_of_one_number_is_a_sentence() -> None:
     assert bar.in_words == "t: 3."
     assert attrs.evolve(bar, data=pa.table({"table": ["t", "u"], "rows": [0, None]})).in_words == "0 everywhere."
     assert attrs.evolve(bar, data=pa.table({"table": ["t", "u"], "rows": [3, 1]})).in_words == ""
-    page = Page(page_of("t", [attrs.evolve(NOTHING, charts=(lines, bar))]))
+    page = Page(page_of("t", [attrs.evolve(NOTHING, telling=Telling("t", charts=(lines, bar)))]))
     assert "figure" not in page.elements
     assert "Rows g, latency_ms 1,000: 2; 0 everywhere else. Rows t: 3." in page.text
 
 
 def test_no_line_ends_inside_of_code_or_before_a_unit() -> None:
     """Code in a sentence is an element that does not wrap, and what it holds is text."""
-    part = attrs.evolve(NOTHING, answer=("Give `--find 'a < 1'` and `<b>`: 5 %.",))
+    part = attrs.evolve(NOTHING, telling=Telling("t", "Give `--find 'a < 1'` and `<b>`: 5 %."))
     page = page_of("t", [part])
     assert "<li>Give <code>--find &#x27;a &lt; 1&#x27;</code> and <code>&lt;b&gt;</code>: 5\u00a0%.</li>" in page
     assert "code { white-space: nowrap; }" in page
@@ -243,7 +247,7 @@ def test_the_answer_of_a_comparison() -> None:
         "transactions applied in part": {"NDB$EPOCH() @A": 0, "NDB$MAX(x)": 1},
         "rows that differ": {"NDB$EPOCH() @A": 1, "NDB$MAX(x)": 3},
     }
-    assert list(part.answer) == [
+    assert list(part.telling.sentences) == [
         "With NDB$MAX(x) 3 rows end different.",
         "With NDB$EPOCH() @A 1 row ends different.",
         "Binlogs end in the middle of a run: rows of which a change was still under way also count as different.",
@@ -251,25 +255,25 @@ def test_the_answer_of_a_comparison() -> None:
     assert part.best == ("NDB$MAX(x)",)
     assert part.bytes is not None
     assert part.bytes.bounds == {"7": (1000, 1000), "9": (500, 600)}
-    assert part.warnings == ("The binlogs contradict the functions.",)
-    assert [list(row) for row in part.matrix.rows] == [
+    assert part.telling.warnings == ("The binlogs contradict the functions.",)
+    assert [list(row) for row in part.telling.tables[0].rows] == [
         ["NDB$EPOCH() @A", None, "10 / 1", None],
         ["NDB$MAX(x)", "not tried", "4 / 3", "4 / 3"],
         ["NDB$OLD(x)", None, "stops", None],
     ]
-    assert (part.matrix.marked, part.matrix.note) == (
+    assert (part.telling.tables[0].marked, part.telling.tables[0].note) == (
         (0, 2),
         "Lost updates / rows that differ. As configured: NDB$EPOCH() @A, type 7.",
     )
-    lost = part.charts[0]
+    lost = part.telling.charts[0]
     assert lost.data.to_pydict() == {
         "pair": ["NDB$EPOCH() @A", "NDB$MAX(x)"],
         "rejected": [8, 4],
         "overwritten and not rejected": [2, 0],
     }
     assert lost.note.startswith("Where no type is named, type 7 and type 9 give the same.")
-    assert [row[1] for row in part.tables[0].rows] == ["7", "7, 9", "7"]
-    assert list(part.tables[0].rows[2][2:]) == [None] * 8, "what a stopped applier did not reach is no figure"
+    assert [row[1] for row in part.telling.tables[1].rows] == ["7", "7, 9", "7"]
+    assert list(part.telling.tables[1].rows[2][2:]) == [None] * 8, "what a stopped applier did not reach is no figure"
 
 
 def test_of_functions_that_lose_as_little_the_one_with_fewest_differing_rows_is_best() -> None:
@@ -307,7 +311,7 @@ def test_tables_without_a_function_in_the_answer() -> None:
         "transactions applied in part": 0,
         "rows that differ, in tables with a function": 1,
     }
-    (by_table,) = [table for table in part.tables if table.title == "Lost updates by table"]
+    (by_table,) = [table for table in part.telling.tables if table.title == "Lost updates by table"]
     assert [list(row) for row in by_table.rows] == [["NDB$EPOCH() @A", "7", 3, 4]]
 
 
@@ -333,10 +337,10 @@ def test_types_that_differ_have_bars_of_their_own() -> None:
     """Named by function and type."""
     pairs = [pair("f", "7", (4, 4, 0)), pair("f", "9", (5, 4, 1)), pair("g", "7", (6, 6, 0)), pair("g", "9", (6, 6, 0))]
     part = compare_part({"prefer": [], "changes": 9, "pairs": pairs}, "a file")
-    assert part.matrix.headings == ["function", "type 7", "type 9"]
-    alike = compare_part({"prefer": [], "changes": 9, "pairs": pairs[2:]}, "a file").matrix
+    assert part.telling.tables[0].headings == ["function", "type 7", "type 9"]
+    alike = compare_part({"prefer": [], "changes": 9, "pairs": pairs[2:]}, "a file").telling.tables[0]
     assert (alike.headings, alike.rows) == (["function", "type 7 and type 9"], [["g", "6 / 0"]])
-    chart = part.charts[0]
+    chart = part.telling.charts[0]
     assert chart.data["pair"].to_pylist() == ["f, type 7", "f, type 9", "g"]
 
 
@@ -366,7 +370,7 @@ def test_what_is_cut_says_where_the_rest_is(
     """Of how many rows or lines the first ones are shown, and the command or the file that has all of them."""
     monkeypatch.setattr(kinds_resolve, "_MOST_ROWS", 2)
     monkeypatch.setattr(kinds_sweep, "_MOST_LINES", 1)
-    (cut,) = [table for table in part_of(results["resolve"]).tables if table.note]
+    (cut,) = [table for table in part_of(results["resolve"]).telling.tables if table.note]
     assert (len(cut.rows), "2 of 6 rows" in cut.note) == (2, True)
     command = shlex.split(cut.note.partition("ndb-conflict ")[2])
     monkeypatch.chdir(tmp_path)
@@ -374,7 +378,7 @@ def test_what_is_cut_says_where_the_rest_is(
     every = json.loads((tmp_path / command[-1]).read_text())["by"]["key"]
     assert [[row["table"], row["key"]] for row in every][:2] == [list(row[:2]) for row in cut.rows]
     assert len(every) == 6
-    notes = [chart.note for chart in part_of(results["sweep"]).charts if "1 of 2 lines" in chart.note]
+    notes = [chart.note for chart in part_of(results["sweep"]).telling.charts if "1 of 2 lines" in chart.note]
     assert notes
     assert all((results["sweep"] / re.findall(r"\S+\.parquet", note)[0]).is_file() for note in notes)
 
@@ -397,9 +401,9 @@ def test_what_is_not_known_is_said(results: dict[str, Path]) -> None:
     assert (
         "Not known on A, because the binlogs start in the middle: whether the row exists, for 2 keys and 3 columns of "
         "1 row."
-    ) in part.answer
-    assert "Cannot tell whether A rejected 4 changes: older rows are not known." in part.answer
-    assert part.matrix.headings[4:7] == ("ignored", "cannot tell", "conflicts")
+    ) in part.telling.sentences
+    assert "Cannot tell whether A rejected 4 changes: older rows are not known." in part.telling.sentences
+    assert part.telling.tables[0].headings[4:7] == ("ignored", "cannot tell", "conflicts")
     assert "cannot tell, not known" in page_words(part)
 
 

@@ -5,12 +5,12 @@ import json
 import pyarrow as pa
 import pytest
 
-from conflict.reporting.drawing import draw
 from conflict.reporting.html.document_text import document_text
 from conflict.reporting.html.glossary import words_explained
-from conflict.reporting.parts import Chart, Form
 from conflict.reporting.wording.bytes_by_type import change_of_bytes
 from conflict.reporting.wording.usable_types import usable_types_table, usable_with
+from conflict.telling.drawing import draw
+from conflict.telling.value import Chart, Form
 
 
 def test_a_list_of_a_document_takes_one_line() -> None:

@@ -13,16 +13,15 @@ from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote her
 
 import numpy as np
 
-from conflict.reporting.html.elements import Html
-from conflict.reporting.parts import Chart, Form, shown
 from conflict.shown_text import one_line
 from conflict.surroundings import provide_matplotlib_folder
+from conflict.telling.value import Chart, Form, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["INK", "NARROW", "PAPER", "SERIES", "THEME", "WIDE", "draw", "inline_svg"]
+__all__ = ["INK", "NARROW", "PAPER", "SERIES", "THEME", "WIDE", "draw", "svg_of"]
 
 INK, FAINT, PAPER = "#24292f", "#d0d7de", "#ffffff"
 # Colours that people who do not see all of them tell apart, and that stay apart in grey.
@@ -84,7 +83,7 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
     return out.getvalue()
 
 
-def inline_svg(chart: Chart, width: float) -> Html:
+def svg_of(chart: Chart, width: float) -> str:
     """Return a chart as an element of a page, with the colours of the page's theme."""
     for prefix, space in (("", _SVG), ("xlink", _XLINK)):
         ET.register_namespace(prefix, space)
@@ -100,7 +99,7 @@ def inline_svg(chart: Chart, width: float) -> Html:
                 each.set(name, _COLOUR.sub(_themed, each.attrib[name]))
     root.attrib.pop("height", None)
     root.attrib.update({"width": "100%", "role": "img", "aria-label": one_line(chart.title)})
-    return Html(ET.tostring(root, "unicode"))
+    return ET.tostring(root, "unicode")
 
 
 def _themed(found: re.Match[str]) -> str:

@@ -1,0 +1,127 @@
+"""
+What is told of a result, as HTML: for reports and notebooks.
+
+Every text goes through `escaped`, so that no name from data becomes markup.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from conflict.shown_text import printable
+from conflict.telling.drawing import NARROW, WIDE, svg_of
+from conflict.telling.value import Chart, Table, Telling, is_number, shown
+
+__all__ = ["Html", "element", "escaped", "figure", "joined", "sentence", "table_html", "telling_html"]
+
+_UNIT = re.compile(r"(\d) (%|ms\b|s\b|[kMGT]B\b)")
+_CODE = re.compile("`([^`]+)`")
+_SHORT = 28  # characters that stay on one line of a table
+_PADDING = 2  # characters that the space between two columns takes
+_NARROW_LINE = 44  # characters of a table beside each other that a page of 400 pixels has room for
+
+
+@attrs.frozen
+class Html:
+    """Markup that is safe to put into a page."""
+
+    text: str
+
+
+def escaped(text: object) -> str:
+    """Return a text as it stands in a page, in an element or in quotation marks."""
+    return html.escape(printable(str(text)))
+
+
+def element(name: str, *content: Html | object, **attributes: str) -> Html:
+    """
+    Return an element.
+
+    Args:
+        name: Its name.
+        content: What stands in it: markup, or anything else as escaped text.
+        attributes: Its attributes; an underscore at the end of a name is left out, others become hyphens.
+    """
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"' for key, value in attributes.items())
+    return Html(f"<{name}{given}>{joined(content).text}</{name}>")
+
+
+def joined(content: Iterable[Html | object]) -> Html:
+    """Return markup and texts one after the other."""
+    return Html("".join(each.text if isinstance(each, Html) else escaped(each) for each in content))
+
+
+def telling_html(telling: Telling) -> str:
+    """Return what a notebook shows of a result: all but the charts."""
+    lines = [*telling.alarms, *telling.warnings, *telling.said]
+    return joined((*(element("p", each) for each in lines), *map(table_html, telling.tables))).text
+
+
+def sentence(text: str) -> Html:
+    """Return sentences in which no line ends inside of code, or between a number and its unit."""
+    pieces = _CODE.split(_UNIT.sub("\\1\u00a0\\2", text))
+    return joined(element("code", each) if place % 2 else each for place, each in enumerate(pieces))
+
+
+def figure(chart: Chart) -> Html:
+    """Return a chart, wide and narrow; a sentence where it shows a single number."""
+    note = element("figcaption", chart.note) if chart.note else ""
+    if chart.in_words:
+        said = element("p", chart.in_words)
+        return joined((element("h3", chart.title), element("figure", said, note) if chart.note else said))
+    wide, narrow = (
+        element("div", Html(svg_of(chart, width)), class_=name) for name, width in (("wide", WIDE), ("narrow", NARROW))
+    )
+    return element("figure", element("h3", chart.title), wide, narrow, note)
+
+
+def table_html(table: Table) -> Html:
+    """Return a table with its title."""
+    numeric = [
+        any(is_number(row[place]) for row in table.rows)
+        and all(row[place] is None or is_number(row[place]) for row in table.rows)
+        for place in range(len(table.headings))
+    ]
+    classes = ["number" if each else "" for each in numeric]
+    names = (element("th", name, **_classes(given)) for name, given in zip(table.headings, classes, strict=True))
+    rows = (_row(table, number, classes) for number in range(len(table.rows)))
+    whole = element(
+        "table",
+        element("thead", element("tr", *names)),
+        element("tbody", *rows),
+        **_classes(_fit(table), "even" if table.even else ""),
+    )
+    note = element("p", table.note, class_="note") if table.note else ""
+    return joined((element("h3", table.title), note, element("div", whole, class_="scroll")))
+
+
+def _fit(table: Table) -> str:
+    """Return the class of a table that is too wide for a telephone: a narrow page shows its rows as lists."""
+    cells = zip(table.headings, *table.rows, strict=True)
+    width = sum(_PADDING + max(len(shown(cell)) for cell in column) for column in cells)
+    return "broad" if width > _NARROW_LINE else ""
+
+
+def _row(table: Table, number: int, classes: Sequence[str]) -> Html:
+    """Return a row of a table, the marked one with its mark."""
+    row, column = table.marked or (None, None)
+    cells = [
+        _cell(heading, shown(cell), f"{given} marked" if (number, place) == (row, column) else given)
+        for place, (heading, cell, given) in enumerate(zip(table.headings, table.rows[number], classes, strict=True))
+    ]
+    return element("tr", *cells, **({"class_": "marked"} if number == row and column is None else {}))
+
+
+def _cell(heading: str, text: str, given: str) -> Html:
+    """Return a cell with the heading of its column, which a narrow page shows beside it."""
+    short = "short" if len(text) <= _SHORT and "number" not in given else ""
+    return element("td", text, **_classes(short, given), data_of=heading)
+
+
+def _classes(*names: str) -> dict[str, str]:
+    found = " ".join(" ".join(names).split())
+    return {"class_": found} if found else {}

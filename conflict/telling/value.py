@@ -1,0 +1,138 @@
+"""
+What is told of a result: a headline, sentences, tables, charts.
+
+Each kind of result makes one of these from its JSON document or its folder. `terminal` and `html` show it, the latter
+in reports and in notebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import attrs
+import pyarrow as pa
+
+__all__ = ["Chart", "Form", "Table", "Telling", "is_number", "shown"]
+
+
+class Form(Enum):
+    """How a chart shows its data."""
+
+    STACKED = "stacked"  # a horizontal bar per row, its columns one after the other
+    GROUPED = "grouped"  # a horizontal bar per row and column
+    LINES = "lines"  # the first column goes to the right, a line per other column
+    TIMELINE = "timeline"  # as GROUPED, upright, over moments
+
+
+@attrs.frozen(eq=False)
+class Chart:
+    """
+    A chart.
+
+    Attributes:
+        name: Its name among the files of figures: letters, digits and hyphens.
+        title: What it shows.
+        form: How.
+        data: The first column has labels, numbers or moments; the others have numbers, NULL where there is none.
+        measure: What the numbers are, with their unit.
+        over: What the first column is, where it is an axis.
+        note: What one must know to read it.
+    """
+
+    name: str
+    title: str
+    form: Form
+    data: pa.Table
+    measure: str
+    over: str = ""
+    note: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """What it shows, as a sentence, where not more than one number is another than 0; else nothing."""
+        labels, *series = self.data.columns
+        names = self.data.column_names[1:]
+        found = [
+            (name, label, number)
+            for name, numbers in zip(names, series, strict=True)
+            for label, number in zip(labels.to_pylist(), numbers.to_pylist(), strict=True)
+            if number
+        ]
+        if len(found) > 1:
+            return ""
+        if not found:
+            return "0 everywhere."
+        ((name, label, number),) = found
+        where = [*([name] if len(names) > 1 else []), f"{self.over} {shown(label)}".strip()]
+        rest = "; 0 everywhere else" if len(names) * len(labels) > 1 else ""
+        return f"{', '.join(where)}: {shown(number)}{rest}."
+
+
+@attrs.frozen
+class Table:
+    """
+    A table.
+
+    Attributes:
+        title: What it shows.
+        headings: Of its columns.
+        rows: Its cells: texts, numbers, None where there is nothing.
+        marked: The row to mark, and the column, or None for the whole row; None to mark nothing.
+        note: What one must know to read it.
+        even: Whether all columns but the first are as wide as each other.
+        texts: How many columns, from the first, are names; the others hold figures.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    marked: tuple[int, int | None] | None = None
+    note: str = ""
+    even: bool = False
+    texts: int = 1
+
+
+@attrs.frozen(eq=False)
+class Telling:
+    """
+    What is told of a result, wherever it is shown.
+
+    Attributes:
+        title: What the result is.
+        headline: The answer, in one sentence; empty where the first table gives it.
+        sentences: What else was found, where no table says it.
+        tables: The figures, the answer first.
+        charts: The figures as pictures, which a terminal does not show.
+        alarms: Why the result does not hold.
+        warnings: What makes it doubtful, or is not known.
+    """
+
+    title: str
+    headline: str = ""
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    charts: Sequence[Chart] = ()
+    alarms: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The headline, if there is one, and the other sentences."""
+        return (*filter(None, [self.headline]), *self.sentences)
+
+
+def is_number(cell: object) -> bool:
+    """Whether a cell is a number, and not a text."""
+    return isinstance(cell, int | float) and not isinstance(cell, bool)
+
+
+def shown(value: object) -> str:
+    """Return a cell as text: whole numbers with commas, others with three digits, a dash for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}" if isinstance(value, float) else f"{value:,}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"
