@@ -45,7 +45,7 @@ test-mysql: setup         ## Files, keys, definitions, characters and conversion
 test-all: check          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow" --interpreted tests/ndb_formats/columnar \
-		tests/ndb_formats/sizes tests/ndb_formats/text/test_log_text.py tests/conflict/ingestion tests/conflict/columnar tests/conflict/conformance
+		tests/ndb_formats/sizes tests/ndb_formats/text/test_log_text.py tests/conflict/history/ingestion tests/conflict/engine/columnar tests/conflict/conformance
 
 fuzz: setup              ## Inputs that nobody meant, for every reader: make fuzz FUZZ_SECONDS=3600
 	$(BIN)/python -m tests.fuzz --seconds $$(($(FUZZ_SECONDS) / 3))
