@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.makers.binlog_maker import MIXED_TYPES, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
 from conflict.decoding.decoding import Decoding
-from conflict.decoding.formats import Format
+from conflict.decoding.formats import DecodedFormat
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.outputs import Output
 from conflict.spark.data_source import register
@@ -43,7 +43,7 @@ MEGABYTE = 1_000_000
 PEER, TOOL = "python-mysql-replication, iterating", "mysqlbinlog -vv --base64-output=decode-rows"
 
 
-def decode(path: Path, form: Format, target: Path) -> None:
+def decode(path: Path, form: DecodedFormat, target: Path) -> None:
     """Decode a file as the command does."""
     output = Output(form, target, force=True)
     output.check([path])
@@ -119,7 +119,7 @@ def main() -> None:
         rows = write_binlog(file, MIXED_TYPES, arguments.size * MEGABYTE)
         short_rows = write_binlog(short, MIXED_TYPES, arguments.size * MEGABYTE // 64)
         works: dict[str, Callable[[], None]] = {
-            f"decode, {form}": lambda form=form: decode(file, form, folder / f"out.{form}") for form in Format
+            f"decode, {form}": lambda form=form: decode(file, form, folder / f"out.{form}") for form in DecodedFormat
         }
         for title, work in works.items():
             found[title] = rows, measure(work, runs=arguments.runs)

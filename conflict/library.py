@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 
 from conflict.checking.check import Report, check_configuration
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.draft import draft_check
 from conflict.config.option_values import seconds_of, words_of
 from conflict.config.run_file import RunFile, load_run_file
@@ -25,7 +25,7 @@ from conflict.result import Result, read_result
 from conflict.rules.user_policies import load_functions
 from conflict.runs.ingest_job import Ingested
 from conflict.runs.runner import ResolveOptions, StageProgress, no_progress
-from conflict.whatif.comparing.comparison import Comparison, Wanted, compare_run
+from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
 from conflict.whatif.comparing.figures import CRITERIA, parse_criteria
 from conflict.whatif.comparing.pairs import parse_formats
 
@@ -39,7 +39,7 @@ def resolve(
     out: Path | str | None = None,
     engine: str = "auto",
     function: str | Sequence[str] | None = None,
-    policy: str = Policy.MANUAL.value,
+    policy: str = DeploymentPolicy.MANUAL.value,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
     conflict_fn: ConflictFns | None = None,
@@ -109,7 +109,7 @@ def resolve(
     options = ResolveOptions(
         history=made, keep_history=kept, final_rows=final_rows, all_outcomes=all_outcomes, replace=force
     )
-    resolve_into(run, str(target), engine=engine, policy=Policy(policy), options=options, progress=progress)
+    resolve_into(run, str(target), engine=engine, policy=DeploymentPolicy(policy), options=options, progress=progress)
     return read_result(str(target))
 
 
@@ -153,7 +153,7 @@ def compare(
     """
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     tried, types, order = (",".join(words_of(each)) for each in (functions, formats, prefer))
-    wanted = Wanted(tried, parse_formats(types) if types else (), parse_criteria(order))
+    wanted = ComparisonWanted(tried, parse_formats(types) if types else (), parse_criteria(order))
     made, target = (None if path is None else folder_of(path) for path in (history, out))
     run = run_of(sources, additions)
     return compare_run(run, wanted, engine=engine, history=made, out=target, replace=force, progress=progress)
@@ -193,7 +193,7 @@ def ingest(
 def check(
     run: RunFile | Path | str | None = None,
     *,
-    policy: str = Policy.MANUAL.value,
+    policy: str = DeploymentPolicy.MANUAL.value,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
     conflict_fn: ConflictFns | None = None,
@@ -228,7 +228,7 @@ def check(
         raise ConfigurationError(message)
     else:
         loaded = run if isinstance(run, RunFile) else load_run_file(run, binlogs=False)
-    return check_configuration(_changed(loaded, function).configuration, Policy(policy))
+    return check_configuration(_changed(loaded, function).configuration, DeploymentPolicy(policy))
 
 
 def _changed(run: RunFile, function: str | Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from conflict.checking.check import refuse_by_policy
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.text_file import refuse_address
@@ -149,7 +149,7 @@ def resolve(
     out: Folder | str,
     *,
     engine: str = "auto",
-    policy: Policy = Policy.MANUAL,
+    policy: DeploymentPolicy = DeploymentPolicy.MANUAL,
     options: ResolveOptions = DEFAULTS,
     progress: StageProgress = no_progress,
 ) -> ResolvedRun:

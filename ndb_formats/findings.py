@@ -13,7 +13,7 @@ from enum import StrEnum
 import attrs
 
 
-class Severity(StrEnum):
+class ReplicaSeverity(StrEnum):
     """
     How much a finding matters.
 
@@ -25,7 +25,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Effect(StrEnum):
+class ReplicaEffect(StrEnum):
     """What happens where a rule is broken."""
 
     STOPS = "the applier stops"
@@ -49,8 +49,8 @@ class Rule:
     """
 
     code: str
-    severity: Severity
-    effect: Effect
+    severity: ReplicaSeverity
+    effect: ReplicaEffect
     title: str
     condition: str
     page: str
@@ -81,7 +81,7 @@ class Finding:
         return self.rule.code
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> ReplicaSeverity:
         """How much it matters."""
         return self.rule.severity
 

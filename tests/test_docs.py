@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from conflict import resolve
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import CODES, Severity
 from conflict.checking.requirements import MARKS, requirements_table
 from conflict.cli import app as cli
@@ -311,9 +311,9 @@ def named_decisions(text: str) -> set[str]:
 
 def test_functions_and_binlog_types() -> None:
     """The table of what each type leaves to judge is derived, and its marks are those that there are."""
-    assert requirements_table(Policy.NEEDS) in _text(PAGES["functions.md"])
+    assert requirements_table(DeploymentPolicy.NEEDS) in _text(PAGES["functions.md"])
     assert table("functions.md", "mark", "meaning") == [[mark, meaning] for mark, meaning in MARKS.items()]
-    assert [row[0] for row in table("functions.md", "policy", "used by")] == list(Policy)
+    assert [row[0] for row in table("functions.md", "policy", "used by")] == list(DeploymentPolicy)
 
 
 def test_complaints_about_conflict_fn() -> None:

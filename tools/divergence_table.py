@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.requirements import Status
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.whatif.diverging.scope import Goal, Scope, Values
@@ -57,7 +57,7 @@ class Cell:
     @property
     def allowed(self) -> bool:
         """Whether the requirements allow it, by what each operation needs."""
-        answer = self.scope(SIZES[0]).answer(Policy.NEEDS)
+        answer = self.scope(SIZES[0]).answer(DeploymentPolicy.NEEDS)
         return answer is None or answer.status is not Status.REFUSED
 
 

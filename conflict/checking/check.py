@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from conflict.checking.deployment import Handling, Policy
+from conflict.checking.deployment import DeploymentPolicy, Handling
 from conflict.checking.findings import Code, Finding, Severity, merged
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import marks
@@ -97,7 +97,7 @@ class Report:
         findings: The findings, the worst first; those that say the same are one.
     """
 
-    policy: Policy
+    policy: DeploymentPolicy
     tables: tuple[TableReport, ...]
     findings: tuple[Finding, ...]
 
@@ -144,7 +144,7 @@ class Report:
         return f"{', '.join(parts)}." if self.findings else "Nothing was found."
 
 
-def check_configuration(configuration: Configuration, policy: Policy = Policy.MANUAL) -> Report:
+def check_configuration(configuration: Configuration, policy: DeploymentPolicy = DeploymentPolicy.MANUAL) -> Report:
     """
     Return what the servers will do with a configuration, and what they will refuse; no binlog is read.
 
@@ -192,7 +192,7 @@ def _table_report(subject: Subject, placed: PlacedTable) -> TableReport:
     )
 
 
-def refuse_by_policy(run: Run, policy: Policy, *, created: bool = False) -> None:
+def refuse_by_policy(run: Run, policy: DeploymentPolicy, *, created: bool = False) -> None:
     """
     Make sure that the policy allows every function of a run under the binlog type of its table.
 

@@ -32,10 +32,10 @@ from ndb_formats.rules.update_format import (
 )
 from ndb_formats.schema.tables import Table
 
-__all__ = ["ArrivingChange", "Change", "Deployment", "Handling", "Policy", "TableLogging", "type_name"]
+__all__ = ["ArrivingChange", "Change", "Deployment", "DeploymentPolicy", "Handling", "TableLogging", "type_name"]
 
 
-class Policy(StrEnum):
+class DeploymentPolicy(StrEnum):
     """
     Which functions are allowed with which binlog types.
 

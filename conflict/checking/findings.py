@@ -27,9 +27,9 @@ __all__ = [
     "Code",
     "Finding",
     "Fix",
-    "Place",
     "ReplicaCode",
     "Severity",
+    "TablePlace",
     "delete_rows",
     "identifier",
     "insert_row",
@@ -188,7 +188,7 @@ CODES: tuple[Code | ReplicaCode, ...] = (*Code, *REPLICA_CODES.values())
 
 
 @attrs.frozen(order=True)
-class Place:
+class TablePlace:
     """A cluster, and the table on it; an empty text stands for all clusters, or for the cluster as a whole."""
 
     cluster: str
@@ -247,7 +247,7 @@ class Finding:
 
     kind: Code | ReplicaCode
     sentence: str
-    places: tuple[Place, ...] = ()
+    places: tuple[TablePlace, ...] = ()
     fix: Fix = Fix()
     at: str | None = None
     server: str | None = attrs.field(default=attrs.Factory(lambda self: self.kind.words, takes_self=True))

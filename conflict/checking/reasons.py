@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conflict.checking.deployment import ArrivingChange, Change, Deployment, Handling, Policy, TableLogging
+from conflict.checking.deployment import ArrivingChange, Change, Deployment, DeploymentPolicy, Handling, TableLogging
 from conflict.checking.findings import Code, Finding, Fix
 from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.roles import Role
@@ -40,7 +40,7 @@ def rules_out(reason: Finding) -> bool:
     return reason.kind in _RULE_OUT
 
 
-def reasons_of(deployment: Deployment, policy: Policy) -> tuple[Finding, ...]:
+def reasons_of(deployment: Deployment, policy: DeploymentPolicy) -> tuple[Finding, ...]:
     """Return all reasons against a deployment: those that rule it out first, and stops as the server finds them."""
     refusal, table = deployment.refusal, deployment.table
     found = [
@@ -123,10 +123,10 @@ def _type_or_option(logging: TableLogging, option: str) -> str:
     return option if logging.binlog_type == 0 else "binlog_type"
 
 
-def _policy(deployment: Deployment, policy: Policy) -> Iterator[Finding]:
+def _policy(deployment: Deployment, policy: DeploymentPolicy) -> Iterator[Finding]:
     """Policy manual: a before image that holds the key alone is enough only for functions that need no more."""
     spec, column = deployment.function.spec, deployment.function.column
-    if policy is not Policy.MANUAL or not deployment.source.format.minimal or spec not in FUNCTIONS:
+    if policy is not DeploymentPolicy.MANUAL or not deployment.source.format.minimal or spec not in FUNCTIONS:
         return  # the manual cannot name a user's function; its author says what it needs
     at = _type_or_option(deployment.source, "ndb_log_update_minimal")
     if spec.name in _NAMED_IN_MANUAL:

@@ -12,7 +12,7 @@ from enum import Enum
 
 import attrs
 
-from conflict.checking.deployment import ArrivingChange, Change, Deployment, Handling, Policy, TableLogging
+from conflict.checking.deployment import ArrivingChange, Change, Deployment, DeploymentPolicy, Handling, TableLogging
 from conflict.checking.findings import Code, Finding
 from conflict.checking.reasons import reasons_of, rules_out
 from conflict.checking.suggestions import NearestSetting, nearest_settings
@@ -77,7 +77,7 @@ class Answer:
     """
 
     deployment: Deployment
-    policy: Policy
+    policy: DeploymentPolicy
     reasons: tuple[Finding, ...] = ()
     changes: tuple[ArrivingChange, ...] = ()
     nearest: tuple[NearestSetting, ...] = ()
@@ -96,7 +96,7 @@ class Answer:
         return any(reason.kind is Code.POLICY for reason in self.reasons)
 
 
-def requirements(deployment: Deployment, policy: Policy = Policy.MANUAL) -> Answer:
+def requirements(deployment: Deployment, policy: DeploymentPolicy = DeploymentPolicy.MANUAL) -> Answer:
     """Return whether a function can work as deployed, why not, and what would work."""
     return Answer(
         deployment,
@@ -187,7 +187,7 @@ def marks(changes: Sequence[ArrivingChange]) -> list[str]:
     return [word for word, applies in found.items() if applies]
 
 
-def requirements_table(policy: Policy = Policy.NEEDS) -> str:
+def requirements_table(policy: DeploymentPolicy = DeploymentPolicy.NEEDS) -> str:
     """Return what each function can judge under each binlog type, as a Markdown table."""
     lines = [["function", *map(str, TABLE_TYPES)], ["---"] * (len(TABLE_TYPES) + 1)]
     for spec in FUNCTIONS:

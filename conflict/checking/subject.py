@@ -10,8 +10,8 @@ from functools import cached_property
 
 import attrs
 
-from conflict.checking.deployment import ArrivingChange, Deployment, Policy, TableLogging
-from conflict.checking.findings import Finding, Fix, Place, insert_row, update_rows
+from conflict.checking.deployment import ArrivingChange, Deployment, DeploymentPolicy, TableLogging
+from conflict.checking.findings import Finding, Fix, TablePlace, insert_row, update_rows
 from conflict.checking.reasons import reasons_of
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links
 from conflict.errors import ConfigurationError
@@ -45,7 +45,7 @@ class PlacedTable:
     logging: TableLogging
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TablePlace:
         """Where it is."""
         return place_of(self.cluster, self.table)
 
@@ -105,7 +105,7 @@ class Subject:
     """
 
     configuration: Configuration
-    policy: Policy
+    policy: DeploymentPolicy
     tables: tuple[PlacedTable, ...]
 
     @property
@@ -119,7 +119,7 @@ class Subject:
         return self.configuration.links
 
     @cached_property
-    def by_place(self) -> dict[Place, PlacedTable]:
+    def by_place(self) -> dict[TablePlace, PlacedTable]:
         """Every table by cluster and name."""
         return {each.place: each for each in self.tables}
 
@@ -168,13 +168,13 @@ class Subject:
         return Arrival(here, there, deployment, deployment.changes, reasons_of(deployment, self.policy))
 
 
-def place_of(cluster: ClusterConfiguration, table: Table) -> Place:
+def place_of(cluster: ClusterConfiguration, table: Table) -> TablePlace:
     """Return the place of a table on a cluster; without a database, it has its name alone."""
-    return Place(cluster.name, table.full_name.removeprefix("."))
+    return TablePlace(cluster.name, table.full_name.removeprefix("."))
 
 
 def subject_of(
-    configuration: Configuration, policy: Policy, setups: Mapping[str, Mapping[str, TableSetup]] | None = None
+    configuration: Configuration, policy: DeploymentPolicy, setups: Mapping[str, Mapping[str, TableSetup]] | None = None
 ) -> Subject:
     """
     Return what is to be checked of a run.

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from conflict.checking.deployment import Deployment, Policy, TableLogging, type_name
+from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging, type_name
 from conflict.checking.findings import Code, ReplicaCode
 from conflict.checking.reasons import CREATION, reasons_of
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec
@@ -63,7 +63,7 @@ class _Step:
     apply: Callable[[Deployment], Deployment]
 
 
-def nearest_settings(deployment: Deployment, policy: Policy) -> tuple[NearestSetting, ...]:
+def nearest_settings(deployment: Deployment, policy: DeploymentPolicy) -> tuple[NearestSetting, ...]:
     """Return the nearest settings that work; none where nothing needs to change, or no setting helps."""
     kinds = _kinds(deployment, policy)
     # No setting makes a unique or foreign key compared. Blobs within reach are worth a change only where nothing else
@@ -98,7 +98,7 @@ def nearest_settings(deployment: Deployment, policy: Policy) -> tuple[NearestSet
     return ()
 
 
-def nearest_type(deployment: Deployment, policy: Policy) -> int | None:
+def nearest_type(deployment: Deployment, policy: DeploymentPolicy) -> int | None:
     """Return the nearest binlog type under which every change can be judged; None if no type alone is enough."""
     for step in sorted(_binlog_types(deployment), key=lambda each: each.distance):
         changed = step.apply(deployment)
@@ -107,7 +107,7 @@ def nearest_type(deployment: Deployment, policy: Policy) -> int | None:
     return None
 
 
-def _kinds(deployment: Deployment, policy: Policy) -> set[Code | ReplicaCode]:
+def _kinds(deployment: Deployment, policy: DeploymentPolicy) -> set[Code | ReplicaCode]:
     return {reason.kind for reason in reasons_of(deployment, policy)}
 
 

@@ -29,7 +29,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.refusals import ExitCode, PlainConsole, messages
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ FunctionOption = Annotated[
     typer.Option("--function", metavar="MODULE:NAME", help="Add a rule in Python (engine reference); can be repeated."),
 ]
 PolicyOption = Annotated[
-    Policy,
+    DeploymentPolicy,
     typer.Option(help="Allow functions as the manual does for a binlog type, or all that get the columns they need."),
 ]
 InexactKeysOption = Annotated[

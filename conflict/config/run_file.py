@@ -80,7 +80,7 @@ from conflict.config.structure import (
     TABLE,
     TABLES,
     TEXT,
-    Kind,
+    ValueKind,
     check_entries,
     either,
     list_of,
@@ -113,13 +113,15 @@ _ENTRIES = {
     "start": one_of(["empty", "middle"]),
     "inexact_keys": SWITCH,
     "clusters": TABLE,
-    "ndb_replication": either(Kind("tables [[ndb_replication]]", TABLES.accepts), Kind("a file name", _FILE.accepts)),
-    "conflict_function": Kind("tables [[conflict_function]]", TABLES.accepts),
+    "ndb_replication": either(
+        ValueKind("tables [[ndb_replication]]", TABLES.accepts), ValueKind("a file name", _FILE.accepts)
+    ),
+    "conflict_function": ValueKind("tables [[conflict_function]]", TABLES.accepts),
     "schedule": TABLE,
 }
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
-_OPTION = Kind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
+_OPTION = ValueKind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
 _OWN_FILES = ("variables", "config_ini", "ndb_replication")
 _CLUSTER_ENTRIES = {
     "server_id": SERVER_ID,
@@ -130,7 +132,7 @@ _CLUSTER_ENTRIES = {
     "rows_epoch": EPOCH,
     "rows_of": TEXT,
     "replicates_from": list_of(TEXT, 'a list of clusters, like ["A"]'),
-    "ignore_server_ids": Kind(
+    "ignore_server_ids": ValueKind(
         "lists of server ids for clusters of its replicates_from, like { A = [3] }",
         lambda value: TABLE.accepts(value) and all(map(list_of(SERVER_ID, "").accepts, value.values())),
     ),
@@ -143,14 +145,14 @@ _OF_VARIABLES = {
     "role": "ndb_applier_conflict_role",
 }
 # The lists of a schedule, and the entries of each besides the applier.
-_SCHEDULE: Mapping[str, Mapping[str, Kind]] = {
+_SCHEDULE: Mapping[str, Mapping[str, ValueKind]] = {
     "applied": {"epoch": EPOCH, "after_epoch": EPOCH},
     "stopped": {"after_epoch": EPOCH},
     "role": {"after_epoch": EPOCH, "role": one_of(list(Role))},
 }
 _SCHEDULE_ENTRIES = {
     "steps": _FILE,
-    **{name: Kind(f"tables [[schedule.{name}]]", TABLES.accepts) for name in _SCHEDULE},
+    **{name: ValueKind(f"tables [[schedule.{name}]]", TABLES.accepts) for name in _SCHEDULE},
 }
 
 

@@ -26,7 +26,7 @@ __all__ = [
     "TABLE",
     "TABLES",
     "TEXT",
-    "Kind",
+    "ValueKind",
     "check_entries",
     "either",
     "list_of",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 @attrs.frozen
-class Kind:
+class ValueKind:
     """
     What a value may be.
 
@@ -51,43 +51,43 @@ class Kind:
     names: Collection[str] = ()
 
 
-def _integer(low: int, high: int) -> Kind:
+def _integer(low: int, high: int) -> ValueKind:
     """Return a whole number in a range."""
-    return Kind(
+    return ValueKind(
         f"a whole number from {low} to {high}",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,
     )
 
 
-def one_of(names: Collection[str]) -> Kind:
+def one_of(names: Collection[str]) -> ValueKind:
     """Return one of some texts."""
-    return Kind(
+    return ValueKind(
         f"one of {', '.join(names)}",
         lambda value: isinstance(value, str) and any(value == name for name in names),
         names,
     )
 
 
-def list_of(kind: Kind, words: str) -> Kind:
+def list_of(kind: ValueKind, words: str) -> ValueKind:
     """Return a list whose members are of a kind."""
-    return Kind(words, lambda value: isinstance(value, list) and all(map(kind.accepts, value)))
+    return ValueKind(words, lambda value: isinstance(value, list) and all(map(kind.accepts, value)))
 
 
-def either(first: Kind, second: Kind) -> Kind:
+def either(first: ValueKind, second: ValueKind) -> ValueKind:
     """Return one of two kinds."""
-    return Kind(f"{first.words}, or {second.words}", lambda value: first.accepts(value) or second.accepts(value))
+    return ValueKind(f"{first.words}, or {second.words}", lambda value: first.accepts(value) or second.accepts(value))
 
 
-TEXT = Kind("a text", lambda value: isinstance(value, str) and "\0" not in value)
-NAME = Kind("a text that is not empty", lambda value: TEXT.accepts(value) and value != "")
-SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
-TABLE = Kind("a table", lambda value: isinstance(value, dict))
+TEXT = ValueKind("a text", lambda value: isinstance(value, str) and "\0" not in value)
+NAME = ValueKind("a text that is not empty", lambda value: TEXT.accepts(value) and value != "")
+SWITCH = ValueKind("true or false", lambda value: isinstance(value, bool))
+TABLE = ValueKind("a table", lambda value: isinstance(value, dict))
 TABLES = list_of(TABLE, "tables")
 SERVER_ID = _integer(0, 2**32 - 1)
 EPOCH = _integer(0, 2**64 - 1)
 
 
-def check_entries(where: str, table: Any, known: Mapping[str, Kind], required: Collection[str] = ()) -> None:
+def check_entries(where: str, table: Any, known: Mapping[str, ValueKind], required: Collection[str] = ()) -> None:
     """
     Make sure that a table of a document has the entries that it needs, and no others.
 
@@ -131,7 +131,7 @@ _LONGEST = 60
 
 
 # What each known entry of a step must be; a recording may say more.
-_RESULT = Kind("a list or a text", lambda value: isinstance(value, list | str))
+_RESULT = ValueKind("a list or a text", lambda value: isinstance(value, list | str))
 
 
 def load_steps(path: Path, clusters: Collection[str]) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ def load_steps(path: Path, clusters: Collection[str]) -> list[dict[str, Any]]:
     if not isinstance(steps, list):
         message = f"{path}: steps must be a list"
         raise ConfigurationError(message)
-    cluster = Kind(f"a cluster of the run file ({', '.join(clusters)})", one_of(clusters).accepts)
+    cluster = ValueKind(f"a cluster of the run file ({', '.join(clusters)})", one_of(clusters).accepts)
     kinds = {"on": cluster, "applier": cluster, "epoch": EPOCH, "role": one_of(list(Role)), "result": _RESULT}
     for number, step in enumerate(steps, 1):
         fault = _fault(step, kinds)
@@ -164,7 +164,7 @@ def load_steps(path: Path, clusters: Collection[str]) -> list[dict[str, Any]]:
     return steps
 
 
-def _fault(step: Any, kinds: dict[str, Kind]) -> str | None:
+def _fault(step: Any, kinds: dict[str, ValueKind]) -> str | None:
     if not isinstance(step, dict):
         return "it must be an object"
     for name, kind in kinds.items():

@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from conflict.conformance.open_epochs import NO_GAP, AppliedEpoch, Gap, TrackedOperation, explanations, gap_before
+from conflict.conformance.open_epochs import NO_GAP, Gap, RecordedEpoch, TrackedOperation, explanations, gap_before
 from conflict.conformance.result_differences import plain_value, recorded_value
 from conflict.history.model import Position
 from conflict.results.model import ClusterResult, Stop
@@ -56,7 +56,7 @@ class OpenSide:
     name: str
     server_id: int
     result: ClusterResult
-    applied: Sequence[AppliedEpoch]
+    applied: Sequence[RecordedEpoch]
     places: Sequence[OpenPlace]
     restarts: Sequence[PossibleRestart]
     epochs: Mapping[tuple[int, Position], OpenEpoch]

@@ -21,7 +21,7 @@ import attrs
 
 from conflict.conformance.case import ConflictCase, Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
-from conflict.conformance.judged_run import Comparison, compare_readings, read_readings
+from conflict.conformance.judged_run import JudgedComparison, compare_readings, read_readings
 from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
@@ -116,7 +116,7 @@ def judge(recording: Recording, engine: str, *, use_steps: bool = True) -> CaseV
     """Run an engine on a recording and compare; without the steps, the binlogs alone tell what was applied when."""
     if recording.kind is RecordingKind.LOGGING:
         return _logging_verdict(recording, engine)
-    found = Comparison([])
+    found = JudgedComparison([])
     try:
         found = _compare(recording, engine, use_steps=use_steps)
         status, detail = CaseStatus.FAIL if found.differences else CaseStatus.PASS, _first(found.differences)
@@ -136,15 +136,15 @@ def _logging_verdict(recording: Recording, engine: str) -> CaseVerdict:
     return CaseVerdict(recording.part, recording.case, engine, status, detail or logging_counts(verdicts))
 
 
-def _compare(recording: Recording, engine: str, *, use_steps: bool) -> Comparison:
+def _compare(recording: Recording, engine: str, *, use_steps: bool) -> JudgedComparison:
     """Compare an engine with a recording."""
     if recording.kind is RecordingKind.CONFLICT:
         return _compare_conflict(ConflictCase.load(recording.path), engine, use_steps=use_steps)
     if recording.kind is RecordingKind.FORMAT:
-        return Comparison(list(format_differences(recording.path)))
+        return JudgedComparison(list(format_differences(recording.path)))
     if recording.kind is RecordingKind.BINLOG:
-        return Comparison(list(binlog_differences(recording.path)))
-    return Comparison(list(size_differences(recording.path / recording.kind.value)))
+        return JudgedComparison(list(binlog_differences(recording.path)))
+    return JudgedComparison(list(size_differences(recording.path / recording.kind.value)))
 
 
 def _first(differences: Sequence[str]) -> str:
@@ -152,7 +152,7 @@ def _first(differences: Sequence[str]) -> str:
     return f"{differences[0]}{more}" if differences else ""
 
 
-def _compare_conflict(case: ConflictCase, engine: str, *, use_steps: bool) -> Comparison:
+def _compare_conflict(case: ConflictCase, engine: str, *, use_steps: bool) -> JudgedComparison:
     if use_steps:
         return _compare_run(case, engine, lambda summaries: hints_of_steps(case.steps, summaries))
     epochs: dict[str, Sequence[Summary]] = {}
@@ -173,7 +173,7 @@ def _given(hints: ClusterHints, _: Mapping[str, Sequence[Summary]]) -> ClusterHi
     return hints
 
 
-def _compare_run(case: ConflictCase, engine: str, hints_of: HintsOf) -> Comparison:
+def _compare_run(case: ConflictCase, engine: str, hints_of: HintsOf) -> JudgedComparison:
     with tempfile.TemporaryDirectory() as folder:
         options = ResolveOptions(whole_open_epochs=True)
         run = ENGINES[engine](make_run(case.configuration(), hints_of), Folder(folder), options=options)

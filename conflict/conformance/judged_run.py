@@ -13,7 +13,7 @@ import attrs
 
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.joint_candidates import OpenSide, agreeing_results
-from conflict.conformance.open_epochs import AppliedEpoch, TrackedOperation
+from conflict.conformance.open_epochs import RecordedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences, setup_differences
 from conflict.history.grid.folder import Folder
 from conflict.history.model import START, Position
@@ -29,11 +29,11 @@ from conflict.rules.decision import Decision, Verdict, decision_of
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Comparison", "JudgedRun", "compare_readings", "read_readings"]
+__all__ = ["JudgedComparison", "JudgedRun", "compare_readings", "read_readings"]
 
 
 @attrs.frozen
-class Comparison:
+class JudgedComparison:
     """
     How a result compares with a recording.
 
@@ -66,7 +66,7 @@ class JudgedRun:
     database: str
     resolved: ResolvedRun = attrs.field(repr=False)
     results: dict[str, ClusterResult] = attrs.field(repr=False)
-    applied: dict[str, list[tuple[Position, AppliedEpoch]]] = attrs.field(repr=False)
+    applied: dict[str, list[tuple[Position, RecordedEpoch]]] = attrs.field(repr=False)
     tracked: dict[str, list[TrackedOperation]] = attrs.field(repr=False)
 
     @classmethod
@@ -82,13 +82,13 @@ class JudgedRun:
             {name: list(_tracked(out, name, own)) for name, own in setups.items()},
         )
 
-    def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
+    def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> JudgedComparison:
         """Compare with the contents of an `expected.json`; `undecided` is how many decisions are open."""
         counted, copied = self._with_copied_rows(expected)
         found = counted.compare_as_is(expected, undecided)
         return attrs.evolve(found, by_candidates=not found.differences and (copied or found.by_candidates))
 
-    def compare_as_is(self, expected: Mapping[str, Any], undecided: int) -> Comparison:
+    def compare_as_is(self, expected: Mapping[str, Any], undecided: int) -> JudgedComparison:
         """Compare, with copied rows counted as they are."""
         setups, over_time = self.run.setups.at_end, self.run.setups.over_time
         fixed = [
@@ -98,12 +98,12 @@ class JudgedRun:
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
         if not differences:
-            return Comparison(fixed, undecided)
+            return JudgedComparison(fixed, undecided)
         agreeing = self._agreeing(expected)
         if agreeing is None:
-            return Comparison(fixed + differences, undecided)
+            return JudgedComparison(fixed + differences, undecided)
         left = list(result_differences(expected, self.database, agreeing, setups))
-        return Comparison(fixed + left, undecided, by_candidates=not left)
+        return JudgedComparison(fixed + left, undecided, by_candidates=not left)
 
     def _alarms(self) -> list[str]:
         """Return what the self-check says; not where it names an option that hides much, or a role that changed."""
@@ -147,7 +147,7 @@ class JudgedRun:
         ]
         return agreeing_results(sides, summary.schedule) if any(side.is_open for side in sides) else None
 
-    def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, AppliedEpoch]]) -> list[AppliedEpoch]:
+    def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, RecordedEpoch]]) -> list[RecordedEpoch]:
         """Return the applied epochs; before which of them the cluster itself changed anything is read anew."""
         cluster = next(each for each in self.run.clusters if each.name == name)
         epochs = read_cluster(cluster, self.run).epochs
@@ -169,7 +169,9 @@ def read_readings(case: ConflictCase, out: Folder, resolved: ResolvedRun) -> lis
     ]
 
 
-def compare_readings(readings: Sequence[JudgedRun], expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
+def compare_readings(
+    readings: Sequence[JudgedRun], expected: Mapping[str, Any], undecided: int = 0
+) -> JudgedComparison:
     """Compare with a recording: it agrees with the reading that was chosen, or by candidates with another one."""
     first = readings[0].compare(expected, undecided)
     if not first.differences:
@@ -200,7 +202,7 @@ def _read_results(run: Run, out: Folder, resolved: ResolvedRun) -> dict[str, Clu
     return results
 
 
-def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[tuple[Position, AppliedEpoch]]:
+def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[tuple[Position, RecordedEpoch]]:
     """Yield the epochs that an applier applied, with the rows that each added to exceptions tables."""
     rejected = count_rejected(out, name)
     for apply in read_applied_epochs(out, name):
@@ -212,7 +214,7 @@ def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterat
                     (apply["source_epoch"], apply["epoch"], table), 0
                 )
         position = apply["epoch"], apply["group"]
-        yield position, AppliedEpoch(apply["source_epoch"], rows, position)
+        yield position, RecordedEpoch(apply["source_epoch"], rows, position)
 
 
 def _tracked(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[TrackedOperation]:

@@ -16,11 +16,11 @@ from typing import Any
 import attrs
 
 from ndb_formats.statement_logging.catalog import Catalog
-from ndb_formats.statement_logging.decision import BinlogFormat, Decision
+from ndb_formats.statement_logging.decision import BinlogFormat, LoggingDecision
 from ndb_formats.statement_logging.messages import ServerMessage
 from ndb_formats.statement_logging.properties import ROWS_CHANGE
 from ndb_formats.statement_logging.questions import Answered, Questions, explore, questions_that_matter
-from ndb_formats.statement_logging.session import Session, UndecidedError
+from ndb_formats.statement_logging.session import LoggingSession, UndecidedError
 from ndb_formats.statement_logging.settings import Settings
 from ndb_formats.statement_logging.sql_text import split_statements
 from ndb_formats.statement_logging.statement_log import catalog_of
@@ -123,8 +123,8 @@ def _setup(setup: Mapping[str, Any], engine: str) -> Catalog:
     return catalog_of("\n".join(f"{sql};" for sql in setup["sql"] if sql not in failed), engine=engine.upper())
 
 
-def _prepared(case: Mapping[str, Any], catalog: Catalog) -> Session:
-    session = Session(Settings(BinlogFormat[case["binlog_format"]], engine=case["engine"].upper()), catalog)
+def _prepared(case: Mapping[str, Any], catalog: Catalog) -> LoggingSession:
+    session = LoggingSession(Settings(BinlogFormat[case["binlog_format"]], engine=case["engine"].upper()), catalog)
     for statement in case["prepare"]:
         if "error" not in statement:
             for part in split_statements(statement["sql"]):
@@ -133,7 +133,7 @@ def _prepared(case: Mapping[str, Any], catalog: Catalog) -> Session:
     return session
 
 
-def _from_properties(case: Mapping[str, Any], session: Session) -> tuple[str, Session]:
+def _from_properties(case: Mapping[str, Any], session: LoggingSession) -> tuple[str, LoggingSession]:
     given = {
         number: {ROWS_CHANGE: statement["affected"] > 0}
         for number, statement in enumerate(case["statements"])
@@ -147,15 +147,15 @@ def _from_properties(case: Mapping[str, Any], session: Session) -> tuple[str, Se
 
 
 def _ways(
-    case: Mapping[str, Any], session: Session, given: Mapping[int, Mapping[str, bool]]
+    case: Mapping[str, Any], session: LoggingSession, given: Mapping[int, Mapping[str, bool]]
 ) -> list[Answered[_Outcome]]:
     """Return how a case can be logged, for every answer to what is not given."""
     return list(explore(lambda questions: _run(case, session.copy(), questions, given)[0]))
 
 
 def _run(
-    case: Mapping[str, Any], session: Session, questions: Questions, given: Mapping[int, Mapping[str, bool]]
-) -> tuple[_Outcome, Session]:
+    case: Mapping[str, Any], session: LoggingSession, questions: Questions, given: Mapping[int, Mapping[str, bool]]
+) -> tuple[_Outcome, LoggingSession]:
     """Follow the statements of a case; several are one transaction."""
     statements = case["statements"]
     several = len(statements) > 1
@@ -202,7 +202,7 @@ def _is_on_logging(number: int, text: str) -> bool:
     return number in _NUMBERS and (number not in _SAVEPOINT_NUMBERS or "SAVEPOINT" in text)
 
 
-def _said(decisions: Sequence[Decision]) -> _Said:
+def _said(decisions: Sequence[LoggingDecision]) -> _Said:
     return tuple(
         (message.level.value, int(message.message), message.text)
         for decision in decisions
@@ -218,7 +218,7 @@ def _recorded(statement: Mapping[str, Any]) -> _Said:
     )
 
 
-def _kinds(session: Session) -> tuple[str, ...]:
+def _kinds(session: LoggingSession) -> tuple[str, ...]:
     logged = [entry.logged.value for entry in session.transactions.log]
     kinds = tuple(each for position, each in enumerate(logged) if position == 0 or logged[position - 1] != each)
     return kinds or ("nothing",)

@@ -16,7 +16,7 @@ from conflict.history.model import START, Position
 from conflict.results.open_rows import JudgedOperation, OpenEpoch, RowAnswer
 from ndb_formats.types.values import Value
 
-__all__ = ["NO_GAP", "AppliedEpoch", "Gap", "TrackedOperation", "explanations", "gap_before"]
+__all__ = ["NO_GAP", "Gap", "RecordedEpoch", "TrackedOperation", "explanations", "gap_before"]
 
 
 @attrs.frozen
@@ -38,7 +38,7 @@ class TrackedOperation:
 
 
 @attrs.frozen
-class AppliedEpoch:
+class RecordedEpoch:
     """
     A foreign epoch that an applier applied.
 
@@ -76,7 +76,7 @@ class Gap:
 NO_GAP = Gap(frozenset((0,)))
 
 
-def gap_before(tracked: Iterable[TrackedOperation], applied: AppliedEpoch, table: str, gap: int, further: int) -> Gap:
+def gap_before(tracked: Iterable[TrackedOperation], applied: RecordedEpoch, table: str, gap: int, further: int) -> Gap:
     """Return the numbers that may have been used up before the rows of an epoch that were `gap` here."""
     mine = [each for each in tracked if each.epoch == applied.epoch]
     # Two passes at most were rolled back here, each with its own decisions.

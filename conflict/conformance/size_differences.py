@@ -44,15 +44,15 @@ from ndb_formats.schema.default_values import default_value
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.sizes.log_sizes import LEAST, MOST, size_log
 from ndb_formats.types.values import ABSENT, Value
-from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
 
-__all__ = ["ChangedRow", "StatementRunner", "size_differences"]
+__all__ = ["StatementRow", "StatementRunner", "size_differences"]
 
 _Row = dict[int, Value]
 
 
 @attrs.frozen
-class ChangedRow:
+class StatementRow:
     """A row before and after a statement; None where it does not exist."""
 
     before: _Row | None
@@ -64,14 +64,14 @@ class StatementRunner:
 
     def __init__(self, schema: Schema) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
-        self._found: list[ChangedRow] = []
+        self._found: list[StatementRow] = []
         self._old: _Row | None = None
         for name, function in _FUNCTIONS.items():
             self._connection.create_function(name, -1, function, deterministic=True)
         for number, table in enumerate(schema.tables):
             self._create(table, number)
 
-    def run(self, sql: str) -> list[ChangedRow]:
+    def run(self, sql: str) -> list[StatementRow]:
         """
         Return the rows that a statement of MySQL changes, in order; updates that change no value are among them.
 
@@ -113,7 +113,7 @@ class StatementRunner:
             self._old = row
             return
         before = {"INSERT": None, "UPDATE": self._old, "DELETE": row}[event]
-        self._found.append(ChangedRow(before, None if event == "DELETE" else row))
+        self._found.append(StatementRow(before, None if event == "DELETE" else row))
 
 
 def _name(name: str) -> str:
@@ -275,7 +275,7 @@ def _write(group: _Group, binlog: Path) -> list[tuple[int, int]]:
     return bounds
 
 
-def _changes(group: _Group, runner: StatementRunner, schema: Schema, result: Mapping[str, Any]) -> list[RowChange]:
+def _changes(group: _Group, runner: StatementRunner, schema: Schema, result: Mapping[str, Any]) -> list[WrittenChange]:
     """
     Return the row changes of a statement.
 
@@ -292,8 +292,8 @@ def _changes(group: _Group, runner: StatementRunner, schema: Schema, result: Map
     return [_change(group.table, row, statement.written, extra) for row in rows]
 
 
-def _change(table: Table, row: ChangedRow, written: frozenset[int], extra: ExtraRowInfo | None) -> RowChange:
-    return RowChange(table, row.before, row.after, written, extra)
+def _change(table: Table, row: StatementRow, written: frozenset[int], extra: ExtraRowInfo | None) -> WrittenChange:
+    return WrittenChange(table, row.before, row.after, written, extra)
 
 
 def _event_differences(group: _Group, binlog: Path, bounds: Sequence[tuple[int, int]]) -> Iterator[str]:

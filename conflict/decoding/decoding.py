@@ -16,7 +16,7 @@ from conflict.decoding.inputs import Inputs
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.event_index import index_parts
 from ndb_formats.columnar.lines import json_lines
-from ndb_formats.columnar.log_scan import LoggedChange, LoggedEnd, remarks_on_rows, scan_log
+from ndb_formats.columnar.log_scan import LoggedEnd, ScannedChange, remarks_on_rows, scan_log
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, ends_log, selected_changes
 from ndb_formats.columnar.stretches import ColumnNames, table_columns
 from ndb_formats.constants import APPLY_STATUS
@@ -187,7 +187,7 @@ class Decoding:
     def remarks(self, *, as_text: bool) -> list[LogRemark]:
         """Return what the files hold besides rows; text shows statements, so that it lacks nothing of them."""
         items = scan_log(self.inputs.paths, verify=False)
-        found = (item for item in items if not (as_text and isinstance(item, LoggedChange | LoggedEnd)))
+        found = (item for item in items if not (as_text and isinstance(item, ScannedChange | LoggedEnd)))
         return list(remarks_on_rows(attrs.evolve(item, file=self.inputs.name_of(item.file)) for item in found))
 
     def _reading(self, *, rows: int, moments: bool = False, follows: bool = True) -> ChangeReading:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Format"]
+__all__ = ["DecodedFormat"]
 
 
-class Format(StrEnum):
+class DecodedFormat(StrEnum):
     """The output format."""
 
     TEXT = "text"

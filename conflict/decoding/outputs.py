@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from conflict.decoding.decoding import Decoding
-from conflict.decoding.formats import Format
+from conflict.decoding.formats import DecodedFormat
 from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat, no_formulas
 from conflict.errors import ConfigurationError
@@ -33,7 +33,7 @@ _WIDE_CSV = pa.schema(
 )
 
 
-_TABLES = {Format.CSV: TableFormat.CSV, Format.PARQUET: TableFormat.PARQUET}
+_TABLES = {DecodedFormat.CSV: TableFormat.CSV, DecodedFormat.PARQUET: TableFormat.PARQUET}
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ class Output:
         moments: Whether dates and timestamps have types of their own.
     """
 
-    form: Format
+    form: DecodedFormat
     target: Path | None
     force: bool = False
     wide: bool = False
@@ -67,9 +67,9 @@ class Output:
         Raises:
             ConfigurationError: It cannot.
         """
-        if self.target is None and (self.is_folder or self.form is Format.PARQUET):
+        if self.target is None and (self.is_folder or self.form is DecodedFormat.PARQUET):
             what = "a folder for the tables: --result-file FOLDER" if self.is_folder else "a file: --result-file FILE"
-            also = "; or --wide for one table on standard output" if self.form is Format.CSV else ""
+            also = "; or --wide for one table on standard output" if self.form is DecodedFormat.CSV else ""
             message = f"--format {self.form} needs {what}{also}"
             raise ConfigurationError(message)
         if self.wide and self.form not in _TABLES:
@@ -92,7 +92,7 @@ class Output:
             if self.form in _TABLES:
                 _write_wide(out, decoding.blocks(moments=False), _TABLES[self.form])
                 return
-            for part in decoding.text() if self.form is Format.TEXT else decoding.json_lines():
+            for part in decoding.text() if self.form is DecodedFormat.TEXT else decoding.json_lines():
                 out.write(part)
 
     def _write_tables(self, decoding: Decoding) -> None:

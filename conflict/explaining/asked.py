@@ -15,8 +15,8 @@ import pyarrow.types as pat
 
 from conflict.config.option_values import known_table, values_by_column
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.explaining.row_changes import Log, WantedRow
-from conflict.explaining.story import End
+from conflict.explaining.row_changes import RowLog, WantedRow
+from conflict.explaining.story import StoryEnd
 from conflict.result import Result
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.row_keys import is_text, weight_of
@@ -108,18 +108,18 @@ def _key_of(table: Table, row: Mapping[str, Value]) -> str:
     return key_as_it_compares(table, {name: row[name] for name in table.primary_key})
 
 
-def end_of(result: Result, cluster: str, table: Table, key: str) -> End:
+def end_of(result: Result, cluster: str, table: Table, key: str) -> StoryEnd:
     """Return how a row ends on a cluster."""
     rows = result.rows(cluster, table.full_name)
     if rows.num_columns:
         chosen = _candidates(rows, table, key)
         for row in chosen.to_pylist():
             if _key_of(table, row) == key:
-                return End(row)
+                return StoryEnd(row)
     elif result.run["rows"].get(cluster, {}).get(table.full_name):
-        return End(None, known=False)  # final rows were not wanted
+        return StoryEnd(None, known=False)  # final rows were not wanted
     unknown = result.run["not_known"].get(cluster, {}).get(table.full_name, {})
-    return End(None, known=not any(unknown.values()))
+    return StoryEnd(None, known=not any(unknown.values()))
 
 
 def _candidates(rows: pa.Table, table: Table, key: str) -> pa.Table:
@@ -246,7 +246,7 @@ def transaction_asked(transaction: int | str, clusters: Sequence[str]) -> tuple[
     return cluster or None, int(text)
 
 
-def source_of(logs: Mapping[str, Log], cluster: str | None, number: int) -> str:
+def source_of(logs: Mapping[str, RowLog], cluster: str | None, number: int) -> str:
     """Return the cluster that a transaction is of, from the logs of its id: the one that is asked for, if one is."""
     found = [name for name, log in logs.items() if log.changes and cluster in (None, name)]
     if not found:

@@ -13,28 +13,28 @@ from functools import cached_property
 import attrs
 
 from conflict.config.definitions import DefinitionStep
-from conflict.explaining.events import Kind
-from conflict.explaining.outcomes import Applied, Decided, OpenDecision
-from conflict.explaining.row_changes import Log, LoggedChange, WantedRow
+from conflict.explaining.events import EventKind
+from conflict.explaining.outcomes import Applied, DecidedOperation, OpenDecision
+from conflict.explaining.row_changes import ChangeInLog, RowLog, WantedRow
 from conflict.rules.decision import Verdict
 
-__all__ = ["Draft", "Facts", "drafts_of"]
+__all__ = ["EventDraft", "StoryFacts", "drafts_of"]
 
 _LATE = 2**64  # after every epoch
 # In one group of an epoch, what comes first.
 _PHASES = {
-    Kind.COMMITTED: 0,
-    Kind.JUDGED: 1,
-    Kind.LOGGED: 2,
-    Kind.REFRESHED: 3,
-    Kind.HEARD: 4,
-    Kind.NOT_APPLIED: 5,
-    Kind.DEFINED: 6,
+    EventKind.COMMITTED: 0,
+    EventKind.JUDGED: 1,
+    EventKind.LOGGED: 2,
+    EventKind.REFRESHED: 3,
+    EventKind.HEARD: 4,
+    EventKind.NOT_APPLIED: 5,
+    EventKind.DEFINED: 6,
 }
 
 
 @attrs.frozen(slots=False)
-class Facts:
+class StoryFacts:
     """
     What is known of the operations of a story.
 
@@ -49,9 +49,9 @@ class Facts:
         open: What else the decisions can be that the binlogs leave open.
     """
 
-    logs: Mapping[str, Log]
+    logs: Mapping[str, RowLog]
     applied: Mapping[str, Sequence[Applied]]
-    decided: Sequence[Decided]
+    decided: Sequence[DecidedOperation]
     server_ids: Mapping[str, int]
     sources: Mapping[str, Sequence[str]]
     hears: frozenset[str] = frozenset()
@@ -77,7 +77,7 @@ class Facts:
 
 
 @attrs.define(eq=False)
-class Draft:
+class EventDraft:
     """
     An event that is not told yet.
 
@@ -97,16 +97,16 @@ class Draft:
         told_of: The row that a statement is told of.
     """
 
-    kind: Kind
+    kind: EventKind
     cluster: str
     epoch: int
     group: int
     source: str
     source_epoch: int
-    change: LoggedChange | None = None
-    decided: Decided | None = None
-    logged: LoggedChange | None = None
-    cause: Draft | None = None
+    change: ChangeInLog | None = None
+    decided: DecidedOperation | None = None
+    logged: ChangeInLog | None = None
+    cause: EventDraft | None = None
     sequence: int = 0
     statement: DefinitionStep | None = None
     told_of: WantedRow | None = None
@@ -126,7 +126,7 @@ class Draft:
     @property
     def verdict(self) -> Verdict | None:
         """What the applier decided; None if the event is no decision."""
-        if self.kind is not Kind.JUDGED:
+        if self.kind is not EventKind.JUDGED:
             return None
         return Verdict.APPLIED if self.decided is None else self.decided.decision.verdict
 
@@ -137,10 +137,10 @@ class Draft:
             return self.told_of
         found = self.change or self.decided
         assert found is not None
-        return (found.table, found.key) if isinstance(found, LoggedChange) else (found["table"], found["key"])
+        return (found.table, found.key) if isinstance(found, ChangeInLog) else (found["table"], found["key"])
 
 
-def drafts_of(facts: Facts) -> list[Draft]:
+def drafts_of(facts: StoryFacts) -> list[EventDraft]:
     """Return the events in an order of causes."""
     committed = [_committed(change) for log in facts.logs.values() for change in log.changes if change.own]
     logged = {name: [change for change in log.changes if not change.own] for name, log in facts.logs.items()}
@@ -152,8 +152,8 @@ def drafts_of(facts: Facts) -> list[Draft]:
     judged = [each for draft in (*committed, *effects) for each in _judged(draft, facts, outcomes)]
     judged += [_without_log(each) for left in outcomes.values() for each in left]
     judged.sort(key=lambda each: each.order)
-    here: dict[tuple[str, int, WantedRow], list[Draft]] = {}
-    followers: dict[int, list[Draft]] = {}
+    here: dict[tuple[str, int, WantedRow], list[EventDraft]] = {}
+    followers: dict[int, list[EventDraft]] = {}
     for draft in judged:
         here.setdefault((draft.cluster, draft.epoch, draft.row), []).append(draft)
         followers.setdefault(id(draft.cause), []).append(draft)
@@ -170,14 +170,14 @@ def drafts_of(facts: Facts) -> list[Draft]:
     return _in_order_of_causes(drafts, facts.logs)
 
 
-def _defined(facts: Facts, row: WantedRow) -> list[Draft]:
+def _defined(facts: StoryFacts, row: WantedRow) -> list[EventDraft]:
     """Return the statements that change the row's table; one that an applier carried out follows from the first."""
     names = {server_id: name for name, server_id in facts.server_ids.items()}
-    found: list[Draft] = []
+    found: list[EventDraft] = []
     for name, log in facts.logs.items():
         for each in (each for each in log.statements if row[0] in each.step.touched):
             source = names.get(each.step.server_id, name)
-            draft = Draft(Kind.DEFINED, name, each.epoch, each.group, source, each.epoch)
+            draft = EventDraft(EventKind.DEFINED, name, each.epoch, each.group, source, each.epoch)
             draft.statement, draft.told_of = each.step, row
             found.append(draft)
     for name in facts.logs:
@@ -189,24 +189,26 @@ def _defined(facts: Facts, row: WantedRow) -> list[Draft]:
     return found
 
 
-def _text(draft: Draft) -> str:
+def _text(draft: EventDraft) -> str:
     return "" if draft.statement is None else draft.statement.text
 
 
-def _committed(change: LoggedChange) -> Draft:
-    return Draft(Kind.COMMITTED, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
+def _committed(change: ChangeInLog) -> EventDraft:
+    return EventDraft(
+        EventKind.COMMITTED, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change
+    )
 
 
-def _effect(change: LoggedChange) -> Draft:
-    kind = Kind.REFRESHED if change.refresh else Kind.LOGGED
-    return Draft(kind, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
+def _effect(change: ChangeInLog) -> EventDraft:
+    kind = EventKind.REFRESHED if change.refresh else EventKind.LOGGED
+    return EventDraft(kind, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
 
 
 # By applier, source and its epoch, own epoch, table and key: those that no operation has taken yet.
-_Outcomes = dict[tuple[str, str, int, int, str, str], list[Decided]]
+_Outcomes = dict[tuple[str, str, int, int, str, str], list[DecidedOperation]]
 
 
-def _judged(cause: Draft, facts: Facts, outcomes: _Outcomes) -> Iterator[Draft]:
+def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterator[EventDraft]:
     """Yield what other appliers decided on an operation, and take its outcomes from those that are left."""
     change = cause.change
     assert change is not None
@@ -222,23 +224,31 @@ def _judged(cause: Draft, facts: Facts, outcomes: _Outcomes) -> Iterator[Draft]:
                 left.remove(found)
             elif not change.own:
                 continue  # what an applier logged has an outcome, wherever it goes
-            yield Draft(
-                Kind.JUDGED, applier, apply.epoch, apply.group, cause.cluster, cause.epoch, change, found, cause=cause
+            yield EventDraft(
+                EventKind.JUDGED,
+                applier,
+                apply.epoch,
+                apply.group,
+                cause.cluster,
+                cause.epoch,
+                change,
+                found,
+                cause=cause,
             )
         if not applies and (change.own or change.logged.flags):
-            yield Draft(Kind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
+            yield EventDraft(EventKind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
 
 
-def _is_of(outcome: Decided, change: LoggedChange) -> bool:
+def _is_of(outcome: DecidedOperation, change: ChangeInLog) -> bool:
     """Whether an outcome of an epoch and a row is that of an operation."""
     if change.own:
         return change.place.is_same(outcome.place)
     return outcome["ordinal"] < 0 and bool(outcome["refresh"]) == change.refresh
 
 
-def _without_log(outcome: Decided) -> Draft:
-    return Draft(
-        Kind.JUDGED,
+def _without_log(outcome: DecidedOperation) -> EventDraft:
+    return EventDraft(
+        EventKind.JUDGED,
         outcome.applier,
         outcome["epoch"],
         outcome["group"],
@@ -248,7 +258,7 @@ def _without_log(outcome: Decided) -> Draft:
     )
 
 
-def _joined(effect: Draft, here: Sequence[Draft], followers: Sequence[Draft]) -> bool:
+def _joined(effect: EventDraft, here: Sequence[EventDraft], followers: Sequence[EventDraft]) -> bool:
     """
     Return whether what an applier logged belongs to a decision, and note it there; a refresh stays an event.
 
@@ -273,9 +283,9 @@ def _joined(effect: Draft, here: Sequence[Draft], followers: Sequence[Draft]) ->
     return True
 
 
-def _heard(name: str, facts: Facts, drafts: Sequence[Draft]) -> Iterator[Draft]:
+def _heard(name: str, facts: StoryFacts, drafts: Sequence[EventDraft]) -> Iterator[EventDraft]:
     """Yield when a cluster learned that the other one had applied its changes and refreshes."""
-    mine = [each for each in drafts if each.cluster == name and each.kind in (Kind.COMMITTED, Kind.REFRESHED)]
+    mine = [each for each in drafts if each.cluster == name and each.kind in (EventKind.COMMITTED, EventKind.REFRESHED)]
     waiting = sorted({each.epoch for each in mine})
     for apply, back in facts.came_back(name):
         news = [epoch for epoch in waiting if epoch <= back]
@@ -283,27 +293,27 @@ def _heard(name: str, facts: Facts, drafts: Sequence[Draft]) -> Iterator[Draft]:
             waiting = waiting[len(news) :]
             cause = next((each for each in reversed(mine) if each.epoch == news[-1]), None)
             change = None if cause is None else cause.change
-            yield Draft(Kind.HEARD, name, apply.epoch, apply.group, name, back, change, cause=cause)
+            yield EventDraft(EventKind.HEARD, name, apply.epoch, apply.group, name, back, change, cause=cause)
 
 
-def _in_order_of_causes(drafts: Sequence[Draft], logs: Mapping[str, Log]) -> list[Draft]:
+def _in_order_of_causes(drafts: Sequence[EventDraft], logs: Mapping[str, RowLog]) -> list[EventDraft]:
     """Return events by time, but none before its cause, and those of a cluster in its order."""
     queues = {
         name: sorted((each for each in drafts if each.cluster == name), key=lambda each: each.order) for name in logs
     }
-    told: list[Draft] = []
+    told: list[EventDraft] = []
     done: set[int] = set()
     while any(queues.values()):
         heads = [queue[0] for queue in queues.values() if queue]
         ready = [each for each in heads if each.cause is None or id(each.cause) in done] or heads
-        chosen = min(ready, key=lambda each: (each.kind is Kind.NOT_APPLIED, _time(each, logs)))
+        chosen = min(ready, key=lambda each: (each.kind is EventKind.NOT_APPLIED, _time(each, logs)))
         queues[chosen.cluster].pop(0)
         told.append(chosen)
         done.add(id(chosen))
     return told
 
 
-def _time(draft: Draft, logs: Mapping[str, Log]) -> int:
+def _time(draft: EventDraft, logs: Mapping[str, RowLog]) -> int:
     """Return when the epoch of an event committed; a statement before the first one comes first."""
-    unknown = 0 if draft.kind is Kind.DEFINED else _LATE
+    unknown = 0 if draft.kind is EventKind.DEFINED else _LATE
     return logs[draft.cluster].times.get(draft.epoch, unknown)

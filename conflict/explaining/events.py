@@ -19,8 +19,8 @@ from ndb_formats.types.values import Value
 
 __all__ = [
     "EVENTS",
-    "Kind",
-    "Place",
+    "EventKind",
+    "LogPlace",
     "Row",
     "StoryEvent",
     "Winner",
@@ -37,7 +37,7 @@ _LONGEST = 40  # characters of a value
 Row = Mapping[str, Value]
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event of a story is."""
 
     COMMITTED = "committed"  # a user's change on its own cluster
@@ -50,7 +50,7 @@ class Kind(StrEnum):
 
 
 @attrs.frozen
-class Place:
+class LogPlace:
     """Where something stands in a binlog; the attributes are those of `conflict.history.model.Origin`."""
 
     file: str
@@ -58,7 +58,7 @@ class Place:
     payload_position: int
     row: int
 
-    def is_same(self, other: Place | None) -> bool:
+    def is_same(self, other: LogPlace | None) -> bool:
         """Whether it is another place of the same cluster; files may have been moved to another folder."""
         if other is None or self.file.rpartition("/")[2] != other.file.rpartition("/")[2]:
             return False
@@ -82,7 +82,7 @@ class Winner:
     epoch: int
     operation: str
     refresh: bool
-    place: Place | None
+    place: LogPlace | None
 
 
 @attrs.frozen
@@ -125,7 +125,7 @@ class StoryEvent:
 
     number: int
     cluster: str
-    kind: Kind
+    kind: EventKind
     epoch: int | None
     time: datetime | None
     source: str
@@ -146,8 +146,8 @@ class StoryEvent:
     winner: Winner | None = None
     before: Row | None = None
     after: Row | None = None
-    place: Place | None = None
-    logged: Place | None = None
+    place: LogPlace | None = None
+    logged: LogPlace | None = None
     cause_number: int | None = None
     row: Row | None = None
     sentence: str = ""

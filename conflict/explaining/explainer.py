@@ -23,11 +23,11 @@ from conflict.explaining.asked import (
     table_named,
     transaction_asked,
 )
-from conflict.explaining.drafts import Draft, Facts, drafts_of
+from conflict.explaining.drafts import EventDraft, StoryFacts, drafts_of
 from conflict.explaining.outcomes import (
     Applied,
     ConflictEpoch,
-    Decided,
+    DecidedOperation,
     OpenDecision,
     applied_epochs,
     decided,
@@ -38,12 +38,12 @@ from conflict.explaining.outcomes import (
     trees_of,
 )
 from conflict.explaining.replaying import ReplayedStory, judges
-from conflict.explaining.row_changes import Log, Wanted, WantedRow, read_logs
+from conflict.explaining.row_changes import RowLog, WantedChanges, WantedRow, read_logs
 from conflict.explaining.sentences import own_reason, place_words, verb
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
-from conflict.explaining.telling import Told, tell
+from conflict.explaining.telling import StorySoFar, tell
 from conflict.history.definitions.following import make_run
 from conflict.history.run import Run
 from conflict.pipeline import configuration_of
@@ -213,7 +213,7 @@ class Explainer:
             HistoryError: No binlog has a transaction with that id, or it committed before the result begins.
         """
         cluster, number = transaction_asked(asked, self.result.clusters)
-        wanted = Wanted(transactions=frozenset({number}))
+        wanted = WantedChanges(transactions=frozenset({number}))
         logs = read_logs(self.run, wanted, self.progress)
         source = source_of(logs, cluster, number)
         with_key = frozenset((change.table, change.key) for change in logs[source].changes if change.key)
@@ -251,7 +251,7 @@ class Explainer:
             key_columns=self._key_columns,
         )
 
-    def rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
+    def rows(self, rows: Sequence[WantedRow], marked: DecidedOperation | None = None) -> list[Story]:
         """
         Return the stories of some rows; the binlogs are read once for all of them.
 
@@ -259,9 +259,9 @@ class Explainer:
             rows: Tables and keys, as outcomes have them.
             marked: The outcome that was asked for, if one was.
         """
-        logs = read_logs(self.run, Wanted(frozenset(rows)), self.progress)
+        logs = read_logs(self.run, WantedChanges(frozenset(rows)), self.progress)
         self._take(logs)
-        outcomes: dict[WantedRow, list[Decided]] = {}
+        outcomes: dict[WantedRow, list[DecidedOperation]] = {}
         for each in decided(outcomes_where(self.result, of_rows(rows))):
             outcomes.setdefault((each["table"], each["key"]), []).append(each)
         changes = {name: log.by_row() for name, log in logs.items()}
@@ -280,9 +280,9 @@ class Explainer:
     def _story(
         self,
         row: WantedRow,
-        logs: Mapping[str, Log],
-        outcomes: list[Decided],
-        marked: Decided | None,
+        logs: Mapping[str, RowLog],
+        outcomes: list[DecidedOperation],
+        marked: DecidedOperation | None,
         open_decisions: Mapping[OpenDecision, tuple[str, ...]],
     ) -> Story:
         table, key = row
@@ -324,21 +324,23 @@ class Explainer:
         chosen = answer or parting.events
         return attrs.evolve(story, parting=parting.sentence, parted_by=parting.number, chosen=chosen)
 
-    def _facts(self, logs: Mapping[str, Log], outcomes: Iterable[Decided], hears: frozenset[str]) -> Facts:
+    def _facts(
+        self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation], hears: frozenset[str]
+    ) -> StoryFacts:
         starts = self.result.run["starts_in_the_middle"]
         kept = {
             name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= starts.get(name, 0)])
             for name, log in logs.items()
         }
         sources = {name: tuple(each.name for each in self.run.links.sources(name)) for name in logs}
-        return Facts(kept, self.applied, tuple(outcomes), self.run.links.server_ids, sources, hears)
+        return StoryFacts(kept, self.applied, tuple(outcomes), self.run.links.server_ids, sources, hears)
 
-    def _tell(self, drafts: Sequence[Draft], facts: Facts) -> Told:
+    def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:
         starts = self.result.run["starts_in_the_middle"]
         replayed = ReplayedStory.of(self.run, facts, starts)
         return tell(drafts, facts, replayed, reason=self._reason, names=self.file_names)
 
-    def _take(self, logs: Mapping[str, Log]) -> None:
+    def _take(self, logs: Mapping[str, RowLog]) -> None:
         """Take from binlogs that were read when functions change."""
         changes = {name: log.statements for name, log in logs.items()}
         self._functions = attrs.evolve(self._functions, changes=changes)
@@ -354,19 +356,19 @@ class Explainer:
         texts = ["none" if each is None else str(each) for each in self._functions.ever(cluster, table)]
         return None if texts in ([], ["none"]) else ", later by ".join(texts)
 
-    def _reason(self, draft: Draft) -> str:
+    def _reason(self, draft: EventDraft) -> str:
         outcome = draft.decided
         assert outcome is not None
         return reason_of(self._epoch_of(outcome), outcome["group"], self._words)
 
-    def _epoch_of(self, outcome: Decided) -> ConflictEpoch:
+    def _epoch_of(self, outcome: DecidedOperation) -> ConflictEpoch:
         """Return the transactions in conflict of the epoch of an outcome."""
         place = (outcome.applier, outcome["source"], outcome["source_epoch"], outcome["epoch"])
         if place not in self._epochs:
             self._epochs[place] = ConflictEpoch.read(self.result, outcome)
         return self._epochs[place]
 
-    def _words(self, outcome: Decided) -> str:
+    def _words(self, outcome: DecidedOperation) -> str:
         """Return an operation that is in conflict itself, and why, in words."""
         moment = outcome["epoch"], outcome["group"]
         function = self._functions.at(outcome.applier, outcome["table"], moment, rejected=True)
@@ -375,7 +377,7 @@ class Explainer:
         where = "" if place is None else f" ({place_words(place, self.file_names)})"
         return f"{verb(outcome['operation'])} of {outcome['table']} {outcome['key']}{where}: {said}"
 
-    def _trees(self, outcomes: Iterable[Decided]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
+    def _trees(self, outcomes: Iterable[DecidedOperation]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
         """Return the trees of the transactions in conflict that some outcomes belong to."""
         because: dict[tuple[object, ...], Tree] = {}
         follows: list[Tree] = []
@@ -386,7 +388,7 @@ class Explainer:
                 follows += below
         return tuple(because.values()), tuple(follows)
 
-    def _notes(self, logs: Mapping[str, Log], outcomes: Iterable[Decided]) -> tuple[str, ...]:
+    def _notes(self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation]) -> tuple[str, ...]:
         document = self.result.run
         notes = [
             f"The binlogs of {name} end early: {log.error}."

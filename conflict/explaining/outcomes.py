@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.engine.reference.decide import DependencyTracker
-from conflict.explaining.events import Place, Winner
+from conflict.explaining.events import LogPlace, Winner
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import Tree
 from conflict.history.grid.schemas import PLACE
@@ -28,7 +28,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = [
     "Applied",
     "ConflictEpoch",
-    "Decided",
+    "DecidedOperation",
     "OpenDecision",
     "applied_epochs",
     "decided",
@@ -58,7 +58,7 @@ class Applied:
 
 
 @attrs.frozen
-class Decided:
+class DecidedOperation:
     """
     What an applier decided on one operation; the attributes are the columns of `OUTCOMES`.
 
@@ -98,16 +98,16 @@ class Decided:
         return Operation[self["operation"]]
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> LogPlace | None:
         """Where the operation stands in a binlog; None for what an applier logged."""
-        return None if self["file"] is None else Place(*(self[name] for name in PLACE))
+        return None if self["file"] is None else LogPlace(*(self[name] for name in PLACE))
 
     @property
     def winner(self) -> Winner | None:
         """The operation that won."""
         if self["winner_cluster"] is None:
             return None
-        place = None if self["winner_file"] is None else Place(*(self[f"winner_{name}"] for name in PLACE))
+        place = None if self["winner_file"] is None else LogPlace(*(self[f"winner_{name}"] for name in PLACE))
         return Winner(
             self["winner_cluster"],
             self["winner_epoch"],
@@ -176,9 +176,9 @@ def open_decisions(
     return found
 
 
-def decided(outcomes: pa.Table) -> list[Decided]:
+def decided(outcomes: pa.Table) -> list[DecidedOperation]:
     """Return outcomes in the order in which they were decided."""
-    rows = [Decided(row["applier"], row) for row in outcomes.to_pylist()]
+    rows = [DecidedOperation(row["applier"], row) for row in outcomes.to_pylist()]
     return sorted(rows, key=lambda each: (each.applier, each["epoch"], each["source_epoch"], each["group"]))
 
 
@@ -204,12 +204,12 @@ class ConflictEpoch:
         after: By number, those that depend on it.
     """
 
-    operations: Mapping[int, Sequence[Decided]]
+    operations: Mapping[int, Sequence[DecidedOperation]]
     before: Mapping[int, Mapping[int, Row]]
     after: Mapping[int, Mapping[int, Row]]
 
     @classmethod
-    def read(cls, result: Result, outcome: Decided) -> ConflictEpoch:
+    def read(cls, result: Result, outcome: DecidedOperation) -> ConflictEpoch:
         """Read the epoch of an outcome."""
         chosen = (
             (pads.field("cause") == Cause.TRANS_IN_CONFLICT.name)
@@ -220,9 +220,9 @@ class ConflictEpoch:
         return cls.of(decided(outcomes_where(result, chosen, [outcome.applier])))
 
     @classmethod
-    def of(cls, outcomes: Iterable[Decided]) -> ConflictEpoch:
+    def of(cls, outcomes: Iterable[DecidedOperation]) -> ConflictEpoch:
         """Return the epoch of some outcomes: transactions that touch a row one right after the other depend."""
-        operations: dict[int, list[Decided]] = {}
+        operations: dict[int, list[DecidedOperation]] = {}
         tracker = DependencyTracker()
         before: dict[int, dict[int, Row]] = {}
         after: dict[int, dict[int, Row]] = {}
@@ -235,11 +235,11 @@ class ConflictEpoch:
                 after.setdefault(previous, {}).setdefault(group, row)
         return cls(operations, before, after)
 
-    def own(self, group: int) -> list[Decided]:
+    def own(self, group: int) -> list[DecidedOperation]:
         """Return the operations that put a transaction in conflict themselves."""
         return [each for each in self.operations[group] if each["own_cause"]]
 
-    def root(self, group: int) -> Decided | None:
+    def root(self, group: int) -> DecidedOperation | None:
         """Return the operation that put a transaction in conflict, of the nearest transaction that it depends on."""
         level, seen = [group], {group}
         while level:
@@ -251,7 +251,7 @@ class ConflictEpoch:
         return None
 
 
-def reason_of(epoch: ConflictEpoch, group: int, words: Callable[[Decided], str]) -> str:
+def reason_of(epoch: ConflictEpoch, group: int, words: Callable[[DecidedOperation], str]) -> str:
     """Return as a part of a sentence what put a transaction in conflict that has no operation in conflict itself."""
     root = epoch.root(group)
     if root is None:
@@ -261,7 +261,9 @@ def reason_of(epoch: ConflictEpoch, group: int, words: Callable[[Decided], str])
     return f": {through}{whose} {words(root)}"
 
 
-def trees_of(epoch: ConflictEpoch, group: int, words: Callable[[Decided], str]) -> tuple[Tree, tuple[Tree, ...]]:
+def trees_of(
+    epoch: ConflictEpoch, group: int, words: Callable[[DecidedOperation], str]
+) -> tuple[Tree, tuple[Tree, ...]]:
     """
     Return why a transaction is in conflict, and what follows from that.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conflict.explaining.events import Kind, StoryEvent, plain_value
+from conflict.explaining.events import EventKind, StoryEvent, plain_value
 from conflict.explaining.sentences import verb
 from conflict.explaining.story import Story
 from conflict.rules.decision import came_back_words
@@ -105,15 +105,15 @@ def _draw_event(
 ) -> None:
     lane, place, color = lanes[event.cluster], places[event.number], _color(event)
     start = event.cause_number
-    travels = event.kind in (Kind.JUDGED, Kind.NOT_APPLIED) and event.source in lanes
+    travels = event.kind in (EventKind.JUDGED, EventKind.NOT_APPLIED) and event.source in lanes
     if travels and start is not None and start in places:
         # A refresh or a reflected operation starts from the event at which it was logged.
         style = {"arrowstyle": "-|>", "color": color, "linewidth": 1.2, "shrinkA": 4, "shrinkB": 5}
-        if event.kind is Kind.NOT_APPLIED:
+        if event.kind is EventKind.NOT_APPLIED:
             style["linestyle"] = ":"
         axes.annotate("", (lane, place), (lanes[event.source], places[start]), arrowprops=style, zorder=2)
     marker = "X" if color == _REJECTED else "o"
-    hollow = event.kind is Kind.HEARD
+    hollow = event.kind is EventKind.HEARD
     axes.plot(
         [lane], [place], marker, color=color, markersize=7, zorder=3, markerfacecolor="white" if hollow else color
     )
@@ -148,13 +148,13 @@ def _legend(axes: Axes) -> None:
 
 
 def _color(event: StoryEvent) -> str:
-    if event.kind in (Kind.HEARD, Kind.DEFINED):
+    if event.kind in (EventKind.HEARD, EventKind.DEFINED):
         return _QUIET
-    if event.kind is Kind.REFRESHED:
+    if event.kind is EventKind.REFRESHED:
         return _REFRESHED
-    if event.kind is Kind.COMMITTED:
+    if event.kind is EventKind.COMMITTED:
         return "#222222"
-    return _APPLIED if event.verdict == "APPLIED" or event.kind is Kind.LOGGED else _REJECTED
+    return _APPLIED if event.verdict == "APPLIED" or event.kind is EventKind.LOGGED else _REJECTED
 
 
 def _text(event: StoryEvent, story: Story) -> str:
@@ -163,13 +163,13 @@ def _text(event: StoryEvent, story: Story) -> str:
     what = "refresh" if event.refresh else verb(event.operation)
     asked = "asked for: " if event.number == story.marked else ""
     lines = [f"{event.number}  {time}  {asked}{_headline(event, what)}{_won(event)}"]
-    if event.kind is Kind.DEFINED:
+    if event.kind is EventKind.DEFINED:
         lines += _wrapped(event.sentence)
-    elif event.kind is Kind.HEARD:
+    elif event.kind is EventKind.HEARD:
         lines.append(f"up to {event.source_epoch}")
-    elif event.kind is Kind.COMMITTED:
+    elif event.kind is EventKind.COMMITTED:
         lines += _wrapped(_row(event.before if event.after is None else event.after))
-    elif event.kind is Kind.JUDGED and event.verdict != "APPLIED":
+    elif event.kind is EventKind.JUDGED and event.verdict != "APPLIED":
         lines += _wrapped(_short(event, story))
     if story.parted_by == event.number:
         lines.append("this parted the clusters")
@@ -178,12 +178,12 @@ def _text(event: StoryEvent, story: Story) -> str:
 
 def _headline(event: StoryEvent, what: str) -> str:
     heads = {
-        Kind.COMMITTED: f"{what}, committed",
-        Kind.REFRESHED: "the row is refreshed",
-        Kind.HEARD: "own epochs came back",
-        Kind.LOGGED: f"{what} by the applier",
-        Kind.DEFINED: "the definition changes",
-        Kind.NOT_APPLIED: f"{what} of {event.cause_number}: not applied yet",
+        EventKind.COMMITTED: f"{what}, committed",
+        EventKind.REFRESHED: "the row is refreshed",
+        EventKind.HEARD: "own epochs came back",
+        EventKind.LOGGED: f"{what} by the applier",
+        EventKind.DEFINED: "the definition changes",
+        EventKind.NOT_APPLIED: f"{what} of {event.cause_number}: not applied yet",
     }
     if event.kind in heads:
         return heads[event.kind]
@@ -193,7 +193,7 @@ def _headline(event: StoryEvent, what: str) -> str:
 
 def _won(event: StoryEvent) -> str:
     """Return which event won over a rejected one, if it is in the story."""
-    return f", {event.cites[0]} won" if event.cites and event.kind is Kind.JUDGED else ""
+    return f", {event.cites[0]} won" if event.cites and event.kind is EventKind.JUDGED else ""
 
 
 def _short(event: StoryEvent, story: Story) -> str:

@@ -21,8 +21,8 @@ from conflict.engine.reference.cluster import LoggedChange as Entry
 from conflict.engine.reference.decide import compared_value, stored_value
 from conflict.engine.reference.epoch_pass import ApplierStopped
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.explaining.drafts import Draft, Facts
-from conflict.explaining.events import Kind
+from conflict.explaining.drafts import EventDraft, StoryFacts
+from conflict.explaining.events import EventKind
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.statements import columns_after
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, Position, RowChange, Start, Transaction
@@ -115,7 +115,7 @@ class ReplayedStory:
     entries: dict[int, Entry] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, run: Run, facts: Facts, starts: Mapping[str, int]) -> ReplayedStory:
+    def of(cls, run: Run, facts: StoryFacts, starts: Mapping[str, int]) -> ReplayedStory:
         """
         Return the clusters of a run before anything happened.
 
@@ -131,7 +131,7 @@ class ReplayedStory:
     def of_setups(
         cls,
         setups: Mapping[str, dict[str, TableSetup]],
-        facts: Facts,
+        facts: StoryFacts,
         starts: Mapping[str, int],
         roles: Mapping[str, Role],
     ) -> ReplayedStory:
@@ -149,7 +149,7 @@ class ReplayedStory:
         keys = {(change.table, change.key): (change.table, change.logged.key) for change in changes}
         return cls(clusters, layouts, {name: [*log.statements] for name, log in facts.logs.items()}, came_back, keys)
 
-    def hear(self, draft: Draft) -> Heard:
+    def hear(self, draft: EventDraft) -> Heard:
         """Carry out an event on the row of its cluster, and return what it met; a row without a key is not followed."""
         cluster, moment = self.clusters[draft.cluster], (draft.epoch, draft.group)
         self._define(cluster, moment)
@@ -192,29 +192,31 @@ class ReplayedStory:
             cluster.store.put(key, attrs.evolve(row, payloads=left))
 
     def _carry_out(
-        self, draft: Draft, change: RowChange, cluster: ObservedCluster
+        self, draft: EventDraft, change: RowChange, cluster: ObservedCluster
     ) -> tuple[RowChange, RowChange | None]:
         """Carry out an operation, and return it as the cluster's own table takes it, and what it wrote of that."""
         moment = draft.epoch, draft.group
-        if draft.kind is Kind.JUDGED:
+        if draft.kind is EventKind.JUDGED:
             return self._judge(draft, change, cluster)
-        if draft.kind is Kind.COMMITTED:
+        if draft.kind is EventKind.COMMITTED:
             cluster.make(change, Transaction(*moment, (change,)))
-        elif draft.kind is Kind.LOGGED:
+        elif draft.kind is EventKind.LOGGED:
             cluster.store.write(change, local=False, epoch=draft.epoch)
-        elif draft.kind is Kind.REFRESHED:
+        elif draft.kind is EventKind.REFRESHED:
             row = cluster.store.get((change.table, change.key))
             if row is not None and row is not NOT_KNOWN:
                 cluster.store.put((change.table, change.key), row.changed_here(draft.epoch))
-        if draft.kind not in (Kind.COMMITTED, Kind.LOGGED, Kind.REFRESHED):
+        if draft.kind not in (EventKind.COMMITTED, EventKind.LOGGED, EventKind.REFRESHED):
             return change, None
-        ordinal = 0 if draft.kind is Kind.COMMITTED else -1
+        ordinal = 0 if draft.kind is EventKind.COMMITTED else -1
         self.entries[id(draft.change)] = Entry(
             change, draft.group, ordinal, cluster.server_id, cluster.setups.get(change.table)
         )
-        return change, None if draft.kind is Kind.REFRESHED else change
+        return change, None if draft.kind is EventKind.REFRESHED else change
 
-    def _judge(self, draft: Draft, change: RowChange, cluster: ObservedCluster) -> tuple[RowChange, RowChange | None]:
+    def _judge(
+        self, draft: EventDraft, change: RowChange, cluster: ObservedCluster
+    ) -> tuple[RowChange, RowChange | None]:
         """Let the reference applier decide on an operation, and see to it that the row is as the result says."""
         source, group = self.clusters[draft.source], draft.operation_group
         entry = self.entries.get(id(draft.change))

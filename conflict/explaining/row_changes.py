@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.configuration import ClusterConfiguration
-from conflict.explaining.events import Place
+from conflict.explaining.events import LogPlace
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.grid.epoch_files import summaries_of
 from conflict.history.grid.key_numbering import tables_and_texts
@@ -38,7 +38,7 @@ from ndb_formats.schema.row_keys import key_text
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Absent, Value
 
-__all__ = ["Log", "LoggedChange", "Wanted", "WantedRow", "read_logs", "values_of"]
+__all__ = ["ChangeInLog", "RowLog", "WantedChanges", "WantedRow", "read_logs", "values_of"]
 
 Bool = npt.NDArray[np.bool_]
 _WHOLE = 1  # bucket
@@ -49,7 +49,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @attrs.frozen
-class Wanted:
+class WantedChanges:
     """
     Which changes are read: those of the rows, and those of the transactions.
 
@@ -68,7 +68,7 @@ class Wanted:
 
 
 @attrs.frozen(slots=False)
-class LoggedChange:
+class ChangeInLog:
     """
     A row change as a binlog holds it.
 
@@ -104,14 +104,14 @@ class LoggedChange:
         return bool(self.logged.flags & ConflictFlag.REFRESH)
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> LogPlace:
         """Where it stands in a binlog."""
         assert self.logged.origin is not None  # it comes from a binlog
-        return Place(*attrs.astuple(self.logged.origin))
+        return LogPlace(*attrs.astuple(self.logged.origin))
 
 
 @attrs.define
-class Log:
+class RowLog:
     """
     What the binlogs of one cluster hold of the wanted changes.
 
@@ -126,7 +126,7 @@ class Log:
     """
 
     cluster: str
-    changes: list[LoggedChange] = attrs.field(factory=list)
+    changes: list[ChangeInLog] = attrs.field(factory=list)
     times: dict[int, int] = attrs.field(factory=dict, repr=False)
     reported: dict[int, list[tuple[int, int]]] = attrs.field(factory=dict, repr=False)
     statements: list[DefinitionChange] = attrs.field(factory=list, repr=False)
@@ -139,19 +139,19 @@ class Log:
         if epoch.applied:
             self.reported[epoch.number] = [(each.server_id, each.epoch) for each in epoch.applied]
 
-    def by_row(self) -> dict[WantedRow, list[LoggedChange]]:
+    def by_row(self) -> dict[WantedRow, list[ChangeInLog]]:
         """Return the changes of each row, in order."""
-        found: dict[WantedRow, list[LoggedChange]] = {}
+        found: dict[WantedRow, list[ChangeInLog]] = {}
         for change in self.changes:
             found.setdefault((change.table, change.key), []).append(change)
         return found
 
-    def of_rows(self, rows: Collection[WantedRow]) -> Log:
+    def of_rows(self, rows: Collection[WantedRow]) -> RowLog:
         """Return the log without the changes of other rows: those of another transaction that has the same id."""
         return attrs.evolve(self, changes=[each for each in self.changes if (each.table, each.key) in rows])
 
 
-def read_logs(run: Run, wanted: Wanted, progress: Progress = no_progress) -> dict[str, Log]:
+def read_logs(run: Run, wanted: WantedChanges, progress: Progress = no_progress) -> dict[str, RowLog]:
     """
     Read the binlogs of all clusters.
 
@@ -163,7 +163,7 @@ def read_logs(run: Run, wanted: Wanted, progress: Progress = no_progress) -> dic
     Raises:
         HistoryError: Epochs do not rise.
     """
-    logs: dict[str, Log] = {}
+    logs: dict[str, RowLog] = {}
     for done, cluster in enumerate(run.clusters):
         progress("reading binlogs", done, len(run.clusters))
         logs[cluster.name] = _read(run, cluster, wanted)
@@ -171,7 +171,7 @@ def read_logs(run: Run, wanted: Wanted, progress: Progress = no_progress) -> dic
     return logs
 
 
-def _read(run: Run, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
+def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges) -> RowLog:
     definitions, tables = run.definitions.get(cluster.name), wanted.tables
     last, stop = run.span.last.get(cluster.name, _NO_END), run.span.stop_time
     reader = EpochReader(
@@ -182,7 +182,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
         without_key=True,
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
     )
-    log, texts = Log(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
+    log, texts = RowLog(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
     in_columns = definitions is None and stop is None
     try:
         found = _found(run, cluster, wanted, reader, log) if in_columns else read_epochs(cluster.log.files, reader)
@@ -198,7 +198,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
 
 
 def _found(
-    run: Run, cluster: ClusterConfiguration, wanted: Wanted, reader: EpochReader, log: Log
+    run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, reader: EpochReader, log: RowLog
 ) -> Iterator[BinlogEpoch]:
     """Yield the epochs with wanted changes, and those that cannot be read in columns; add all others to the log."""
     schema, rows = run.data_schema, dict[str, list[str]]()
@@ -235,8 +235,8 @@ def _key_texts(run: Run, reader: EpochReader) -> Callable[[str, bytes], str]:
 
 
 def _wanted_changes(
-    epoch: BinlogEpoch, cluster: str, texts: Callable[[str, bytes], str], wanted: Wanted
-) -> Iterator[LoggedChange]:
+    epoch: BinlogEpoch, cluster: str, texts: Callable[[str, bytes], str], wanted: WantedChanges
+) -> Iterator[ChangeInLog]:
     """Yield the wanted changes of an epoch: the cluster's own, then its applier's."""
     own = ((each.group, change) for each in epoch.transactions for change in each.changes)
     parts: tuple[tuple[bool, Iterable[tuple[int, RowChange]]], ...] = ((True, own), (False, epoch.consequences))
@@ -244,7 +244,7 @@ def _wanted_changes(
         for group, change in changes:
             key = texts(change.table, change.key)
             if (change.table, key) in wanted.rows or (mine and _is_of(change, wanted.transactions)):
-                yield LoggedChange(cluster, epoch.number, group, mine, key, change)
+                yield ChangeInLog(cluster, epoch.number, group, mine, key, change)
 
 
 def _is_of(change: RowChange, transactions: Collection[int]) -> bool:

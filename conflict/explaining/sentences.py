@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conflict.engine.inference.rows import is_dated
-from conflict.explaining.drafts import Draft
-from conflict.explaining.events import Place, Winner
-from conflict.explaining.outcomes import Decided
+from conflict.explaining.drafts import EventDraft
+from conflict.explaining.events import LogPlace, Winner
+from conflict.explaining.outcomes import DecidedOperation
 from conflict.explaining.replaying import Heard, judges
 from conflict.rules.decision import (
     APPLIED,
@@ -43,12 +43,12 @@ def verb(operation: str | None) -> str:
     return _VERBS.get(operation or "", "change")
 
 
-def place_words(place: Place, names: Mapping[str, str]) -> str:
+def place_words(place: LogPlace, names: Mapping[str, str]) -> str:
     """Return where a row stands in a binlog in words; `names` has the name of each file, by its path."""
     return f"{event_words(place, names)}, row {place.row}"
 
 
-def event_words(place: Place, names: Mapping[str, str]) -> str:
+def event_words(place: LogPlace, names: Mapping[str, str]) -> str:
     """Return where the event of a place stands."""
     inside = f" (payload position {place.payload_position})" if place.payload_position else ""
     return f"{names.get(place.file, place.file)}, position {place.position}{inside}"
@@ -61,7 +61,7 @@ def winner_words(winner: Winner, names: Mapping[str, str]) -> str:
     return f"the {what} of {winner.cluster} in its epoch {winner.epoch}{where}"
 
 
-def decided_sentence(outcome: Decided, function: ConflictFunction | None) -> str:
+def decided_sentence(outcome: DecidedOperation, function: ConflictFunction | None) -> str:
     """Return what an applier decided on an operation that was not simply applied, and why."""
     decision, own = outcome.decision, outcome.own_decision
     said = explain(decision, operation_word(outcome.operation), _compared_by(outcome, function))
@@ -70,13 +70,13 @@ def decided_sentence(outcome: Decided, function: ConflictFunction | None) -> str
     return said + _asked(decision, outcome.operation, function)
 
 
-def own_reason(outcome: Decided, function: ConflictFunction | None) -> str:
+def own_reason(outcome: DecidedOperation, function: ConflictFunction | None) -> str:
     """Return why an operation is in conflict itself, whatever becomes of its transaction."""
     own = outcome.own_decision or outcome.decision
     return reason_words(own, _compared_by(outcome, function)) + _asked(own, outcome.operation, function)
 
 
-def _compared_by(outcome: Decided, function: ConflictFunction | None) -> Compared:
+def _compared_by(outcome: DecidedOperation, function: ConflictFunction | None) -> Compared:
     if function is None:
         return NOTHING_TOLD
     refreshed = function.spec.refreshes and bool(outcome["winner_refresh"])
@@ -104,7 +104,7 @@ def _rule(function: ConflictFunction, operation: Operation) -> str:
     return f"{what} only if its {function.column} {words[cell]}" if cell in words else what
 
 
-def applied_sentence(draft: Draft, heard: Heard) -> str:
+def applied_sentence(draft: EventDraft, heard: Heard) -> str:
     """
     Return why an operation was applied.
 
@@ -133,7 +133,7 @@ def applied_sentence(draft: Draft, heard: Heard) -> str:
     return f"{said}: {compared}" if compared else said
 
 
-def lost_words(outcome: Decided, here: str, source: str) -> str:
+def lost_words(outcome: DecidedOperation, here: str, source: str) -> str:
     """Return the rule by which an operation lost that was judged by epoch; empty if it was judged otherwise."""
     told = outcome.own_decision or outcome.decision
     if told.cause is not Cause.ROW_IN_CONFLICT or told.stored is None:

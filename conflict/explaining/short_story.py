@@ -13,11 +13,11 @@ from itertools import pairwise
 
 import attrs
 
-from conflict.explaining.events import Kind, StoryEvent
+from conflict.explaining.events import EventKind, StoryEvent
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.sentences import verb
-from conflict.explaining.story import End, rejections_of
-from conflict.explaining.telling import Seat, Told
+from conflict.explaining.story import StoryEnd, rejections_of
+from conflict.explaining.telling import Seat, StorySoFar
 from conflict.rules.decision import Verdict
 
 __all__ = ["Parting", "answer_of", "parting_of"]
@@ -40,7 +40,7 @@ class Parting:
     events: tuple[int, ...]
 
 
-def parting_of(told: Told, row: WantedRow, ends: Mapping[str, End]) -> Parting:
+def parting_of(told: StorySoFar, row: WantedRow, ends: Mapping[str, StoryEnd]) -> Parting:
     """
     Return why a row ends different.
 
@@ -75,7 +75,7 @@ def parting_of(told: Told, row: WantedRow, ends: Mapping[str, End]) -> Parting:
     return Parting(f"{where}. {did[0].upper()}{did[1:]}. {sentence}", parted, events)
 
 
-def _writers(told: Told, seat: Seat, columns: Sequence[str]) -> set[int]:
+def _writers(told: StorySoFar, seat: Seat, columns: Sequence[str]) -> set[int]:
     """Return the events that last wrote columns of a row on a cluster; without columns, that made or removed it."""
     if columns:
         writers = told.writers.get(seat, {})
@@ -83,7 +83,7 @@ def _writers(told: Told, seat: Seat, columns: Sequence[str]) -> set[int]:
     return {told.made[seat]} if seat in told.made else set()
 
 
-def _different_origins(told: Told, pair: Sequence[str], row: WantedRow) -> dict[str, set[int]]:
+def _different_origins(told: StorySoFar, pair: Sequence[str], row: WantedRow) -> dict[str, set[int]]:
     """
     Return the events that made a row on each cluster, if they go back to different operations that never met.
 
@@ -102,7 +102,7 @@ def _different_origins(told: Told, pair: Sequence[str], row: WantedRow) -> dict[
     return {made[early]: {early}, made[late]: {late}}
 
 
-def _parted(told: Told, last: Mapping[str, int | None], decided: Sequence[StoryEvent]) -> tuple[int | None, str]:
+def _parted(told: StorySoFar, last: Mapping[str, int | None], decided: Sequence[StoryEvent]) -> tuple[int | None, str]:
     """Return the number of the event that parted a row, and what it decided in words."""
     refused = [event.number for event in decided if event.verdict != Verdict.APPLIED.name]
     written = [number for number in last.values() if number is not None]
@@ -117,7 +117,7 @@ def _parted(told: Told, last: Mapping[str, int | None], decided: Sequence[StoryE
     return parted, said
 
 
-def answer_of(told: Told, asked: Iterable[int]) -> tuple[int, ...]:
+def answer_of(told: StorySoFar, asked: Iterable[int]) -> tuple[int, ...]:
     """
     Return the numbers of the events that say what became of some operations, in order.
 
@@ -129,31 +129,35 @@ def answer_of(told: Told, asked: Iterable[int]) -> tuple[int, ...]:
         asked: Numbers of the operations' events.
     """
     found = set(asked)
-    for kinds in ((Kind.JUDGED, Kind.NOT_APPLIED), (Kind.REFRESHED,), (Kind.JUDGED, Kind.NOT_APPLIED)):
+    for kinds in (
+        (EventKind.JUDGED, EventKind.NOT_APPLIED),
+        (EventKind.REFRESHED,),
+        (EventKind.JUDGED, EventKind.NOT_APPLIED),
+    ):
         found |= {
             event.number
             for event in told.events
             if event.kind in kinds
             and (
                 not found.isdisjoint(rejections_of(event, told.events))
-                if event.kind is Kind.REFRESHED
+                if event.kind is EventKind.REFRESHED
                 else event.cause_number in found
             )
         }
     return tuple(sorted(_with_what_they_cite(told, found)))
 
 
-def _decisions(told: Told, pair: Sequence[str], cluster: str, number: int | None) -> list[StoryEvent]:
+def _decisions(told: StorySoFar, pair: Sequence[str], cluster: str, number: int | None) -> list[StoryEvent]:
     """Return what the other cluster last decided on the operation that an event of a cluster goes back to."""
     if number is None:
         return []
     origin = told.origin(number).number
-    kinds = (Kind.JUDGED, Kind.NOT_APPLIED)
+    kinds = (EventKind.JUDGED, EventKind.NOT_APPLIED)
     found = [each for each in told.events if each.cause_number == origin and each.kind in kinds]
     return [each for each in found if each.cluster in pair and each.cluster != cluster][-1:]
 
 
-def _with_what_they_cite(told: Told, numbers: Iterable[int]) -> set[int]:
+def _with_what_they_cite(told: StorySoFar, numbers: Iterable[int]) -> set[int]:
     """Return events with those that their sentences name, and those that they follow from."""
     left, found = set(numbers), set[int]()
     while left:
@@ -161,12 +165,12 @@ def _with_what_they_cite(told: Told, numbers: Iterable[int]) -> set[int]:
         found.add(number)
         event = told.events[number - 1]
         left |= {*event.cites} - found
-        if event.cause_number is not None and event.kind is not Kind.REFRESHED:
+        if event.cause_number is not None and event.kind is not EventKind.REFRESHED:
             left |= {event.cause_number} - found
     return found
 
 
-def _without_jumps(told: Told, numbers: Collection[int], ends: Mapping[str, End]) -> set[int]:
+def _without_jumps(told: StorySoFar, numbers: Collection[int], ends: Mapping[str, StoryEnd]) -> set[int]:
     """Return events with all that they cite, and with what made or removed the row between them or after them."""
     found = _with_what_they_cite(told, numbers)
     while True:
@@ -176,7 +180,7 @@ def _without_jumps(told: Told, numbers: Collection[int], ends: Mapping[str, End]
         found = _with_what_they_cite(told, found | missing)
 
 
-def _jumps(told: Told, cluster: str, chosen: Collection[int], end: End) -> Iterator[int]:
+def _jumps(told: StorySoFar, cluster: str, chosen: Collection[int], end: StoryEnd) -> Iterator[int]:
     """Yield the events that made or removed the row where those that are chosen do not show it."""
     shown: bool | None = None  # whether the row exists, as far as the chosen events show
     there, changed = False, 0
@@ -191,7 +195,7 @@ def _jumps(told: Told, cluster: str, chosen: Collection[int], end: End) -> Itera
         yield changed
 
 
-def _did(told: Told, cluster: str, number: int | None, *, made: bool) -> str:
+def _did(told: StorySoFar, cluster: str, number: int | None, *, made: bool) -> str:
     """Return in words which operation last wrote a row, or made or removed it."""
     if number is None:
         return f"on {cluster} nothing in its log {'made or removed it' if made else 'wrote that'}"
@@ -202,7 +206,7 @@ def _did(told: Told, cluster: str, number: int | None, *, made: bool) -> str:
         carried = told.origin(origin.cites[0])
         what += f", which carries the {verb(carried.operation)} of event {carried.number},"
     at = f"event {number}" if origin.number == number else f"event {origin.number}, applied in event {number}"
-    if event.kind is Kind.DEFINED:
+    if event.kind is EventKind.DEFINED:
         author, what = "a", "statement"
     did = "removed it" if made and event.row is None else "came last"
     if made and event.row is not None and told.made.get((cluster, (event.table, event.key))) == number:

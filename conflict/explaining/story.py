@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.explaining.events import (
-    Kind,
+    EventKind,
     Row,
     StoryEvent,
     event_document,
@@ -24,7 +24,7 @@ from conflict.results.doubts import Doubt
 from conflict.rules.decision import Verdict
 from conflict.shown_text import printable
 
-__all__ = ["End", "Story", "Tree", "events_table", "rejections_of"]
+__all__ = ["Story", "StoryEnd", "Tree", "events_table", "rejections_of"]
 
 _MOST_LINES = 40  # of a story as text
 
@@ -54,7 +54,7 @@ class Tree:
 
 
 @attrs.frozen
-class End:
+class StoryEnd:
     """
     How a row ends on a cluster.
 
@@ -66,11 +66,11 @@ class End:
     row: Row | None
     known: bool = True
 
-    def differs_from(self, other: End) -> bool:
+    def differs_from(self, other: StoryEnd) -> bool:
         """Whether the row ends different on another cluster; columns that one of them lacks do not count."""
         return (self.row is None) != (other.row is None) or bool(self.differing_columns(other))
 
-    def differing_columns(self, other: End) -> list[str]:
+    def differing_columns(self, other: StoryEnd) -> list[str]:
         """Return the columns that end different, of those that both clusters have; none if either has no row."""
         if self.row is None or other.row is None:
             return []
@@ -111,7 +111,7 @@ class Story:
     key: str
     functions: Mapping[tuple[str, str], str | None]
     events: tuple[StoryEvent, ...]
-    ends: Mapping[str, End] = attrs.field(factory=dict)
+    ends: Mapping[str, StoryEnd] = attrs.field(factory=dict)
     parting: str = ""
     parted_by: int | None = None
     transaction: str = ""
@@ -203,12 +203,12 @@ class Story:
 def rejections_of(refresh: StoryEvent, events: Sequence[StoryEvent]) -> list[int]:
     """Return the numbers of the rejections that a refresh answers, latest first; none of another kind of event."""
     found: list[int] = []
-    if refresh.kind is not Kind.REFRESHED:
+    if refresh.kind is not EventKind.REFRESHED:
         return found
     for event in reversed(events):
         same = (event.cluster, event.table, event.key) == (refresh.cluster, refresh.table, refresh.key)
         if event.number < refresh.number and same:
-            if event.kind is Kind.REFRESHED or event.epoch != refresh.epoch:
+            if event.kind is EventKind.REFRESHED or event.epoch != refresh.epoch:
                 break
             if event.verdict == Verdict.REJECTED.name:
                 found.append(event.number)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from conflict.explaining.drafts import Draft, Facts
-from conflict.explaining.events import Kind, Place, StoryEvent, Winner, moment_of
+from conflict.explaining.drafts import EventDraft, StoryFacts
+from conflict.explaining.events import EventKind, LogPlace, StoryEvent, Winner, moment_of
 from conflict.explaining.replaying import Heard, ReplayedStory
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
@@ -22,14 +22,14 @@ from conflict.explaining.sentences import (
 from conflict.explaining.statements import statement_sentence
 from conflict.rules.decision import Cause, Verdict
 
-__all__ = ["Seat", "Told", "tell"]
+__all__ = ["Seat", "StorySoFar", "tell"]
 
 Seat = tuple[str, WantedRow]  # a row on a cluster
 _NO_NAMES: Mapping[str, str] = {}
 
 
 @attrs.define
-class Told:
+class StorySoFar:
     """
     A story as far as it is told; where something stands by row and cluster, events are their numbers.
 
@@ -50,7 +50,7 @@ class Told:
     def origin(self, number: int) -> StoryEvent:
         """Return the event that brought about what another one did to a row: the user's change, or the refresh."""
         event = self.events[number - 1]
-        if event.kind is Kind.JUDGED and event.cause_number is not None:
+        if event.kind is EventKind.JUDGED and event.cause_number is not None:
             return self.events[event.cause_number - 1]
         return event
 
@@ -63,13 +63,13 @@ class Told:
 
 
 def tell(
-    drafts: Sequence[Draft],
-    facts: Facts,
+    drafts: Sequence[EventDraft],
+    facts: StoryFacts,
     replayed: ReplayedStory,
     *,
-    reason: Callable[[Draft], str] = lambda draft: "",
+    reason: Callable[[EventDraft], str] = lambda draft: "",
     names: Mapping[str, str] = _NO_NAMES,
-) -> Told:
+) -> StorySoFar:
     """
     Tell events.
 
@@ -80,7 +80,7 @@ def tell(
         reason: Why a transaction is in conflict, for an operation that was rejected with it.
         names: Of binlogs, by path: what tells each from the others.
     """
-    told = Told()
+    told = StorySoFar()
     for number, draft in enumerate(drafts, start=1):
         told.numbers[id(draft)] = number
         heard = replayed.hear(draft)
@@ -92,10 +92,10 @@ def tell(
     return told
 
 
-def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -> StoryEvent:
-    change, outcome, applied = draft.change, draft.decided, draft.kind is not Kind.NOT_APPLIED
+def _event(draft: EventDraft, number: int, told: StorySoFar, facts: StoryFacts, sentence: str) -> StoryEvent:
+    change, outcome, applied = draft.change, draft.decided, draft.kind is not EventKind.NOT_APPLIED
     table, key = draft.row
-    heard = draft.kind is Kind.HEARD
+    heard = draft.kind is EventKind.HEARD
     timed = applied and draft.statement is None  # a statement stands between epochs
     event = StoryEvent(
         number,
@@ -111,7 +111,7 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
         sentence=sentence,
     )
     if draft.statement is not None:
-        event = attrs.evolve(event, place=Place(draft.statement.file, draft.statement.position, 0, 0))
+        event = attrs.evolve(event, place=LogPlace(draft.statement.file, draft.statement.position, 0, 0))
     if change is not None and not heard:
         event = attrs.evolve(
             event,
@@ -124,7 +124,7 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
             place=change.place,
             logged=None if draft.logged is None else draft.logged.place,
         )
-    if draft.kind is Kind.JUDGED:
+    if draft.kind is EventKind.JUDGED:
         event = attrs.evolve(event, verdict=Verdict.APPLIED.name)
     if outcome is not None:
         event = attrs.evolve(
@@ -140,10 +140,10 @@ def _event(draft: Draft, number: int, told: Told, facts: Facts, sentence: str) -
     return event
 
 
-def _won(draft: Draft, told: Told, names: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
+def _won(draft: EventDraft, told: StorySoFar, names: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
     """Return as the end of a sentence what an operation lost against, or a refresh carries; and the events named."""
     outcome, changed = draft.decided, told.changed.get((draft.cluster, draft.row))
-    if draft.kind is Kind.REFRESHED and changed is not None:
+    if draft.kind is EventKind.REFRESHED and changed is not None:
         return f"; it carries {told.change_words(changed)}", (changed,)
     if outcome is None:
         return "", ()
@@ -163,33 +163,33 @@ def _won(draft: Draft, told: Told, names: Mapping[str, str]) -> tuple[str, tuple
     return f". What won is {told.change_words(number)}", (number,)
 
 
-def _number_at(winner: Winner, row: WantedRow, told: Told) -> int | None:
+def _number_at(winner: Winner, row: WantedRow, told: StorySoFar) -> int | None:
     """Return the number of the event that a winner is."""
     for event in reversed(told.events):
         if (event.cluster, event.epoch, (event.table, event.key)) != (winner.cluster, winner.epoch, row):
             continue
-        if winner.refresh and event.kind is Kind.REFRESHED:
+        if winner.refresh and event.kind is EventKind.REFRESHED:
             return event.number
-        if event.kind is Kind.COMMITTED and event.place is not None and event.place.is_same(winner.place):
+        if event.kind is EventKind.COMMITTED and event.place is not None and event.place.is_same(winner.place):
             return event.number
     return None
 
 
-def _sentence(draft: Draft, heard: Heard, reason: Callable[[Draft], str]) -> str:
+def _sentence(draft: EventDraft, heard: Heard, reason: Callable[[EventDraft], str]) -> str:
     change, outcome, cluster = draft.change, draft.decided, draft.cluster
     if draft.statement is not None:
         return statement_sentence(draft.statement, draft.row[0])
-    if draft.kind is Kind.COMMITTED:
+    if draft.kind is EventKind.COMMITTED:
         return f"a user's {verb(change.operation if change else None)} is committed on {cluster}"
-    if draft.kind is Kind.REFRESHED:
+    if draft.kind is EventKind.REFRESHED:
         gone = change is not None and change.operation == "DELETE_ROW"
         what = "that the row does not exist" if gone else "the row as it stands here"
         return f"{cluster} logs {what} (a refresh), for the other cluster to take over"
-    if draft.kind is Kind.LOGGED:
+    if draft.kind is EventKind.LOGGED:
         return f"the applier of {cluster} logs the {verb(change.operation if change else None)}"
-    if draft.kind is Kind.HEARD:
+    if draft.kind is EventKind.HEARD:
         return f"{cluster} hears that its epochs up to {draft.source_epoch} have been applied by the other cluster"
-    if draft.kind is Kind.NOT_APPLIED:
+    if draft.kind is EventKind.NOT_APPLIED:
         return f"{cluster} had not applied epoch {draft.source_epoch} of {draft.source} when the logs end"
     if outcome is not None and outcome.decision.verdict is not Verdict.APPLIED:
         said = decided_sentence(outcome, heard.function)
@@ -203,10 +203,10 @@ def _sentence(draft: Draft, heard: Heard, reason: Callable[[Draft], str]) -> str
     return applied_sentence(draft, heard)
 
 
-def _note(draft: Draft, number: int, heard: Heard, told: Told) -> None:
+def _note(draft: EventDraft, number: int, heard: Heard, told: StorySoFar) -> None:
     """Note what an event did to the row of its cluster."""
     seat, change = (draft.cluster, draft.row), draft.change
-    wrote = draft.kind in (Kind.COMMITTED, Kind.LOGGED) or draft.verdict is Verdict.APPLIED
+    wrote = draft.kind in (EventKind.COMMITTED, EventKind.LOGGED) or draft.verdict is Verdict.APPLIED
     if not draft.row[1] or not (draft.statement is not None or (wrote and change is not None)):
         return
     writers = told.writers.setdefault(seat, {})

@@ -20,7 +20,7 @@ import attrs
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError
 from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
-from conflict.history.row_identities import GroupsWithoutIds, Part, identities_without_key, key_of_change
+from conflict.history.row_identities import GroupPart, GroupsWithoutIds, identities_without_key, key_of_change
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError, WrongKeyError
@@ -94,7 +94,7 @@ class _Open:
     applied: list[AppliedEpoch] = attrs.field(factory=list)
     wrong_key: WrongKeyError | None = None
 
-    def group_of(self, transaction_id: int | None, part: Part) -> int:
+    def group_of(self, transaction_id: int | None, part: GroupPart) -> int:
         """Return the number of the group of the next event."""
         identity = self.without_ids.group_of(part) if transaction_id is None else transaction_id
         return self.groups.setdefault(identity, len(self.groups))
@@ -274,11 +274,11 @@ class EpochReader:
             )
             opened.rows.append((group, event.header.server_id, change))
 
-    def _part(self, event: Event, flags: ConflictFlag) -> Part:
+    def _part(self, event: Event, flags: ConflictFlag) -> GroupPart:
         if flags & ConflictFlag.REFRESH:
-            return Part.REFRESH
+            return GroupPart.REFRESH
         own = event.header.server_id == self.server_id and not flags & _CONSEQUENCE
-        return Part.OWN if own else Part.ARRIVING
+        return GroupPart.OWN if own else GroupPart.ARRIVING
 
     def _identities(self, table: Table, before: RowImage | None, after: RowImage | None) -> tuple[bytes, bytes | None]:
         """Return the identity of a row, and that of the row after an update in a table without a primary key."""
@@ -300,7 +300,7 @@ class EpochReader:
             if server_id == self.server_id and not after.payloads[_LOG_NAME]:
                 opened.number = epoch
             elif server_id != self.server_id:
-                group = opened.group_of(transaction_id, Part.STATUS)
+                group = opened.group_of(transaction_id, GroupPart.STATUS)
                 opened.applied.append(AppliedEpoch(group, server_id, epoch))
 
     def _layout(self, table_map: TableMap, table: Table) -> RowLayout:

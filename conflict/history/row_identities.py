@@ -27,7 +27,14 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Absent
 
-__all__ = ["GroupsWithoutIds", "Part", "identities_without_key", "identity_without_key", "key_of_change", "payloads_of"]
+__all__ = [
+    "GroupPart",
+    "GroupsWithoutIds",
+    "identities_without_key",
+    "identity_without_key",
+    "key_of_change",
+    "payloads_of",
+]
 
 
 def identity_without_key(table: Table, payloads: Mapping[int, bytes | None]) -> bytes:
@@ -107,7 +114,7 @@ def _wrong_key(table: Table, column: str, what: str) -> WrongKeyError:
     return WrongKeyError(message, table=table.full_name, column=column)
 
 
-class Part(IntEnum):
+class GroupPart(IntEnum):
     """What part of a group an event is."""
 
     OWN = 1
@@ -121,16 +128,16 @@ class GroupsWithoutIds:
     """Numbers the groups of one epoch by the order of its events."""
 
     _number: int = 0
-    _last: Part | None = None
+    _last: GroupPart | None = None
 
-    def group_of(self, part: Part) -> tuple[str, int]:
+    def group_of(self, part: GroupPart) -> tuple[str, int]:
         """Return the identity of the group of the event that comes next."""
         last = self._last
-        if part is Part.REFRESH:
-            goes_on = last in (Part.ARRIVING, Part.STATUS)
-            self._last = last if goes_on else Part.ARRIVING
+        if part is GroupPart.REFRESH:
+            goes_on = last in (GroupPart.ARRIVING, GroupPart.STATUS)
+            self._last = last if goes_on else GroupPart.ARRIVING
         else:
-            goes_on = last is part is not Part.STATUS or (part is Part.STATUS and last is Part.ARRIVING)
+            goes_on = last is part is not GroupPart.STATUS or (part is GroupPart.STATUS and last is GroupPart.ARRIVING)
             self._last = part
         self._number += not goes_on
         return "without id", self._number

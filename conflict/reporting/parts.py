@@ -12,7 +12,7 @@ import attrs
 
 from conflict.telling.value import Telling
 
-__all__ = ["Bytes", "Column", "Headline", "LoggedRows", "Measured", "Part", "Topic"]
+__all__ = ["Bytes", "FunctionFigures", "Headline", "Measured", "Part", "RowCounts", "Topic"]
 
 
 class Measured(IntEnum):
@@ -24,7 +24,7 @@ class Measured(IntEnum):
 
 
 @attrs.frozen
-class LoggedRows:
+class RowCounts:
     """
     How many row changes a log has, and would have under other functions.
 
@@ -81,7 +81,7 @@ class Bytes:
     seconds: int = 0
     servers: Mapping[int, Mapping[str, int]] = attrs.field(factory=dict)
     compressed: int = 0
-    logged: LoggedRows | None = None
+    logged: RowCounts | None = None
     lower: frozenset[str] = frozenset()
 
 
@@ -114,7 +114,7 @@ class Headline:
 
 
 @attrs.frozen
-class Column:
+class FunctionFigures:
     """
     What a result says of each function, for the table at the top of a page.
 
@@ -158,7 +158,7 @@ class Part:
     best: Sequence[str] = ()
     bytes: Bytes | None = None
     headlines: Sequence[Headline] = ()
-    by_function: Sequence[Column] = ()
+    by_function: Sequence[FunctionFigures] = ()
     basis: Sequence[str] = ()
     recorded: bool = True
     lost_share: tuple[str, float] | None = None

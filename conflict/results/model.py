@@ -12,7 +12,7 @@ from conflict.history.model import EpochApply, Origin
 from conflict.history.shown_effects import Effect
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
-from conflict.rules.foreign_keys import Link
+from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.stops import Misfit, ServerStop, StopError
 from ndb_formats.events.row_image import RowImage
@@ -92,7 +92,7 @@ class StoppedAt:
     origin: Origin | None
     function: ConflictFunction | None = None
     misfit: Misfit | None = None
-    link: Link | None = None
+    link: KeyLink | None = None
 
     def stop(self, kind: ServerStop) -> Stop:
         """Return the stop, in the words of its kind."""

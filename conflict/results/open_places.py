@@ -20,9 +20,9 @@ from ndb_formats.types.values import Value
 
 __all__ = [
     "Alternative",
-    "Decided",
     "OpenPlace",
     "OpenSchedule",
+    "PlaceDecision",
     "PossibleRestart",
     "possible_restarts",
     "ranges_with_places",
@@ -32,7 +32,7 @@ __all__ = [
 
 
 @attrs.frozen
-class Decided:
+class PlaceDecision:
     """A decision on an operation of an epoch whose place is open."""
 
     table: str
@@ -57,7 +57,7 @@ class Alternative:
     choices: tuple[Choice, ...] = ()
     counters: tuple[tuple[str, int], ...] = ()
     exceptions: tuple[tuple[str, tuple[Value, ...]], ...] = ()
-    decided: tuple[Decided, ...] = ()
+    decided: tuple[PlaceDecision, ...] = ()
     stop: Stop | None = None
 
     @property

@@ -14,11 +14,11 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Column, ForeignKey, Table
 
-__all__ = ["Link", "linked_tables", "links_of", "links_on"]
+__all__ = ["KeyLink", "linked_tables", "links_of", "links_on"]
 
 
 @attrs.frozen
-class Link:
+class KeyLink:
     """
     A foreign key between two tables that are there.
 
@@ -51,13 +51,13 @@ class Link:
         return None if None in parts else key_of(self.compared, parts)
 
 
-def links_of(tables: Mapping[str, Table]) -> tuple[Link, ...]:
+def links_of(tables: Mapping[str, Table]) -> tuple[KeyLink, ...]:
     """Return the foreign keys whose tables are both among some tables, which may go by other names here."""
     names = {(table.database, table.name): name for name, table in tables.items()}
     return tuple(_links(tables, names))
 
 
-def links_on(setups: Mapping[str, TableSetup]) -> tuple[Link, ...]:
+def links_on(setups: Mapping[str, TableSetup]) -> tuple[KeyLink, ...]:
     """Return the foreign keys of a cluster whose tables both exist there."""
     return links_of({name: setup.table for name, setup in setups.items() if setup.refusal is None})
 
@@ -67,7 +67,7 @@ def linked_tables(setups: Mapping[str, TableSetup]) -> set[str]:
     return {name for link in links_on(setups) for name in (link.child, link.parent)}
 
 
-def _links(tables: Mapping[str, Table], names: Mapping[tuple[str, str], str]) -> Iterator[Link]:
+def _links(tables: Mapping[str, Table], names: Mapping[tuple[str, str], str]) -> Iterator[KeyLink]:
     for child, table in tables.items():
         for key in table.foreign_keys:
             parent_name = names.get(table.parent_of(key))
@@ -77,7 +77,7 @@ def _links(tables: Mapping[str, Table], names: Mapping[tuple[str, str], str]) ->
             references = key.referenced(parent)
             named = {parent.columns[ordinal].name for ordinal in references}
             if named and named in (set(parent.primary_key), *map(set, parent.unique_keys)):
-                yield Link(
+                yield KeyLink(
                     key,
                     child,
                     parent_name,

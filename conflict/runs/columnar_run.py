@@ -38,7 +38,7 @@ from conflict.rules.table_setup import TableSetup
 from conflict.runs.ingest_job import ingest
 from conflict.runs.keyless_rows import changes_older_keyless_rows
 from conflict.runs.reference_run import run_reference
-from conflict.runs.resolve_job import Settled, settle_history
+from conflict.runs.resolve_job import SettledHistory, settle_history
 from conflict.runs.resolve_run import part_of_log
 from conflict.runs.runner import ResolveOptions, Runner, StageProgress
 from ndb_formats.events.rows_event import Operation
@@ -209,12 +209,13 @@ def settle_run(
     out: Folder,
     progress: StageProgress,
     kept: ResultOptions,
-) -> tuple[ResolvedRun, Settled]:
+) -> tuple[ResolvedRun, SettledHistory]:
     """
     Resolve a History and what it holds; a log that turns out to start in the middle is resolved as one that does.
 
     Returns:
-        The result of the run, with all that the binlogs object to it; and what `Settled.write` makes a result of.
+        The result of the run, with all that the binlogs object to it; and what `SettledHistory.write` makes a result
+        of.
 
     Raises:
         LeftToReferenceError: Only the reference engine can resolve it.

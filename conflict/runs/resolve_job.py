@@ -54,7 +54,7 @@ from conflict.runs.resolve_stages import Resolved, ResolveJob
 from conflict.runs.runner import Runner, StageProgress
 from conflict.runs.settling import Examined, Settling, layouts_of
 
-__all__ = ["Settled", "count_transactions", "resolve_history", "settle_history"]
+__all__ = ["SettledHistory", "count_transactions", "resolve_history", "settle_history"]
 
 
 def resolve_history(
@@ -103,11 +103,11 @@ def settle_history(
     use_evidence: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
     part: tuple[LogPart, pa.Table, Manifest] | None = None,
-) -> Settled:
+) -> SettledHistory:
     """
     Write the parts of all buckets, and settle when each epoch was applied.
 
-    `Settled.write` writes the rest of the result. Arguments and errors are those of `resolve_history`.
+    `SettledHistory.write` writes the rest of the result. Arguments and errors are those of `resolve_history`.
     """
     if part is None:
         part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
@@ -131,13 +131,13 @@ def settle_history(
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     applied = [ApplierEpochs.of_table(schedule, name) for name in manifest.clusters]
     tables = frozenset(table for known in run.setups.at_end.values() for table in known)
-    settled = Settled(job, applied, job.resolve(applied), Moments(), placed, tables)
+    settled = SettledHistory(job, applied, job.resolve(applied), Moments(), placed, tables)
     if use_evidence:
         settled = _explained(settled, settling, schedule)
     return settled
 
 
-def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Settled:
+def _explained(settled: SettledHistory, settling: Settling, schedule: pa.Table) -> SettledHistory:
     """Return the result with the moments of judging that explain what the binlogs show."""
     job, resolved = settled.job, settled.resolved
     examined = Examined({name: {} for name in job.run.manifest.clusters})
@@ -164,7 +164,7 @@ def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Sett
 
 
 @attrs.frozen(eq=False)
-class Settled:
+class SettledHistory:
     """
     A History that was resolved: its figures, and what is left to write of the result.
 

@@ -25,13 +25,13 @@ from conflict.history.model import START, EpochApply, Position
 from conflict.history.shown_effects import Effect
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Spans", "Wanted", "rows_in_spans", "spans_of"]
+__all__ = ["Spans", "WantedRows", "rows_in_spans", "spans_of"]
 
 FIRST, LAST = np.uint64(0), np.uint64(2**64 - 1)
 
 
 @attrs.frozen(eq=False)
-class Wanted:
+class WantedRows:
     """
     What one applier applied, as far as it decides which rows are read.
 
@@ -146,7 +146,7 @@ class Spans:
         return _joined([self, Spans(keys, first, last)])
 
 
-def spans_of(bucket: Bucket, wanted: Mapping[str, Wanted], reflects: Sequence[bool]) -> list[Spans]:
+def spans_of(bucket: Bucket, wanted: Mapping[str, WantedRows], reflects: Sequence[bool]) -> list[Spans]:
     """
     Return, per cluster, the spans of the rows that epochs touch.
 
@@ -209,9 +209,9 @@ class _Places:
         return np.asarray(np.searchsorted(self.sorted, key.astype(np.int64) * self._width + ranks))
 
 
-def _rows_of(bucket: Bucket, applier: int, wanted: Wanted, *, everything: bool) -> tuple[Int64, Int64]:
+def _rows_of(bucket: Bucket, applier: int, wanted: WantedRows, *, everything: bool) -> tuple[Int64, Int64]:
     """
-    Return the keys that are looked at, each with its epoch (place in `Wanted.epochs`), without repetition.
+    Return the keys that are looked at, each with its epoch (place in `WantedRows.epochs`), without repetition.
 
     Args:
         bucket: The bucket.
@@ -232,7 +232,7 @@ def _rows_of(bucket: Bucket, applier: int, wanted: Wanted, *, everything: bool) 
     return pairs[0], pairs[1]
 
 
-def _rows_of_epochs(columns: GridColumns, wanted: Wanted) -> tuple[Int64, Int64]:
+def _rows_of_epochs(columns: GridColumns, wanted: WantedRows) -> tuple[Int64, Int64]:
     """Return the rows of the epochs that are looked at with all rows, and which of the epochs each is of."""
     if not len(columns) or not wanted.whole.any():
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -242,7 +242,7 @@ def _rows_of_epochs(columns: GridColumns, wanted: Wanted) -> tuple[Int64, Int64]
     return rows, place[rows]
 
 
-def _changing(bucket: Bucket, applier: int, wanted: Wanted, key: Int64, place: Int64) -> tuple[Int64, Int64]:
+def _changing(bucket: Bucket, applier: int, wanted: WantedRows, key: Int64, place: Int64) -> tuple[Int64, Int64]:
     """Return keys and their epochs without those that did not change where that is asked for."""
     kept = ~wanted.changing[place]
     open_ = np.flatnonzero(~kept)

@@ -29,7 +29,7 @@ from conflict.history.tables import TableNumbers
 from conflict.runs.keyless_rows import read_keyless
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
-from conflict.runs.row_spans import Wanted
+from conflict.runs.row_spans import WantedRows
 from conflict.runs.runner import Runner, StageProgress
 from conflict.runs.touched_rows import TouchedTask, read_touched, touched_history
 from ndb_formats.events.row_image import RowLayout
@@ -150,7 +150,7 @@ class Settling:
     def _placed(self, applies: Applies, whole: AbstractSet[tuple[str, int]]) -> Placed:
         """Place the epochs; `whole`: applier and number of those whose rows are all read."""
         wanted = {
-            name: Wanted.of_applies(
+            name: WantedRows.of_applies(
                 own, lambda apply: apply.window is not None, whole={epoch for by, epoch in whole if by == name}
             )
             for name, own in applies.items()
@@ -171,7 +171,7 @@ class Settling:
             The moments, and where their rows are.
         """
         wanted = {
-            name: Wanted.of_applies(own, _at(examined[name]), _by_foreign_epoch(own, examined[name]))
+            name: WantedRows.of_applies(own, _at(examined[name]), _by_foreign_epoch(own, examined[name]))
             for name, own in applies.items()
         }
         history, recorded, located = self._read("reading open rows", applies, wanted, placing=False)
@@ -195,7 +195,7 @@ class Settling:
         ]
 
     def _read(
-        self, stage: str, applies: Applies, wanted: Mapping[str, Wanted], *, placing: bool
+        self, stage: str, applies: Applies, wanted: Mapping[str, WantedRows], *, placing: bool
     ) -> tuple[History, Recorded, Located]:
         """Return a History of the rows that some epochs touch, what the binlogs show of them, and where they are."""
         common, manifest, grid = self.common, self.common.manifest, self.common.history

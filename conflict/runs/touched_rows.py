@@ -22,7 +22,7 @@ from conflict.history.model import Origin, Position, RowChange, Transaction
 from conflict.history.row_identities import identities_without_key
 from conflict.history.shown_effects import Effect
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.row_spans import Spans, Wanted, rows_in_spans, spans_of
+from conflict.runs.row_spans import Spans, WantedRows, rows_in_spans, spans_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
@@ -49,7 +49,7 @@ class TouchedTask:
 
     run: ResolveRun
     bucket: int
-    wanted: Mapping[str, Wanted]
+    wanted: Mapping[str, WantedRows]
     placing: bool
 
 

@@ -6,7 +6,7 @@ from ndb_formats.events.table_map_of_table import RowMetadata
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.schema.create_table import parse_create_table
-from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 
 COLUMNS = "c1 INT PRIMARY KEY, c2 CHAR(1), c3 "
 TEXT, DEFAULT = (
@@ -14,12 +14,12 @@ TEXT, DEFAULT = (
     for kind in ("LONGTEXT", f"VARCHAR(1024) DEFAULT '{'a' * 20}'")
 )
 CHANGES = {
-    "DELETE of a row with a text of 1 MiB": RowChange(TEXT, {0: 1, 1: "a", 2: "a" * (1 << 20)}, None),
-    "INSERT (c1, c2), c3 has a default": RowChange(DEFAULT, None, {0: 1, 1: "a", 2: "a" * 20}, {0, 1}),
+    "DELETE of a row with a text of 1 MiB": WrittenChange(TEXT, {0: 1, 1: "a", 2: "a" * (1 << 20)}, None),
+    "INSERT (c1, c2), c3 has a default": WrittenChange(DEFAULT, None, {0: 1, 1: "a", 2: "a" * 20}, {0, 1}),
 }
 
 
-def file_size(change: RowChange, row_image: RowImageRule) -> int:
+def file_size(change: WrittenChange, row_image: RowImageRule) -> int:
     """Return the size of a file with one change, as such a server writes it."""
     settings = BinlogSettings(
         Logging(row_image=row_image),

@@ -35,7 +35,7 @@ _MOST_KEPT = 200  # characters of a statement that changes rows: a log can have 
 
 
 @attrs.frozen
-class LoggedStatement:
+class ScannedStatement:
     """
     A statement that may change definitions.
 
@@ -71,7 +71,7 @@ class LoggedTable:
 
 
 @attrs.frozen
-class LoggedChange:
+class ScannedChange:
     """
     A statement that changes rows.
 
@@ -120,7 +120,7 @@ class LoggedEnd:
     text: str
 
 
-LogItem = LoggedStatement | LoggedTable | LoggedChange | LoggedIncident | LoggedEnd
+LogItem = ScannedStatement | LoggedTable | ScannedChange | LoggedIncident | LoggedEnd
 
 
 def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
@@ -235,15 +235,15 @@ def _read(events: _Events, number: int, event: Event) -> LogItem | None:
         return None if prepared.one_phase else LoggedEnd(event.file, event.position, prepared.statement)
     body = query_body_of(event.type, event.body)
     if body is None:
-        return LoggedChange(event.file, event.position, "LOAD DATA, as servers before 5.0.3 logged it", frozenset())
+        return ScannedChange(event.file, event.position, "LOAD DATA, as servers before 5.0.3 logged it", frozenset())
     query = decode_query(body, event.server)
     if changes_rows(query.statement):
         tables = changed_tables(query.statement, query.database, session_of(query))
         kept = query.statement[:_MOST_KEPT] if tables else query.statement
-        return LoggedChange(event.file, event.position, kept, tables)
+        return ScannedChange(event.file, event.position, kept, tables)
     statement = statement_of(query)
     if statement is not None:
-        return LoggedStatement(event.file, event.position, event.header.server_id, statement)
+        return ScannedStatement(event.file, event.position, event.header.server_id, statement)
     if _ends(events, number, query.statement):
         return LoggedEnd(event.file, event.position, query.statement)
     return None
@@ -324,9 +324,9 @@ def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iter
         items: What `scan_log` yields.
         resolved: Full names of tables with a conflict function: nothing holds for them that is not among the rows.
     """
-    changes, incidents = list[LoggedChange](), list[LoggedIncident]()
+    changes, incidents = list[ScannedChange](), list[LoggedIncident]()
     for item in items:
-        if isinstance(item, LoggedChange):
+        if isinstance(item, ScannedChange):
             changes.append(item)
         elif isinstance(item, LoggedIncident):
             incidents.append(item)
@@ -351,7 +351,7 @@ def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iter
         yield LogRemark(f"{_count(others)}; {_FIRST} {_shown(others[0])}")
 
 
-def _named(change: LoggedChange, resolved: Collection[str]) -> frozenset[str]:
+def _named(change: ScannedChange, resolved: Collection[str]) -> frozenset[str]:
     """Return the tables that a statement may change, of which it does not say which."""
     if change.tables:
         return frozenset()
@@ -373,13 +373,13 @@ def _of_incident(each: LoggedIncident) -> str:
 _INCIDENT_ERRORS = "error 13119 (MariaDB, and MySQL before 8.0: 1590)"
 
 
-def _count(changes: Sequence[LoggedChange]) -> str:
+def _count(changes: Sequence[ScannedChange]) -> str:
     many = len(changes) != 1
     are = f"{len(changes):,} changes are logged as statements" if many else "1 change is logged as a statement"
     return f"{are} and {'are' if many else 'is'} not among the rows"
 
 
-def _shown(change: LoggedChange | LoggedEnd) -> str:
+def _shown(change: ScannedChange | LoggedEnd) -> str:
     text = " ".join(change.text.encode("utf-8", "backslashreplace").decode().split())
     text = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
     return f"{change.file}, position {change.position}: {text}"

@@ -56,7 +56,7 @@ class Facts:
         )
 
 
-class Rows(NamedTuple):
+class WalkedRows(NamedTuple):
     """
     What the walker finds out about each row. All arrays but the last have shape (rows,).
 
@@ -97,7 +97,7 @@ class RowWalk:
         """
         self.register = register
         self.facts = Facts.of(0)
-        self.rows = Rows(
+        self.rows = WalkedRows(
             np.empty(most_rows, np.int64),
             np.empty(most_rows, np.int64),
             np.empty(most_rows, np.int32),

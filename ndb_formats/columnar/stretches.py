@@ -14,7 +14,7 @@ import numpy as np
 
 from ndb_formats.binlog_reader import FIRST_POSITION, server_of
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
-from ndb_formats.columnar.log_scan import LoggedStatement, scan_log
+from ndb_formats.columnar.log_scan import ScannedStatement, scan_log
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.agreed_definition import agreed_layout
@@ -104,7 +104,7 @@ class Stretches:
         return attrs.evolve(Definitions.of(schema.tables, inexact_keys=schema.inexact_keys), any_case=True)
 
 
-def _unfollowed(item: LoggedStatement, error: FormatError) -> str:
+def _unfollowed(item: ScannedStatement, error: FormatError) -> str:
     table = "" if error.table is None else f"table {error.table}: "
     return (
         f"{item.file}, position {item.position}: {table}{error.message}. From here on its definition is not known, and "
@@ -137,8 +137,8 @@ def _before(files: Sequence[str], schema: Schema) -> Schema:
     return definitions_before(end, [item.statement for item in _statements(files)]).schema
 
 
-def _statements(files: Sequence[str]) -> Iterator[LoggedStatement]:
-    return (item for item in scan_log(files, verify=False) if isinstance(item, LoggedStatement))
+def _statements(files: Sequence[str]) -> Iterator[ScannedStatement]:
+    return (item for item in scan_log(files, verify=False) if isinstance(item, ScannedStatement))
 
 
 _TABLE_ID = 6

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
-from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind, Slot, Spec
+from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind, LayoutSlot, Spec
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
@@ -200,7 +200,9 @@ class TableRegister:
         self._hash_slots = np.full(16, _NONE, np.int64)
         # Nobody who writes a file can know which table ids collide.
         self._hashing = np.array([secrets.randbits(64) | 1, _WORD - 4], np.uint64)
-        self._slots, self._kinds, self._columns = (Growing(len(parts), np.int64) for parts in (Slot, EventKind, Spec))
+        self._slots, self._kinds, self._columns = (
+            Growing(len(parts), np.int64) for parts in (LayoutSlot, EventKind, Spec)
+        )
         self._bodies, self._keys = Growing(None, np.uint8), Growing(None, np.uint8)
         self._last_kinds: dict[int, int] = {}
         self._image_columns: dict[tuple[int, int, bool], ImageColumn] = {}
@@ -321,7 +323,7 @@ class TableRegister:
         if slot in self._last_kinds:
             self._kinds.array[self._last_kinds[slot], EventKind.NEXT] = kind
         else:
-            self._slots.array[slot, Slot.KIND] = kind
+            self._slots.array[slot, LayoutSlot.KIND] = kind
         self._last_kinds[slot] = kind
 
     def _layout(self, table_map: TableMap) -> RowLayout:

@@ -25,7 +25,7 @@ import attrs
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.tables import BLOB_TYPES, Column, Schema, Table
-from ndb_formats.types.collations import Comparison, comparison_of
+from ndb_formats.types.collations import TextComparison, comparison_of
 from ndb_formats.types.column_types import Codec
 from ndb_formats.types.decimals import decimal_text
 
@@ -106,7 +106,7 @@ def is_text(column: Column) -> bool:
     return column.charset is not None and not column.members
 
 
-def comparison_of_column(column: Column) -> Comparison:
+def comparison_of_column(column: Column) -> TextComparison:
     """
     Return how the texts of a key column compare.
 

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.kernels.sizes import DIFF_TWIN, NO_TWIN, Outcome, ShapeMode, SizedShape, mask_hash
+from ndb_formats.columnar.kernels.sizes import DIFF_TWIN, NO_TWIN, ShapeMode, SizedShape, SizeOutcome, mask_hash
 from ndb_formats.columnar.tables import BatchShape, Growing
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import DIFF_CODEC
@@ -66,7 +66,10 @@ class SizePlan:
         self._set_bounds = Growing(None, np.int64)
         self._set_bounds.add(0)
         self._sets, self._set_columns = Growing(4, np.int64), Growing(None, np.int64)
-        self._outcomes, self._events = Growing(_BOUNDS * len(FORMATS) * len(Outcome), np.int64), Growing(4, np.int64)
+        self._outcomes, self._events = (
+            Growing(_BOUNDS * len(FORMATS) * len(SizeOutcome), np.int64),
+            Growing(4, np.int64),
+        )
         self._groups: dict[tuple[object, ...], int] = {}
         self._group_rows = Growing(2, np.int64)
 
@@ -88,7 +91,7 @@ class SizePlan:
     @property
     def variant_arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """The argument `variants` of `size_rows`."""
-        outcomes = self._outcomes.array.reshape(-1, _BOUNDS, len(FORMATS), len(Outcome))
+        outcomes = self._outcomes.array.reshape(-1, _BOUNDS, len(FORMATS), len(SizeOutcome))
         return (
             self._hashed,
             self._keys.array,
@@ -155,7 +158,7 @@ class SizePlan:
         changed = frozenset(each for each in range(width) if int(mask[each // _WORD]) >> each % _WORD & 1)
         key, unchanged = KEY_CHANGES[state >> 1], _is_unchanged(shape, changed)
         sets: dict[tuple[int, tuple[int, ...]], int] = {}
-        outcomes = np.zeros((_BOUNDS, len(FORMATS), len(Outcome)), np.int64)
+        outcomes = np.zeros((_BOUNDS, len(FORMATS), len(SizeOutcome)), np.int64)
         uncompared = False
         for place, form in enumerate(FORMATS):
             written = _written(shape, changed, form, reads=bool(state & 1))
@@ -172,7 +175,7 @@ class SizePlan:
                 first = self._add_events(shape, events, form, sets, apart if bound else None)
                 outcomes[bound, place] = first, len(events), lacking, hidden
         masks_at = self._masks.add(*mask[: -(-width // _WORD)].tolist())
-        any_hidden = bool(outcomes[..., Outcome.HIDDEN].any())
+        any_hidden = bool(outcomes[..., SizeOutcome.HIDDEN].any())
         variant = self._keys.add([number, state, masks_at, any_hidden, uncompared])
         self._outcomes.add(outcomes.ravel().tolist())
         for image, columns in sets:

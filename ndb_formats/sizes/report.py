@@ -119,7 +119,7 @@ class Amount:
 
 
 @attrs.frozen
-class Bounds:
+class SizeBounds:
     """
     What changes would take in one format.
 
@@ -133,8 +133,8 @@ class Bounds:
     most: Amount = Amount()
     lacking: int = 0
 
-    def __add__(self, other: Bounds) -> Bounds:
-        return Bounds(self.least + other.least, self.most + other.most, self.lacking + other.lacking)
+    def __add__(self, other: SizeBounds) -> SizeBounds:
+        return SizeBounds(self.least + other.least, self.most + other.most, self.lacking + other.lacking)
 
     @property
     def exact(self) -> bool:
@@ -159,7 +159,7 @@ class ChangeSizes:
     hidden: int = 0
     uncompared: int = 0
     logged: Amount = Amount()
-    formats: tuple[Bounds, ...] = (Bounds(),) * len(FORMATS)
+    formats: tuple[SizeBounds, ...] = (SizeBounds(),) * len(FORMATS)
 
     def __add__(self, other: ChangeSizes) -> ChangeSizes:
         return ChangeSizes(
@@ -284,7 +284,7 @@ def _table(sizer: LogSizer, name: str, maps: Amount) -> TableSizes:
 def _changes(sizer: LogSizer, kind: int) -> ChangeSizes:
     tally = sizer.tally
     formats = tuple(
-        Bounds(
+        SizeBounds(
             Amount(int(tally.bytes[LEAST, form, kind]), int(tally.events[LEAST, form, kind])),
             Amount(int(tally.bytes[MOST, form, kind]), int(tally.events[MOST, form, kind])),
             int(tally.lacking[MOST, form, kind]),

@@ -29,7 +29,7 @@ _KEYS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "
 
 
 @attrs.frozen
-class ForeignKey:
+class CatalogKey:
     """
     A foreign key: the parent table, and what a change of the parent does.
 
@@ -71,7 +71,7 @@ class TableFacts:
     unique_keys: int = 0
     unsafe_defaults: tuple[str, ...] = ()
     parser_plugin: bool = False
-    foreign_keys: tuple[ForeignKey, ...] = ()
+    foreign_keys: tuple[CatalogKey, ...] = ()
 
 
 @attrs.frozen
@@ -144,7 +144,7 @@ class Catalog:
         """Remove a table that was not created after all."""
         (self.temporary if temporary else self.tables).pop(name, None)
 
-    def children(self, parent: Name) -> Iterator[tuple[Name, ForeignKey]]:
+    def children(self, parent: Name) -> Iterator[tuple[Name, CatalogKey]]:
         """Yield the other tables that refer to `parent`, and their foreign keys."""
         for name, table in self.tables.items():
             for key in table.foreign_keys:
@@ -365,10 +365,10 @@ def _first_key_column(item: Words) -> str | None:
     return item.group().word if item.kind is not None else None
 
 
-def _foreign_key(item: Words, database: str) -> ForeignKey:
+def _foreign_key(item: Words, database: str) -> CatalogKey:
     while not item.accept("REFERENCES"):
         item.step()
-    key = ForeignKey(name_parts(item, database))
+    key = CatalogKey(name_parts(item, database))
     while item.kind is not None:
         if item.accept("ON", "DELETE"):
             key = attrs.evolve(key, on_delete=_action(item))

@@ -23,7 +23,7 @@ class BinlogFormat(Enum):
     MIXED = "MIXED"
 
 
-class Kind(Enum):
+class StatementSort(Enum):
     """What a statement does."""
 
     NOT_LOGGED = "logs nothing"  # it reads, or sets variables
@@ -60,7 +60,7 @@ class Safety(Enum):
     ROW_INJECTION = "row event"  # BINLOG '...', or a row event that the replica applies
 
 
-class Logged(Enum):
+class LoggedAs(Enum):
     """What stands in the binary log."""
 
     STATEMENT = "statement"
@@ -84,7 +84,7 @@ class Properties:
     """
 
     binlog_format: BinlogFormat
-    kind: Kind = Kind.CHANGE
+    kind: StatementSort = StatementSort.CHANGE
     binary_log: bool = True
     tables: Tables = Tables.REPLICATED
     capability: Capability = Capability.BOTH
@@ -106,7 +106,7 @@ class DecisionRow:
     """
 
     when: dict[str, tuple[object, ...]]
-    logged: tuple[Logged, ...] = ()
+    logged: tuple[LoggedAs, ...] = ()
     message: ServerMessage | None = None
     level: Level = Level.ERROR
 
@@ -132,7 +132,7 @@ _SAFE = (Safety.SAFE, Safety.ROWS_IN_MIXED)
 _NORMAL = (*_SAFE, Safety.UNSAFE)
 _CAN_LOG_STATEMENTS = (Capability.BOTH, Capability.STATEMENT)
 _CAN_LOG_ROWS = (Capability.BOTH, Capability.ROW)
-_CHANGES = _when(kind=(Kind.CHANGE, Kind.CREATE_SELECT))
+_CHANGES = _when(kind=(StatementSort.CHANGE, StatementSort.CREATE_SELECT))
 _LOGGED = _when(_CHANGES, tables=(Tables.REPLICATED, Tables.BOTH))
 _LOGGED_OR_NOT_STATEMENT = _when(_LOGGED, binlog_format=_NOT_STATEMENT)
 # BINLOG_FORMAT = STATEMENT refuses to write to replicated and local tables at once, so these rows have no others.
@@ -143,8 +143,8 @@ def _as_statement(safety: tuple[Safety, ...], message: ServerMessage | None) -> 
     """Return the rows for what BINLOG_FORMAT = STATEMENT logs."""
     when = _when(_IN_STATEMENT, capability=_CAN_LOG_STATEMENTS, safety=safety)
     return (
-        DecisionRow(_when(when, ndb_cascade=False), (Logged.STATEMENT,), message, Level.NOTE),
-        DecisionRow(_when(when, ndb_cascade=True), (Logged.STATEMENT, Logged.ROW), message, Level.NOTE),
+        DecisionRow(_when(when, ndb_cascade=False), (LoggedAs.STATEMENT,), message, Level.NOTE),
+        DecisionRow(_when(when, ndb_cascade=True), (LoggedAs.STATEMENT, LoggedAs.ROW), message, Level.NOTE),
     )
 
 
@@ -152,10 +152,10 @@ def _as_rows(**conditions: object) -> tuple[DecisionRow, ...]:
     """Return the rows for what is logged as rows."""
     when = _when(_LOGGED, **conditions)
     return (
-        DecisionRow(_when(when, kind=Kind.CHANGE, rows=True), (Logged.ROW,)),
-        DecisionRow(_when(when, kind=Kind.CHANGE, rows=False)),
-        DecisionRow(_when(when, kind=Kind.CREATE_SELECT, rows=True), (Logged.STATEMENT, Logged.ROW)),
-        DecisionRow(_when(when, kind=Kind.CREATE_SELECT, rows=False), (Logged.STATEMENT,)),
+        DecisionRow(_when(when, kind=StatementSort.CHANGE, rows=True), (LoggedAs.ROW,)),
+        DecisionRow(_when(when, kind=StatementSort.CHANGE, rows=False)),
+        DecisionRow(_when(when, kind=StatementSort.CREATE_SELECT, rows=True), (LoggedAs.STATEMENT, LoggedAs.ROW)),
+        DecisionRow(_when(when, kind=StatementSort.CREATE_SELECT, rows=False), (LoggedAs.STATEMENT,)),
     )
 
 
@@ -165,17 +165,21 @@ def _error(message: ServerMessage, *base: _Conditions, **conditions: object) -> 
 
 DECISIONS: tuple[DecisionRow, ...] = (
     DecisionRow(_when(binary_log=False)),
-    DecisionRow(_when(kind=Kind.NOT_LOGGED)),
-    DecisionRow(_when(kind=Kind.DEFINITION), (Logged.STATEMENT,)),
-    DecisionRow(_when(kind=Kind.TEMPORARY_DEFINITION, binlog_format=_STATEMENT), (Logged.STATEMENT,)),
-    DecisionRow(_when(kind=Kind.TEMPORARY_DEFINITION, binlog_format=_NOT_STATEMENT)),
+    DecisionRow(_when(kind=StatementSort.NOT_LOGGED)),
+    DecisionRow(_when(kind=StatementSort.DEFINITION), (LoggedAs.STATEMENT,)),
+    DecisionRow(_when(kind=StatementSort.TEMPORARY_DEFINITION, binlog_format=_STATEMENT), (LoggedAs.STATEMENT,)),
+    DecisionRow(_when(kind=StatementSort.TEMPORARY_DEFINITION, binlog_format=_NOT_STATEMENT)),
     DecisionRow(
-        _when(kind=Kind.UNSAFE_DEFINITION, binlog_format=_STATEMENT),
-        (Logged.STATEMENT,),
+        _when(kind=StatementSort.UNSAFE_DEFINITION, binlog_format=_STATEMENT),
+        (LoggedAs.STATEMENT,),
         ServerMessage.ER_BINLOG_UNSAFE_SYSTEM_FUNCTION,
         Level.WARNING,
     ),
-    _error(ServerMessage.ER_BINLOG_UNSAFE_SYSTEM_FUNCTION, kind=Kind.UNSAFE_DEFINITION, binlog_format=_NOT_STATEMENT),
+    _error(
+        ServerMessage.ER_BINLOG_UNSAFE_SYSTEM_FUNCTION,
+        kind=StatementSort.UNSAFE_DEFINITION,
+        binlog_format=_NOT_STATEMENT,
+    ),
     # Changes: first what cannot be logged.
     DecisionRow(_when(_CHANGES, tables=Tables.LOCAL)),
     _error(
@@ -223,10 +227,10 @@ DECISIONS: tuple[DecisionRow, ...] = (
     *_as_statement((Safety.UNSAFE,), ServerMessage.ER_BINLOG_UNSAFE_STATEMENT),
     # BINLOG_FORMAT = MIXED logs the statement where it is known to be right.
     DecisionRow(
-        _when(_LOGGED, capability=Capability.BOTH, safety=Safety.SAFE, binlog_format=_MIXED), (Logged.STATEMENT,)
+        _when(_LOGGED, capability=Capability.BOTH, safety=Safety.SAFE, binlog_format=_MIXED), (LoggedAs.STATEMENT,)
     ),
     DecisionRow(
-        _when(_LOGGED, capability=Capability.STATEMENT, safety=_SAFE, binlog_format=_MIXED), (Logged.STATEMENT,)
+        _when(_LOGGED, capability=Capability.STATEMENT, safety=_SAFE, binlog_format=_MIXED), (LoggedAs.STATEMENT,)
     ),
     *_as_rows(
         binlog_format=_MIXED,
@@ -239,7 +243,7 @@ DECISIONS: tuple[DecisionRow, ...] = (
 
 
 @attrs.frozen
-class Decision:
+class LoggingDecision:
     """
     How a statement is logged.
 
@@ -249,7 +253,7 @@ class Decision:
         row: Number of the row of the table that decided, from 1.
     """
 
-    logged: tuple[Logged, ...]
+    logged: tuple[LoggedAs, ...]
     messages: tuple[LoggingMessage, ...]
     row: int
 
@@ -264,7 +268,7 @@ def matching_rows(properties: Properties) -> list[int]:
     return [number for number, row in enumerate(DECISIONS, 1) if row.holds(properties)]
 
 
-def decide(properties: Properties, reasons: Iterable[UnsafeReason] = (), detail: str = "") -> Decision:
+def decide(properties: Properties, reasons: Iterable[UnsafeReason] = (), detail: str = "") -> LoggingDecision:
     """
     Decide how a statement is logged.
 
@@ -275,7 +279,7 @@ def decide(properties: Properties, reasons: Iterable[UnsafeReason] = (), detail:
     """
     number = matching_rows(properties)[0]
     row = DECISIONS[number - 1]
-    return Decision(row.logged, tuple(_messages(row, tuple(reasons), detail)), number)
+    return LoggingDecision(row.logged, tuple(_messages(row, tuple(reasons), detail)), number)
 
 
 def _messages(row: DecisionRow, reasons: tuple[UnsafeReason, ...], detail: str) -> Iterable[LoggingMessage]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import attrs
 
 from ndb_formats.statement_logging.catalog import Catalog
-from ndb_formats.statement_logging.decision import BinlogFormat, Kind, Properties, Safety, Tables
+from ndb_formats.statement_logging.decision import BinlogFormat, Properties, Safety, StatementSort, Tables
 from ndb_formats.statement_logging.messages import UnsafeReason
 from ndb_formats.statement_logging.questions import Questions
-from ndb_formats.statement_logging.settings import Engine, Isolation, engine_of, together
+from ndb_formats.statement_logging.settings import Isolation, StorageEngine, engine_of, together
 from ndb_formats.statement_logging.statement_kinds import Action, StatementFacts
 from ndb_formats.statement_logging.table_use import TableUse, Use
 
@@ -47,11 +47,11 @@ class Situation:
     xa: bool = False
     as_rows: bool = False
 
-    def engine(self, table: TableUse) -> Engine:
+    def engine(self, table: TableUse) -> StorageEngine:
         """Return the engine of a table."""
         return self.engine_named(table.facts.engine)
 
-    def engine_named(self, name: str) -> Engine:
+    def engine_named(self, name: str) -> StorageEngine:
         """Return an engine, of which the name is given in upper case."""
         return engine_of(name, self.binlog_format, self.isolation)
 
@@ -83,7 +83,7 @@ def change_properties(
     safe = Safety.ROWS_IN_MIXED if in_mixed else Safety.SAFE
     properties = Properties(
         situation.binlog_format,
-        Kind.CREATE_SELECT if create and logged and not in_ndb else Kind.CHANGE,
+        StatementSort.CREATE_SELECT if create and logged and not in_ndb else StatementSort.CHANGE,
         situation.binary_log,
         (Tables.BOTH if replicated else Tables.LOCAL) if local else Tables.REPLICATED,
         together([situation.engine(table) for table in replicated]),
@@ -145,7 +145,7 @@ _Access = tuple[bool, bool, bool]
 _READS, _WRITES = False, True
 
 
-def _is_mixed(accessed: list[tuple[TableUse, Engine]], situation: Situation) -> bool:
+def _is_mixed(accessed: list[tuple[TableUse, StorageEngine]], situation: Situation) -> bool:
     """Whether a statement uses transactional and other tables in a way that a replica may see in another order."""
     # The server counts a written table as read, too.
     kinds = {(written, table.temporary, engine.transactional) for table, engine in accessed for written in _uses(table)}

@@ -7,16 +7,24 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.statement_logging.catalog import Catalog, Routine, is_unsafe_default
-from ndb_formats.statement_logging.decision import BinlogFormat, Decision, Kind, Logged, Properties, Safety, decide
+from ndb_formats.statement_logging.decision import (
+    BinlogFormat,
+    LoggedAs,
+    LoggingDecision,
+    Properties,
+    Safety,
+    StatementSort,
+    decide,
+)
 from ndb_formats.statement_logging.messages import Level, LoggingMessage, ServerMessage
 from ndb_formats.statement_logging.properties import Situation, change_properties
 from ndb_formats.statement_logging.questions import Questions
-from ndb_formats.statement_logging.settings import Engine, Settings
+from ndb_formats.statement_logging.settings import Settings, StorageEngine
 from ndb_formats.statement_logging.sql_text import SqlStatement, name_parts, split_statements
 from ndb_formats.statement_logging.statement_facts import statement_facts
 from ndb_formats.statement_logging.statement_kinds import Action, StatementFacts
 from ndb_formats.statement_logging.table_use import Use, use_of
-from ndb_formats.statement_logging.transaction import Entry, TransactionLog
+from ndb_formats.statement_logging.transaction import TransactionEntry, TransactionLog
 
 _INNODB_DETAIL = (
     " InnoDB is limited to row-logging when transaction isolation level is READ COMMITTED or READ UNCOMMITTED."
@@ -30,7 +38,7 @@ class UndecidedError(Exception):
 
 
 @attrs.define
-class Session:
+class LoggingSession:
     """
     A session of the server.
 
@@ -52,7 +60,7 @@ class Session:
     source: int = -1
     as_rows: bool = False
 
-    def copy(self) -> Session:
+    def copy(self) -> LoggingSession:
         """Return a copy that changes by itself."""
         return attrs.evolve(
             self,
@@ -62,7 +70,7 @@ class Session:
             transactions=self.transactions.copy(),
         )
 
-    def run(self, statement: SqlStatement, questions: Questions) -> list[Decision]:
+    def run(self, statement: SqlStatement, questions: Questions) -> list[LoggingDecision]:
         """
         Follow a statement and return how it is logged, for CALL how each of its statements is.
 
@@ -79,7 +87,7 @@ class Session:
                 self.settings.next_isolation = None
         return decisions
 
-    def _run(self, statement: SqlStatement, questions: Questions, depth: int) -> list[Decision]:
+    def _run(self, statement: SqlStatement, questions: Questions, depth: int) -> list[LoggingDecision]:
         facts = statement_facts(statement)
         try:
             if facts.action is Action.CONTROL:
@@ -96,14 +104,14 @@ class Session:
         if facts.action in _CHANGES or (facts.action is Action.CREATE_TABLE and "SELECT" in facts.marks):
             return [self._change(statement, facts, questions)]
         kind = self._definition_kind(statement, facts)
-        if kind is not Kind.NOT_LOGGED and kind is not Kind.TEMPORARY_DEFINITION:
+        if kind is not StatementSort.NOT_LOGGED and kind is not StatementSort.TEMPORARY_DEFINITION:
             self.commit()  # an implicit commit
         decision = decide(Properties(self.settings.binlog_format, kind, self.settings.binary_log))
         if not decision.refused:
             self.catalog.define(statement, self.database, self.settings.engine, self.settings.temporary_engine)
             if decision.logged:
-                temporary = kind is Kind.TEMPORARY_DEFINITION and self._in_transaction
-                self._write(Logged.STATEMENT, cached=temporary and self._waits(facts), keeps=temporary)
+                temporary = kind is StatementSort.TEMPORARY_DEFINITION and self._in_transaction
+                self._write(LoggedAs.STATEMENT, cached=temporary and self._waits(facts), keeps=temporary)
         return [decision]
 
     @property
@@ -119,8 +127,8 @@ class Session:
             *(self._in_transaction, cached, self.transactions.xa, self.as_rows),
         )
 
-    def _write(self, logged: Logged, *, cached: bool, keeps: bool = False) -> None:
-        self.transactions.write(Entry(logged, self.source), cached=cached, keeps=keeps)
+    def _write(self, logged: LoggedAs, *, cached: bool, keeps: bool = False) -> None:
+        self.transactions.write(TransactionEntry(logged, self.source), cached=cached, keeps=keeps)
 
     def commit(self) -> None:
         """End the transaction."""
@@ -136,7 +144,7 @@ class Session:
         table = self.catalog.temporary[target.database or self.database, target.name]
         return self._situation.engine_named(table.engine).transactional
 
-    def _change(self, statement: SqlStatement, facts: StatementFacts, questions: Questions) -> Decision:
+    def _change(self, statement: SqlStatement, facts: StatementFacts, questions: Questions) -> LoggingDecision:
         """Decide a statement that changes rows, and a query, which does so if a stored function does."""
         create = facts.action is Action.CREATE_TABLE
         temporary = "TEMPORARY" in facts.marks
@@ -146,13 +154,13 @@ class Session:
             target = facts.targets[0]
             name = (target.database or self.database, target.name)
             if "IF NOT EXISTS" in facts.marks and name in self.catalog.tables and not temporary:
-                return decide(Properties(self.settings.binlog_format, Kind.NOT_LOGGED))
+                return decide(Properties(self.settings.binlog_format, StatementSort.NOT_LOGGED))
             self.catalog.define(statement, self.database, self.settings.engine, self.settings.temporary_engine)
         use = use_of(facts, self.database, self.catalog, questions, self.settings.engine)
         ndb = any(table.facts.engine == "NDB" for table in use.tables)
         self.transactions.uses_ndb |= ndb and self._in_transaction
         if not use.written or (facts.rows is False and not use.routines):
-            return decide(Properties(self.settings.binlog_format, Kind.NOT_LOGGED))
+            return decide(Properties(self.settings.binlog_format, StatementSort.NOT_LOGGED))
         situation = self._situation
         properties, reasons = change_properties(facts, use, situation, self.catalog, questions)
         engines = [situation.engine(table) for table in use.written]
@@ -161,47 +169,47 @@ class Session:
         if decision.refused and create:
             self.catalog.forget(name, temporary=temporary)
         self._log_change(decision, use, situation, temporary=create and temporary)
-        as_rows = decision.logged != (Logged.STATEMENT,)
+        as_rows = decision.logged != (LoggedAs.STATEMENT,)
         self.as_rows |= self.settings.binlog_format is BinlogFormat.MIXED and as_rows and not decision.refused
         return decision
 
-    def _log_change(self, decision: Decision, use: Use, situation: Situation, *, temporary: bool) -> None:
+    def _log_change(self, decision: LoggingDecision, use: Use, situation: Situation, *, temporary: bool) -> None:
         engines = [situation.engine(table) for table in use.written]
         permanent = [situation.engine(table) for table in use.written if not table.temporary and not table.local]
         transactional = any(engine.transactional for engine in engines)
         other = any(not engine.transactional for engine in engines)
         for logged in decision.logged:
-            if logged is Logged.STATEMENT:
+            if logged is LoggedAs.STATEMENT:
                 cached = transactional or (bool(self.transactions.cache) and not self.settings.binlog_direct)
                 self._write(logged, cached=cached, keeps=other or temporary)
             else:
                 self._log_rows(permanent)
 
-    def _log_rows(self, engines: list[Engine]) -> None:
+    def _log_rows(self, engines: list[StorageEngine]) -> None:
         if any(not engine.transactional for engine in engines):
-            self._write(Logged.ROW, cached=False)
+            self._write(LoggedAs.ROW, cached=False)
         if any(engine.transactional and engine.name != "NDB" for engine in engines):
-            self._write(Logged.ROW, cached=True)
+            self._write(LoggedAs.ROW, cached=True)
         if any(engine.name == "NDB" for engine in engines):
-            self.transactions.ndb_rows.append(Entry(Logged.ROW, self.source))
+            self.transactions.ndb_rows.append(TransactionEntry(LoggedAs.ROW, self.source))
 
-    def _definition_kind(self, statement: SqlStatement, facts: StatementFacts) -> Kind:
+    def _definition_kind(self, statement: SqlStatement, facts: StatementFacts) -> StatementSort:
         if facts.action is Action.OTHER:
-            return Kind.NOT_LOGGED
+            return StatementSort.NOT_LOGGED
         names = [(target.database or self.database, target.name) for target in facts.targets]
         temporary = [name in self.catalog.temporary for name in names]
         if facts.action is Action.CREATE_TABLE:
-            return Kind.TEMPORARY_DEFINITION if "TEMPORARY" in facts.marks else Kind.DEFINITION
+            return StatementSort.TEMPORARY_DEFINITION if "TEMPORARY" in facts.marks else StatementSort.DEFINITION
         if facts.action is Action.TABLE_DEFINITION:
             if "TEMPORARY" in facts.marks and not any(temporary):
-                return Kind.NOT_LOGGED  # DROP TEMPORARY TABLE IF EXISTS of none
+                return StatementSort.NOT_LOGGED  # DROP TEMPORARY TABLE IF EXISTS of none
             if "TEMPORARY" in facts.marks or all(temporary):
-                return Kind.TEMPORARY_DEFINITION
+                return StatementSort.TEMPORARY_DEFINITION
             if "ALTER" in facts.marks and _adds_unsafe_default(statement.words()):
-                return Kind.UNSAFE_DEFINITION
-        return Kind.DEFINITION
+                return StatementSort.UNSAFE_DEFINITION
+        return StatementSort.DEFINITION
 
-    def _call(self, words: Words, questions: Questions, depth: int) -> list[Decision]:
+    def _call(self, words: Words, questions: Questions, depth: int) -> list[LoggingDecision]:
         words.step()
         name = name_parts(words, self.database)
         routine = self.catalog.procedures.get((name[0], name[1].lower()))
@@ -216,7 +224,7 @@ class Session:
         finally:
             self.database = database
 
-    def _body(self, routine: Routine, questions: Questions, depth: int) -> list[Decision]:
+    def _body(self, routine: Routine, questions: Questions, depth: int) -> list[LoggingDecision]:
         decisions = []
         for number, each in enumerate(routine.body, 1):
             question = f"does statement {number} of the body run? ({each.statement.text[:40]})"
@@ -228,10 +236,10 @@ class Session:
                     break
         return decisions
 
-    def _control(self, words: Words, facts: StatementFacts, questions: Questions, depth: int) -> list[Decision]:
+    def _control(self, words: Words, facts: StatementFacts, questions: Questions, depth: int) -> list[LoggingDecision]:
         """Follow a statement that controls the session or a transaction."""
         verb = words.step().upper()
-        nothing = decide(Properties(self.settings.binlog_format, Kind.NOT_LOGGED))
+        nothing = decide(Properties(self.settings.binlog_format, StatementSort.NOT_LOGGED))
         if verb == "SET":
             before = self.settings.autocommit
             self.settings.set(words)
@@ -268,14 +276,14 @@ class Session:
             return self.settings.texts.get(words.step().lower())
         return None
 
-    def _execute(self, name: str, questions: Questions, depth: int) -> list[Decision]:
+    def _execute(self, name: str, questions: Questions, depth: int) -> list[LoggingDecision]:
         text = self.prepared.get(name)
         if text is None:
             message = f"the text of the prepared statement {name} is not known"
             raise UndecidedError(message)
         return [each for part in split_statements(text) for each in self._run(part, questions, depth)]
 
-    def _rollback(self, words: Words, nothing: Decision) -> Decision:
+    def _rollback(self, words: Words, nothing: LoggingDecision) -> LoggingDecision:
         words.accept("WORK")
         if not words.accept("TO"):
             self.transactions.rollback()
@@ -287,7 +295,7 @@ class Session:
             return nothing
         return _refused(nothing, ServerMessage.ER_SP_DOES_NOT_EXIST, name)
 
-    def _savepoint(self, name: str, nothing: Decision) -> Decision:
+    def _savepoint(self, name: str, nothing: LoggingDecision) -> LoggingDecision:
         if self.transactions.savepoint(name, self.source):
             return nothing
         return _refused(nothing, ServerMessage.ER_CHECK_NOT_IMPLEMENTED, "SAVEPOINT")
@@ -312,5 +320,5 @@ def _adds_unsafe_default(words: Words) -> bool:
     return False
 
 
-def _refused(nothing: Decision, message: ServerMessage, detail: str) -> Decision:
+def _refused(nothing: LoggingDecision, message: ServerMessage, detail: str) -> LoggingDecision:
     return attrs.evolve(nothing, messages=(LoggingMessage(Level.ERROR, message, message.text.format(detail)),))

@@ -38,7 +38,7 @@ class Isolation(Enum):
 
 
 @attrs.frozen
-class Engine:
+class StorageEngine:
     """
     A storage engine in a session.
 
@@ -57,17 +57,17 @@ class Engine:
     self_logging: bool = False
 
 
-def engine_of(name: str, binlog_format: BinlogFormat, isolation: Isolation) -> Engine:
+def engine_of(name: str, binlog_format: BinlogFormat, isolation: Isolation) -> StorageEngine:
     """Return an engine as it logs under a format and an isolation level."""
     if name == "NDB":
         statement = binlog_format is BinlogFormat.STATEMENT
-        return Engine(name, transactional=True, statements=statement, self_logging=not statement)
+        return StorageEngine(name, transactional=True, statements=statement, self_logging=not statement)
     if name == "INNODB":
-        return Engine(name, transactional=True, statements=not isolation.below_repeatable_read)
-    return Engine(name, transactional=name in _TRANSACTIONAL, statements=name not in _ROW_ONLY)
+        return StorageEngine(name, transactional=True, statements=not isolation.below_repeatable_read)
+    return StorageEngine(name, transactional=name in _TRANSACTIONAL, statements=name not in _ROW_ONLY)
 
 
-def together(engines: list[Engine]) -> Capability:
+def together(engines: list[StorageEngine]) -> Capability:
     """Return what several engines can log together; no engine at all can log both."""
     rows, statements = all(each.rows for each in engines), all(each.statements for each in engines)
     if rows:

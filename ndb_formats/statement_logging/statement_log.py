@@ -10,15 +10,15 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.lexer import Words
 from ndb_formats.statement_logging.catalog import Catalog
-from ndb_formats.statement_logging.decision import Decision, Logged
+from ndb_formats.statement_logging.decision import LoggedAs, LoggingDecision
 from ndb_formats.statement_logging.messages import LoggingMessage
 from ndb_formats.statement_logging.questions import Questions, explore, questions_that_matter
-from ndb_formats.statement_logging.session import Session, UndecidedError
+from ndb_formats.statement_logging.session import LoggingSession, UndecidedError
 from ndb_formats.statement_logging.sql_text import SqlStatement, split_statements
 
 
 @attrs.frozen
-class Outcome:
+class StatementOutcome:
     """
     One way in which a statement can be logged.
 
@@ -28,7 +28,7 @@ class Outcome:
         rows: Numbers of the rows of the table that decided, from 1; several for CALL.
     """
 
-    logged: tuple[Logged, ...]
+    logged: tuple[LoggedAs, ...]
     messages: tuple[LoggingMessage, ...]
     rows: tuple[int, ...]
 
@@ -47,7 +47,7 @@ class LoggedStatement:
     """
 
     text: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[StatementOutcome, ...]
     unknown: tuple[str, ...] = ()
     rolled_back: bool = False
 
@@ -88,7 +88,7 @@ def _creates_table(words: Words) -> bool:
     return words.accept("CREATE", "TABLE") or words.accept("CREATE", "TEMPORARY", "TABLE")
 
 
-def log_statements(statements: Iterable[SqlStatement], session: Session) -> list[LoggedStatement]:
+def log_statements(statements: Iterable[SqlStatement], session: LoggingSession) -> list[LoggedStatement]:
     """
     Follow statements in a session and return how each is logged.
 
@@ -119,19 +119,19 @@ def log_statements(statements: Iterable[SqlStatement], session: Session) -> list
     ]
 
 
-def _explored(statement: SqlStatement, before: Session) -> LoggedStatement:
+def _explored(statement: SqlStatement, before: LoggingSession) -> LoggedStatement:
     answered = list(explore(lambda questions: _outcome(before.copy().run(statement, questions))))
     outcomes = tuple(dict.fromkeys(each.outcome for each in answered))
     return LoggedStatement(statement.text, _shown(outcomes), questions_that_matter(answered))
 
 
-def _shown(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+def _shown(outcomes: tuple[StatementOutcome, ...]) -> tuple[StatementOutcome, ...]:
     """Return outcomes that differ in what is logged or said; the row of the table alone makes no difference."""
     return tuple({(each.logged, each.messages): each for each in reversed(outcomes)}.values())[::-1]
 
 
-def _outcome(decisions: list[Decision]) -> Outcome:
+def _outcome(decisions: list[LoggingDecision]) -> StatementOutcome:
     logged = [each for decision in decisions for each in decision.logged]
     collapsed = tuple(each for position, each in enumerate(logged) if position == 0 or logged[position - 1] != each)
     messages = tuple(message for decision in decisions for message in decision.messages)
-    return Outcome(collapsed, messages, tuple(dict.fromkeys(decision.row for decision in decisions)))
+    return StatementOutcome(collapsed, messages, tuple(dict.fromkeys(decision.row for decision in decisions)))

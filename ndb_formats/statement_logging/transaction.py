@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import attrs
 
-from ndb_formats.statement_logging.decision import Logged
+from ndb_formats.statement_logging.decision import LoggedAs
 
 
 @attrs.frozen
-class Entry:
+class TransactionEntry:
     """Something in the log: a statement or rows, and the number of the statement that it comes from."""
 
-    logged: Logged
+    logged: LoggedAs
     source: int
 
 
@@ -37,9 +37,9 @@ class TransactionLog:
         dropped: Numbers of the statements of which ROLLBACK left nothing.
     """
 
-    log: list[Entry] = attrs.field(factory=list)
-    cache: list[Entry] = attrs.field(factory=list)
-    ndb_rows: list[Entry] = attrs.field(factory=list)
+    log: list[TransactionEntry] = attrs.field(factory=list)
+    cache: list[TransactionEntry] = attrs.field(factory=list)
+    ndb_rows: list[TransactionEntry] = attrs.field(factory=list)
     open: bool = False
     xa: bool = False
     registered: bool = False
@@ -64,21 +64,21 @@ class TransactionLog:
         self.commit()
         self.open, self.xa = True, xa
 
-    def write(self, entry: Entry, *, cached: bool, keeps: bool = False) -> None:
+    def write(self, entry: TransactionEntry, *, cached: bool, keeps: bool = False) -> None:
         """Add an entry: to the transaction cache or directly to the log; `keeps` if it cannot be rolled back."""
         self.registered = True
         if not cached:
             self.log.append(entry)
             return
         if self.xa and not self.cache:
-            self.cache.append(Entry(Logged.STATEMENT, entry.source))  # XA START
+            self.cache.append(TransactionEntry(LoggedAs.STATEMENT, entry.source))  # XA START
         self.cache.append(entry)
         self.keeps_cache |= keeps
 
     def commit(self) -> None:
         """End the transaction and log what it has."""
         if self.xa and self.cache:
-            self.cache.append(Entry(Logged.STATEMENT, self.cache[-1].source))  # XA END
+            self.cache.append(TransactionEntry(LoggedAs.STATEMENT, self.cache[-1].source))  # XA END
         self.log += self.cache
         self.log += self.ndb_rows
         self._end()
@@ -102,7 +102,7 @@ class TransactionLog:
             return False
         if self.open:
             if self.registered:
-                self.write(Entry(Logged.STATEMENT, source), cached=True)
+                self.write(TransactionEntry(LoggedAs.STATEMENT, source), cached=True)
             self.savepoints = [each for each in self.savepoints if each[0] != name] + [(name, len(self.cache))]
         return True
 
@@ -114,7 +114,7 @@ class TransactionLog:
         position = [each for each, _ in self.savepoints].index(name)
         self.savepoints = self.savepoints[: position + 1]
         if self.keeps_cache:
-            self.write(Entry(Logged.STATEMENT, source), cached=True)
+            self.write(TransactionEntry(LoggedAs.STATEMENT, source), cached=True)
         else:
             kept = {entry.source for entry in self.log + self.cache[: lengths[0]]}
             self.dropped |= {entry.source for entry in self.cache[lengths[0] :]} - kept

@@ -29,7 +29,7 @@ from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import DecodingState, Selection, decode_event
 from ndb_formats.text.event_lines import clock_text, event_lines, rows_title
 from ndb_formats.text.row_lines import extra_row_lines, rows_event_lines
-from ndb_formats.text.row_printer import Part, RowPrinter, RowTextError, TextOptions, has_key, parts_of
+from ndb_formats.text.row_printer import RowPrinter, RowTextError, TextOptions, TextPart, has_key, parts_of
 
 _Bools = npt.NDArray[np.bool_]
 _ENDS = np.array([EventType.QUERY_EVENT, EventType.XID_EVENT], np.uint8)
@@ -326,7 +326,7 @@ class _Printer:
         if error is not None:
             raise error
 
-    def _kept_rows(self, part: Part, chunk: EventChunk, events: range, kept: _Bools) -> Part:
+    def _kept_rows(self, part: TextPart, chunk: EventChunk, events: range, kept: _Bools) -> TextPart:
         """Return the rows of selected events that have the key."""
         of_open = part.events < events.start
         mask = np.where(

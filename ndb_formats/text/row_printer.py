@@ -27,7 +27,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 @attrs.frozen(eq=False)
-class Part:
+class TextPart:
     """
     Rows of one shape.
 
@@ -45,24 +45,26 @@ class Part:
     events: Int64
     cells: npt.NDArray[np.uint32]
 
-    def where(self, kept: npt.NDArray[np.bool_]) -> Part:
+    def where(self, kept: npt.NDArray[np.bool_]) -> TextPart:
         """Return the rows that are kept."""
         if kept.all():
             return self
-        return Part(self.number, self.shape, self.rows[kept], self.events[kept], self.cells[:, kept])
+        return TextPart(self.number, self.shape, self.rows[kept], self.events[kept], self.cells[:, kept])
 
 
-def parts_of(walk: RowWalk, count: int) -> Iterator[Part]:
+def parts_of(walk: RowWalk, count: int) -> Iterator[TextPart]:
     """Yield the first rows of a block by shape."""
     shapes = walk.register.shapes
     order, bounds = by_kind(walk.rows.batches, count, len(shapes))
     for number in np.flatnonzero(np.diff(bounds)).tolist():
         rows = order[bounds[number] : bounds[number + 1]]
         cells = cells_of(walk.cells, walk.rows.first_cells, rows, shapes[number].width)
-        yield Part(number, shapes[number], rows, walk.rows.events[rows], cells)
+        yield TextPart(number, shapes[number], rows, walk.rows.events[rows], cells)
 
 
-def has_key(part: Part, chunk: EventChunk, layout: RowLayout, key: Sequence[tuple[str, str]]) -> npt.NDArray[np.bool_]:
+def has_key(
+    part: TextPart, chunk: EventChunk, layout: RowLayout, key: Sequence[tuple[str, str]]
+) -> npt.NDArray[np.bool_]:
     """
     Return which rows have an image that gives each of these columns its value. Shape (rows,).
 
@@ -158,7 +160,7 @@ class RowPrinter:
         """Return whether the rows of a shape can be printed column by column."""
         return self._printed(shape) is not None
 
-    def joined(self, chunk: EventChunk, events: Int64, texts: Sequence[bytes], parts: Sequence[Part]) -> bytes:
+    def joined(self, chunk: EventChunk, events: Int64, texts: Sequence[bytes], parts: Sequence[TextPart]) -> bytes:
         """
         Return the text of events and their rows, in order.
 
@@ -186,7 +188,7 @@ class RowPrinter:
                 raise RowTextError(set(part.events.tolist())) from None
         return join_lines(len(events) + len(rows), pieces)
 
-    def _pieces(self, part: Part, lines: Int64, chunk: EventChunk) -> list[Piece]:
+    def _pieces(self, part: TextPart, lines: Int64, chunk: EventChunk) -> list[Piece]:
         printed = self._printed(part.shape)
         if printed is None or not len(lines):
             return []

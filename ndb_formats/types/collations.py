@@ -161,7 +161,7 @@ class AsciiRules:
 
 
 @attrs.frozen(eq=False)
-class Comparison:
+class TextComparison:
     """
     How texts of a collation compare.
 
@@ -221,7 +221,7 @@ def is_exact(collation: str) -> bool:
 
 
 @cache
-def comparison_of(collation: str, *, inexact: bool = False) -> Comparison:
+def comparison_of(collation: str, *, inexact: bool = False) -> TextComparison:
     """
     Return how texts of a collation compare.
 
@@ -239,7 +239,7 @@ def comparison_of(collation: str, *, inexact: bool = False) -> Comparison:
     charset, table = charset_of_collation(collation), _table(collation)
     pads = "_0900_" not in collation and "_nopad_" not in collation and collation != "binary"
     rules = _ascii_rules(table) if exact and charset in _LIKE_ASCII else None
-    return Comparison(charset, pads, table, exact, rules, collation)
+    return TextComparison(charset, pads, table, exact, rules, collation)
 
 
 def _table(collation: str) -> CollationTable | None:

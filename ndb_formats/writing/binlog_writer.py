@@ -91,7 +91,7 @@ class BinlogSettings:
 
 
 @attrs.frozen
-class RowChange:
+class WrittenChange:
     """
     One change of one row.
 
@@ -178,7 +178,7 @@ class BinlogWriter:
             self._stream.put(self._header(EventType.PREVIOUS_GTIDS_LOG_EVENT, _IGNORABLE), encode_previous_gtids(()))
 
     def write_transaction(
-        self, statements: Iterable[Iterable[RowChange]], moment: int, *, transaction_id: int | None = None
+        self, statements: Iterable[Iterable[WrittenChange]], moment: int, *, transaction_id: int | None = None
     ) -> None:
         """
         Write a transaction of tables of other engines than NDB.
@@ -211,7 +211,7 @@ class BinlogWriter:
             buffer.add(self._header(EventType.XID_EVENT), encode_xid(transaction_id))
         self._commit(buffer)
 
-    def write_epoch(self, epoch: int, changes: Iterable[RowChange], moment: int) -> None:
+    def write_epoch(self, epoch: int, changes: Iterable[WrittenChange], moment: int) -> None:
         """
         Write an epoch of NDB, with the row of `mysql.ndb_apply_status` that names it.
 
@@ -232,7 +232,7 @@ class BinlogWriter:
         self._put_query(buffer, "BEGIN", "")
         status = TransactionBuffer()
         row: Row = dict(enumerate((self.settings.server_id, epoch, "", 0, 0)))
-        status_tables = self._write_rows(status, [RowChange(APPLY_STATUS_TABLE, None, row)], statement_end=False)
+        status_tables = self._write_rows(status, [WrittenChange(APPLY_STATUS_TABLE, None, row)], statement_end=False)
         for table_map in dict.fromkeys([*tables, *status_tables]):
             self._put_table_map(buffer, table_map)
         buffer.take_all(status)
@@ -258,7 +258,7 @@ class BinlogWriter:
         self._put_query(buffer, "BEGIN", "")
         status = TransactionBuffer()
         row: Row = dict(enumerate((self.settings.server_id, epoch, "", 0, 0)))
-        self._write_rows(status, [RowChange(APPLY_STATUS_TABLE, None, row)], statement_end=False)
+        self._write_rows(status, [WrittenChange(APPLY_STATUS_TABLE, None, row)], statement_end=False)
         for table in dict.fromkeys([*(each.full_name for each in tables), APPLY_STATUS_TABLE.full_name]):
             self._put_table_map(buffer, self._tables[table][1].table_map)
         buffer.take_all(status)
@@ -288,7 +288,7 @@ class BinlogWriter:
         self._stream.put(self._header(kind), b"" if next_file is None else encode_rotate(next_file))
 
     def _write_rows(
-        self, buffer: TransactionBuffer, changes: Iterable[RowChange], *, statement_end: bool = True
+        self, buffer: TransactionBuffer, changes: Iterable[WrittenChange], *, statement_end: bool = True
     ) -> list[TableMap]:
         """Write the rows events of a statement, and return the Table_map events before them."""
         used: dict[str, TableMap] = {}
@@ -305,7 +305,7 @@ class BinlogWriter:
         packer.flush(statement_end=statement_end)
         return list(used.values())
 
-    def _events(self, change: RowChange, layout: RowLayout) -> tuple[LoggedImages, ...]:
+    def _events(self, change: WrittenChange, layout: RowLayout) -> tuple[LoggedImages, ...]:
         if change.logged is not None:
             return (change.logged,)
         rows = change.before, change.after

@@ -54,7 +54,7 @@ class Target:
 
 
 @attrs.frozen
-class Outcome:
+class RewriteOutcome:
     """
     What became of changes.
 
@@ -81,10 +81,10 @@ class Counts:
         lacking: Names of the columns that an outcome is about.
     """
 
-    rows: Counter[Outcome] = attrs.field(factory=Counter)
-    lacking: dict[Outcome, set[str]] = attrs.field(factory=dict)
+    rows: Counter[RewriteOutcome] = attrs.field(factory=Counter)
+    lacking: dict[RewriteOutcome, set[str]] = attrs.field(factory=dict)
 
-    def add(self, outcome: Outcome, lacking: tuple[str, ...] = (), rows: int = 1) -> None:
+    def add(self, outcome: RewriteOutcome, lacking: tuple[str, ...] = (), rows: int = 1) -> None:
         """Count changes with one outcome."""
         self.rows[outcome] += rows
         if lacking:
@@ -141,7 +141,7 @@ class TablePlan:
         found = self._decisions[key]
         names = tuple(self.table.columns[ordinal].name for ordinal in found.lacking)
         result = found.obstacle or found.basis
-        self.counts.add(Outcome(self.name, source.operation, result, found.obstacle is None), names)
+        self.counts.add(RewriteOutcome(self.name, source.operation, result, found.obstacle is None), names)
         return found
 
     def count_kept(self, rows: RowsEvent) -> None:
@@ -149,7 +149,7 @@ class TablePlan:
         if self.name != APPLY_STATUS:
             why = self.kept_why or _MARIADB_COMPRESSED
             number = sum(1 for _ in rows.rows(self._layout)) if self._layout is not None else 1
-            self.counts.add(Outcome(self.name, rows.operation, why, rewritten=False), rows=number)
+            self.counts.add(RewriteOutcome(self.name, rows.operation, why, rewritten=False), rows=number)
 
 
 @attrs.define

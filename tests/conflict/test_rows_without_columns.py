@@ -28,7 +28,7 @@ from ndb_formats.selection import Selection
 from ndb_formats.sizes.log_sizes import LEAST, MOST, size_log
 from ndb_formats.text.log_text import log_text
 from ndb_formats.text.row_printer import TextOptions
-from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 from ndb_formats.writing.round_trip import encode_file
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS
@@ -37,10 +37,10 @@ TEXT = "CREATE TABLE t (a INT, b VARCHAR(10)) ENGINE=InnoDB DEFAULT CHARSET=lati
 TABLE = parse_create_table(TEXT, database="d")
 NONE = {0: None, 1: None}
 STATEMENT = [
-    RowChange(TABLE, None, {0: 1, 1: "x"}, {0, 1}),
-    RowChange(TABLE, None, NONE, frozenset()),
-    RowChange(TABLE, None, NONE, frozenset()),
-    RowChange(TABLE, None, {0: 2, 1: "y"}, {0, 1}),
+    WrittenChange(TABLE, None, {0: 1, 1: "x"}, {0, 1}),
+    WrittenChange(TABLE, None, NONE, frozenset()),
+    WrittenChange(TABLE, None, NONE, frozenset()),
+    WrittenChange(TABLE, None, {0: 2, 1: "y"}, {0, 1}),
 ]
 AFTER: list[dict[str, object]] = [{"a": 1, "b": "x"}, {}, {}, {"a": 2, "b": "y"}]
 LINES = b"""### INSERT INTO `d`.`t`

@@ -25,7 +25,7 @@ from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import load_run_file
 from conflict.config.structure import load_steps
 from conflict.decoding.decoding import Decoding
-from conflict.decoding.formats import Format
+from conflict.decoding.formats import DecodedFormat
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.outputs import Output
 from conflict.errors import ConflictError
@@ -122,10 +122,10 @@ def _in_order(groups: Groups) -> Groups:
     return {key: sorted(rows, key=lambda row: row[:2]) for key, rows in groups.items()}
 
 
-def decode_as(form: Format, wide: bool, path: Path) -> str:
+def decode_as(form: DecodedFormat, wide: bool, path: Path) -> str:
     """Decode to a format, as the command does."""
     with _scratch() as folder, opened_inputs([path]) as inputs:
-        to_file = form in (Format.PARQUET, Format.CSV)
+        to_file = form in (DecodedFormat.PARQUET, DecodedFormat.CSV)
         output = Output(form, folder / "out" if to_file else None, wide=wide, moments=not wide)
         decoding = Decoding(inputs, Selection(), Schema(), TextOptions(2, True, True), verify=True)
         output.write(decoding, io.BytesIO())
@@ -214,10 +214,10 @@ def read_steps(path: Path) -> str:
 
 _READERS = [
     Reader("decoders", ".000001", a_binlog, both_decoders),
-    *(Reader(f"decode-{form}", ".000001", a_binlog, partial(decode_as, form, False)) for form in Format),
+    *(Reader(f"decode-{form}", ".000001", a_binlog, partial(decode_as, form, False)) for form in DecodedFormat),
     *(
         Reader(f"decode-wide-{form}", ".000001", a_binlog, partial(decode_as, form, True))
-        for form in (Format.CSV, Format.PARQUET)
+        for form in (DecodedFormat.CSV, DecodedFormat.PARQUET)
     ),
     Reader("schema", ".sql", partial(a_text, ("**/schema.sql",), (_SCHEMA,)), read_schema),
     Reader("rows-sql", ".sql", partial(a_text, ("**/ndb_replication.sql",), (_ROWS_SQL,)), read_rows_file),

@@ -17,7 +17,7 @@ from ndb_formats.rules.images import Logging
 from ndb_formats.rules.row_image_rules import parse_row_image
 from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.tables import Table
-from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 from tests.mysql_server.recorded_run import COPY, DEFINITIONS, SOURCE, RecordedRun, Step, contents, create, record
 from tests.mysql_server.server import MissingServerError, Server
 from tests.ndb_formats.recordings import row_events
@@ -50,10 +50,11 @@ def full(server: Server, tmp_path_factory: pytest.TempPathFactory) -> RecordedRu
     return record(server, "full", tmp_path_factory.mktemp("run") / "full")
 
 
-def changes(run: RecordedRun, step: Step, engine: str | None = None) -> list[RowChange]:
+def changes(run: RecordedRun, step: Step, engine: str | None = None) -> list[WrittenChange]:
     """Return the row changes of a statement, on the tables as they are or with another engine."""
     return [
-        RowChange(table_of(run, row.table, engine), row.before, row.after, run.written(step)) for row in run.rows(step)
+        WrittenChange(table_of(run, row.table, engine), row.before, row.after, run.written(step))
+        for row in run.rows(step)
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Code, Finding, Fix, ReplicaCode, quoted, set_in_my_cnf, update_rows
 from conflict.checking.reasons import CREATION
 from conflict.checking.subject import Arrival, Subject
@@ -51,7 +51,7 @@ def reasons(subject: Subject) -> Iterator[Finding]:
 
 def _nearest_type(arrival: Arrival) -> Fix:
     """Return the nearest binlog type under which the function judges everything."""
-    policy = Policy.MANUAL if arrival.function.spec in FUNCTIONS else Policy.NEEDS
+    policy = DeploymentPolicy.MANUAL if arrival.function.spec in FUNCTIONS else DeploymentPolicy.NEEDS
     found = nearest_type(arrival.deployment, policy)
     return arrival.source.set_in_row("binlog_type", str(_FULL if found is None else found))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from conflict.checking.findings import REPLICA_CODES, Finding, Fix, Place, Severity
+from conflict.checking.findings import REPLICA_CODES, Finding, Fix, Severity, TablePlace
 from conflict.checking.subject import PlacedTable, Subject, place_of
 from conflict.rules.stops import ServerStop
 from conflict.shown_text import capitalized
@@ -40,7 +40,7 @@ class ReplicaReport:
 
     def of(self, table: str) -> list[Finding]:
         """Return the findings on a table."""
-        return [finding for finding in self.findings if finding.places == (Place("", table),)]
+        return [finding for finding in self.findings if finding.places == (TablePlace("", table),)]
 
     @property
     def worst(self) -> dict[str, Severity]:
@@ -56,7 +56,7 @@ def check_schemas(source: Schema, replica: Schema, settings: ReplicaSettings) ->
     """Return what keeps changes of a source's tables from giving the same rows on a replica."""
     differences = check_replica(source, replica, settings)
     tables = tuple(table.full_name.removeprefix(".") for table in source.tables)
-    return ReplicaReport(settings, tables, tuple(_finding(each, Place("", each.table)) for each in differences))
+    return ReplicaReport(settings, tables, tuple(_finding(each, TablePlace("", each.table)) for each in differences))
 
 
 def missing_tables(subject: Subject) -> Iterator[Finding]:
@@ -84,13 +84,13 @@ def different_definitions(subject: Subject) -> Iterator[Finding]:
                 yield _finding(found, place)
 
 
-def _finding(found: Difference, place: Place) -> Finding:
+def _finding(found: Difference, place: TablePlace) -> Finding:
     """Return a difference between two tables as a finding."""
     sentence, fix = f"{capitalized(found.reason)}.", Fix(f"{found.fix}.")
     return Finding(REPLICA_CODES[found.code], sentence, (place,), fix, found.column)
 
 
-def _pairs(subject: Subject) -> Iterable[tuple[PlacedTable, PlacedTable | None, Place]]:
+def _pairs(subject: Subject) -> Iterable[tuple[PlacedTable, PlacedTable | None, TablePlace]]:
     """Yield each table of a source, the same table on a cluster that replicates from it, and the place of that."""
     for cluster, source in subject.links.channels():
         for there in subject.tables:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conflict.checking.findings import Code, Finding, Fix, Place, quoted, set_in_my_cnf
+from conflict.checking.findings import Code, Finding, Fix, TablePlace, quoted, set_in_my_cnf
 from conflict.checking.subject import Arrival, Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.server_settings import EpochTimes
@@ -57,7 +57,7 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
                 f"The server does not log what its applier applies ({_UPDATES} = OFF), so the changes of other "
                 "clusters go no further from here."
             )
-            yield Finding(Code.NO_REPLICA_UPDATES, sentence, (Place(cluster.name),), fix)
+            yield Finding(Code.NO_REPLICA_UPDATES, sentence, (TablePlace(cluster.name),), fix)
         by_epoch = [each for each in _judging(subject) if each.function.spec.refreshes]
         for arrival in by_epoch:
             if cluster.name in (arrival.here.cluster.name, arrival.source.cluster.name):
@@ -77,7 +77,9 @@ def no_binlog(subject: Subject) -> Iterator[Finding]:
         for name in _BINLOG:
             if _is_on(cluster, name) is False:
                 sentence = f"The server logs no change of an NDB table ({name} = OFF), so nothing arrives elsewhere."
-                yield Finding(Code.NO_BINLOG, sentence, (Place(cluster.name),), set_in_my_cnf(cluster.name, name, "ON"))
+                yield Finding(
+                    Code.NO_BINLOG, sentence, (TablePlace(cluster.name),), set_in_my_cnf(cluster.name, name, "ON")
+                )
 
 
 def few_gci_bits(subject: Subject) -> Iterator[Finding]:
@@ -129,7 +131,7 @@ def unknown_variables(subject: Subject) -> Iterator[Finding]:
         if unknown:
             sentence = f"Not checked, because these variables of the server are not given: {', '.join(unknown)}."
             fix = Fix('give a file with what SHOW GLOBAL VARIABLES prints, as variables = "FILE" of the cluster.')
-            yield Finding(Code.UNKNOWN_VARIABLES, sentence, (Place(cluster.name),), fix)
+            yield Finding(Code.UNKNOWN_VARIABLES, sentence, (TablePlace(cluster.name),), fix)
 
 
 def row_slices(subject: Subject) -> Iterator[Finding]:
@@ -152,7 +154,7 @@ def row_slices(subject: Subject) -> Iterator[Finding]:
                 "do not arrive, unless other servers log the other slices and are replicated, too."
             )
             fix = Fix("set ndb_log_row_slice_count = 1 under [mysqld] in the my.cnf of ", (cluster.name,), ".")
-            yield Finding(Code.ROW_SLICES, sentence, (Place(cluster.name),), fix)
+            yield Finding(Code.ROW_SLICES, sentence, (TablePlace(cluster.name),), fix)
 
 
 def _judging(subject: Subject) -> list[Arrival]:

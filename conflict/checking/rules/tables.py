@@ -16,7 +16,7 @@ from conflict.checking.findings import (
     Code,
     Finding,
     Fix,
-    Place,
+    TablePlace,
     delete_rows,
     identifier,
     key_of,
@@ -90,7 +90,7 @@ def rows_without_table(subject: Subject) -> Iterator[Finding]:
             fix = update_rows(column, quoted(meant[0]), row)
         else:
             fix = delete_rows(row).then(" or give the definition of the table.")
-        places = tuple(Place(cluster.name, f"{row.db}.{row.table_name}") for cluster in ours)
+        places = tuple(TablePlace(cluster.name, f"{row.db}.{row.table_name}") for cluster in ours)
         yield Finding(Code.ROW_WITHOUT_TABLE, sentence, places, fix)
 
 
@@ -104,7 +104,7 @@ def rows_for_other_servers(subject: Subject) -> Iterator[Finding]:
                 f"have the ids {', '.join(map(str, known))}."
             )
             fix = update_rows("server_id", "0", row).then(" for all servers, or give the id of one.")
-            yield Finding(Code.ROW_FOR_OTHER_SERVER, sentence, (Place("", f"{row.db}.{row.table_name}"),), fix)
+            yield Finding(Code.ROW_FOR_OTHER_SERVER, sentence, (TablePlace("", f"{row.db}.{row.table_name}"),), fix)
 
 
 def refused_tables(subject: Subject) -> Iterator[Finding]:

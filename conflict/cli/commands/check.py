@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import FunctionOption, console, load_run
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.refusals import ExitCode, code_of_findings, exit_with
@@ -46,8 +46,9 @@ def check(
         list[str] | None, typer.Option(metavar="CLUSTER=FILE", help="A cluster's config.ini.")
     ] = None,
     policy: Annotated[
-        Policy, typer.Option(help="With needs, leave out what the manual advises against and the server accepts.")
-    ] = Policy.MANUAL,
+        DeploymentPolicy,
+        typer.Option(help="With needs, leave out what the manual advises against and the server accepts."),
+    ] = DeploymentPolicy.MANUAL,
     function: FunctionOption = None,
     json_file: JsonOption = None,
     force: ForceOption = False,

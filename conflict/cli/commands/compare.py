@@ -65,11 +65,11 @@ def compare(
     """
     from conflict.cli.views.comparison import print_comparison
     from conflict.history.grid.folder import Folder
-    from conflict.whatif.comparing.comparison import Wanted, compare_run
+    from conflict.whatif.comparing.comparison import ComparisonWanted, compare_run
     from conflict.whatif.comparing.figures import parse_criteria
     from conflict.whatif.comparing.pairs import parse_formats
 
-    wanted = Wanted(functions, parse_formats(formats) if formats else (), parse_criteria(prefer))
+    wanted = ComparisonWanted(functions, parse_formats(formats) if formats else (), parse_criteria(prefer))
     loaded = load_sources(sources, additions_of(schema, ndb_replication, conflict_fn, primary))
     check_output(json_file, loaded.inputs, force=force)
     refuse_same_output(out, json_file)

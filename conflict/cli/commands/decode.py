@@ -19,7 +19,7 @@ from rich.markup import escape
 from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
 from conflict.cli.refusals import ExitCode
 from conflict.config.option_values import seconds_of
-from conflict.decoding.formats import Format
+from conflict.decoding.formats import DecodedFormat
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import FormatError
@@ -53,7 +53,9 @@ def decode(
         list[Path], typer.Argument(help="Binlogs, in order: files, also .gz, .zst, pipes, -; folders; or a run file.")
     ],
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Show rows; twice: with types.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="The output format.", rich_help_panel=_OUTPUT)] = Format.TEXT,
+    form: Annotated[
+        DecodedFormat, typer.Option("--format", help="The output format.", rich_help_panel=_OUTPUT)
+    ] = DecodedFormat.TEXT,
     result_file: Annotated[
         Path | None,
         typer.Option("--result-file", "-r", help="Write to this file, or folder of tables.", rich_help_panel=_OUTPUT),
@@ -149,7 +151,7 @@ def decode(
             if source.at_end:
                 definitions = schema_at_start(inputs.paths, definitions)
             selection = attrs.evolve(selection, tables=full_names(table or (), inputs.paths))
-            follows = form is not Format.TEXT or definitions.has_tables
+            follows = form is not DecodedFormat.TEXT or definitions.has_tables
             selection = attrs.evolve(
                 selection, key=asked_key(key or (), selection, inputs.paths, definitions, follows=follows)
             )
@@ -157,7 +159,7 @@ def decode(
             output.write(decoding, typer.get_binary_stream("stdout"))
         except FormatError as error:
             raise inputs.renamed(error) from error
-        remarks = decoding.remarks(as_text=form is Format.TEXT)
+        remarks = decoding.remarks(as_text=form is DecodedFormat.TEXT)
     for note in (*decoding.notes(), *(str(inputs.renamed(each)) for each in decoding.cuts)):
         messages.print(f"[yellow]warning:[/yellow] {escape(note)}", soft_wrap=True)
     warned = warn_of(remarks)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import console, load_run
 from conflict.cli.refusals import exit_with
 from conflict.decoding.staging import staged_file
@@ -44,7 +44,7 @@ def demo(
     recording, result = folder / "recording", folder / "result"
     _copy(recording)
     run = load_run(recording / "run.toml", None)
-    resolved, _ = show_resolved(run, result, ResolveEngine.AUTO, Policy.MANUAL, ResolveOptions(replace=True))
+    resolved, _ = show_resolved(run, result, ResolveEngine.AUTO, DeploymentPolicy.MANUAL, ResolveOptions(replace=True))
     exit_with(code_of(resolved))
     _print_next(folder)
 

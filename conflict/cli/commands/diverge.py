@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import PolicyOption, console, progress_bars
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
 from conflict.cli.refusals import ExitCode, exit_with
@@ -39,7 +39,7 @@ def diverge(
     spark: Annotated[bool, typer.Option("--spark", help="Spread wide levels of the search over Spark.")] = False,
     recording: Annotated[Path | None, typer.Option(help="New folder for the schedules, as recordings.")] = None,
     json_file: JsonOption = None,
-    policy: PolicyOption = Policy.MANUAL,
+    policy: PolicyOption = DeploymentPolicy.MANUAL,
     force: ForceOption = False,
 ) -> None:
     """

@@ -40,7 +40,7 @@ def logging(
     Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
     """
     from conflict.cli.views.logging_format import logging_json, print_logging
-    from ndb_formats.statement_logging.session import Session
+    from ndb_formats.statement_logging.session import LoggingSession
     from ndb_formats.statement_logging.settings import Settings
     from ndb_formats.statement_logging.sql_text import split_statements
     from ndb_formats.statement_logging.statement_log import catalog_of, log_statements
@@ -60,7 +60,7 @@ def logging(
         catalog = catalog_of(created)
     catalog.assumed_engine = None if engine is None else _known_engine(engine)
     formats = tuple(BinlogFormat) if binlog_format is None else (binlog_format,)
-    logged = {each: log_statements(statements, Session(Settings(each), catalog.copy())) for each in formats}
+    logged = {each: log_statements(statements, LoggingSession(Settings(each), catalog.copy())) for each in formats}
     print_logging(console, logged)
     write_json(json_file, logging_json(logged))
 

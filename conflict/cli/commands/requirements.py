@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import PolicyOption, console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.errors import ConfigurationError
@@ -33,7 +33,7 @@ def requirements(
     binlog_type: Annotated[str | None, typer.Option(help="A binlog_type, by number or name.")] = None,
     schema: Annotated[Path | None, typer.Option(help="CREATE TABLE statements.", exists=True, dir_okay=False)] = None,
     table: Annotated[str | None, typer.Option(help="A table of the schema, with or without its database.")] = None,
-    policy: PolicyOption = Policy.MANUAL,
+    policy: PolicyOption = DeploymentPolicy.MANUAL,
     role: Annotated[Role | None, typer.Option(help="ndb_applier_conflict_role of the applier.")] = None,
     transaction_ids: Annotated[
         bool | None, typer.Option(help="Whether the other cluster logs transaction ids.")

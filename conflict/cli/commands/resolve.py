@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 import typer
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import (
     FunctionOption,
     InexactKeysOption,
@@ -79,7 +79,7 @@ def resolve(
         typer.Option(help=f"The engine; auto is local for binlogs of up to {LOCAL_BYTES >> 20} MiB, else spark."),
     ] = ResolveEngine.AUTO,
     function: FunctionOption = None,
-    policy: PolicyOption = Policy.MANUAL,
+    policy: PolicyOption = DeploymentPolicy.MANUAL,
     on_missing: Annotated[
         OnMissing,
         typer.Option(help="Where an operation lacks the value to compare: stop the applier as servers do, or skip it."),
@@ -156,7 +156,7 @@ def resolve(
 
 
 def show_resolved(
-    loaded: RunFile, out: Path, engine: ResolveEngine, policy: Policy, options: ResolveOptions
+    loaded: RunFile, out: Path, engine: ResolveEngine, policy: DeploymentPolicy, options: ResolveOptions
 ) -> tuple[ResolvedRun, list[dict[str, Any]]]:
     """Resolve a run and print its summary; return the result, and the rejected operations that were printed."""
     import conflict.pipeline

@@ -93,7 +93,7 @@ def keep_run(
 ) -> bool:
     """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
     import conflict.pipeline
-    from conflict.checking.deployment import Policy
+    from conflict.checking.deployment import DeploymentPolicy
     from conflict.config.run_file import load_run_file
     from conflict.runs.runner import ResolveOptions
     from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
@@ -108,7 +108,7 @@ def keep_run(
     # A simulation is of what the servers do, whatever the manual advises.
     options = ResolveOptions(replace=force)
     done = conflict.pipeline.resolve(
-        made, str(out), engine="local", policy=Policy.NEEDS, options=options, progress=progress
+        made, str(out), engine="local", policy=DeploymentPolicy.NEEDS, options=options, progress=progress
     )
     return done.contradicted
 

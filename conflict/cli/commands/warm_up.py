@@ -115,7 +115,7 @@ def _commands(folder: Path) -> list[list[str]]:
 def _write_types(folder: Path) -> str:
     """Write logs of two clusters, of rows with all columns of `_COLUMNS` that are older; return the definitions."""
     from ndb_formats.schema.create_table import parse_create_table
-    from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
+    from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 
     columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(_COLUMNS))
     definition = f"CREATE TABLE warm.types ({columns}, {_KEYS}) ENGINE=NDB"
@@ -126,7 +126,7 @@ def _write_types(folder: Path) -> str:
             writer = BinlogWriter(out, BinlogSettings(server_id=server))
             writer.start(0)
             for epoch, (before, after) in enumerate(((row, row | {1: 9}), (row, None), (None, row)), 1):
-                writer.write_epoch(epoch << 32, [RowChange(table, before, after, written=range(len(row)))], 0)
+                writer.write_epoch(epoch << 32, [WrittenChange(table, before, after, written=range(len(row)))], 0)
             writer.finish()
     return definition
 

@@ -16,14 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from conflict.checking.check import Report, TableReport
-from conflict.checking.deployment import ArrivingChange, Policy
-from conflict.checking.findings import Finding, Place, Severity
+from conflict.checking.deployment import ArrivingChange, DeploymentPolicy
+from conflict.checking.findings import Finding, Severity, TablePlace
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import MARKS, Answer, Status, mark
 from conflict.checking.rules.replicas import ReplicaReport
 from conflict.shown_text import capitalized
 from conflict.telling.terminal import table_of
-from ndb_formats.findings import Effect
+from ndb_formats.findings import ReplicaEffect
 from ndb_formats.schema.tables import Table as Definition
 
 __all__ = [
@@ -66,7 +66,7 @@ def _print_finding(console: Console, finding: Finding, severity: Severity) -> No
     console.print(Text.assemble((severity.value, _STYLES[severity]), f" {finding.code} ", (finding.kind.title, "bold")))
     at = "" if finding.at is None else f"({finding.at})"
     lines = [f"{_places_text(finding.places)} {at}".strip(), finding.sentence]
-    if rule is not None and rule.effect is not Effect.NOTHING:
+    if rule is not None and rule.effect is not ReplicaEffect.NOTHING:
         lines.append(f"What happens: {rule.effect}.")
     if finding.server is not None:
         lines.append(f'The server says: "{finding.server}"')
@@ -84,7 +84,7 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
         console.print(Text("\n".join(f"  {line}" for line in wrapped)), soft_wrap=True)
 
 
-def _places_text(places: Sequence[Place]) -> str:
+def _places_text(places: Sequence[TablePlace]) -> str:
     """Return places in a line: the tables by cluster, and clusters with the same tables together."""
     clusters: dict[str, list[str]] = {}
     for place in places:
@@ -188,7 +188,7 @@ def replica_report_json(report: ReplicaReport) -> dict[str, Any]:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def print_answers(console: Console, answers: Mapping[str, Sequence[Answer]], policy: Policy) -> None:
+def print_answers(console: Console, answers: Mapping[str, Sequence[Answer]], policy: DeploymentPolicy) -> None:
     """
     Print a table of functions and binlog types, and a legend of its marks.
 

@@ -14,7 +14,7 @@ from conflict.rules.decision import Cause
 from conflict.shown_text import counted
 from conflict.telling.terminal import table_of
 from conflict.whatif.comparing.comparison import Comparison
-from conflict.whatif.comparing.figures import Figures, Row
+from conflict.whatif.comparing.figures import ComparedPair, Figures
 
 __all__ = ["print_comparison"]
 
@@ -66,13 +66,13 @@ def _order(found: Comparison) -> str:
     return f"{'; '.join(order)}."
 
 
-def _losses(row: Row, figures: Figures) -> list[object]:
+def _losses(row: ComparedPair, figures: Figures) -> list[object]:
     """Return the cells of a pair; a change that was rejected and overwritten counts as rejected here."""
     lost, rejected = figures.lost_updates, row.cells()["lost_rejected"]
     return [lost, rejected, lost - rejected, figures.differing_rows, figures.traffic]
 
 
-def _megabytes(row: Row) -> str:
+def _megabytes(row: ComparedPair) -> str:
     least, most = (f"{each / _MEGABYTE:,.1f}" for each in row.bytes or (0, 0))
     return least if least == most else f"{least} to {most}"
 
@@ -83,12 +83,12 @@ def _causes(figures: Figures) -> list[object]:
     return [*(causes[cause.name.lower()] for cause in _CAUSES), transactions]
 
 
-def _named(row: Row, names: Sequence[str]) -> Sequence[object]:
+def _named(row: ComparedPair, names: Sequence[str]) -> Sequence[object]:
     function = f"{row.function}{' *' * row.used}{row.mark}{' (stops)' * _stops(row)}"
     return (function, row.binlog_type)[: len(names)]
 
 
-def _stops(row: Row) -> bool:
+def _stops(row: ComparedPair) -> bool:
     return row.figures is not None and bool(row.figures.stops)
 
 

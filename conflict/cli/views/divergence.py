@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conflict.shown_text import counted
-from conflict.whatif.diverging.retelling import Told, ending, retell, timeline, unsettled
+from conflict.whatif.diverging.retelling import TakenStep, ending, retell, timeline, unsettled
 from conflict.whatif.diverging.scope import NAMES, Goal, Scope
 from conflict.whatif.diverging.search import Found
 
@@ -69,7 +69,7 @@ def scope_words(scope: Scope) -> str:
     return ", ".join(parts)
 
 
-def _timeline(scope: Scope, told: Sequence[Told]) -> Table:
+def _timeline(scope: Scope, told: Sequence[TakenStep]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
     table.add_column("step", justify="right", min_width=5)
     for name in NAMES:

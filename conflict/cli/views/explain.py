@@ -14,7 +14,7 @@ from rich.text import Text
 from rich.tree import Tree as TreeView
 
 from conflict.cli.views.doubts import print_doubts
-from conflict.explaining.events import Kind, Place, StoryEvent, row_words
+from conflict.explaining.events import EventKind, LogPlace, StoryEvent, row_words
 from conflict.explaining.sentences import event_words, place_words, verb
 from conflict.explaining.story import Story, Tree, rejections_of
 from conflict.results.doubts import Doubt
@@ -219,17 +219,17 @@ def _headline(event: StoryEvent) -> str:
     whose = f"{event.source}'s {what}"
     if event.cause_number is not None:
         whose += f" (event {event.cause_number})"
-    if event.kind is Kind.DEFINED:
+    if event.kind is EventKind.DEFINED:
         return f"takes the statement of event {event.cause_number}" if event.cause_number else "runs a statement"
-    if event.kind is Kind.COMMITTED:
+    if event.kind is EventKind.COMMITTED:
         return f"commits {_article(what)} in epoch {event.epoch}"
-    if event.kind is Kind.REFRESHED:
+    if event.kind is EventKind.REFRESHED:
         return f"refreshes the row in epoch {event.epoch}"
-    if event.kind is Kind.HEARD:
+    if event.kind is EventKind.HEARD:
         return f"hears from the other side in epoch {event.epoch}"
-    if event.kind is Kind.NOT_APPLIED:
+    if event.kind is EventKind.NOT_APPLIED:
         return f"does not come to {whose}"
-    if event.kind is Kind.LOGGED:
+    if event.kind is EventKind.LOGGED:
         return f"logs {_article(what)} of its applier in epoch {event.epoch}"
     done = {"APPLIED": "applies", "REJECTED": "rejects", "IGNORED": "ignores", "DISCARDED": "discards"}
     said = done.get(event.verdict or "", "cannot judge" if event.verdict == "CANNOT_TELL" else "leaves out")
@@ -257,11 +257,11 @@ class _Look:
     def of(cls, story: Story) -> _Look:
         return cls(story, _colors(story))
 
-    def place(self, place: Place) -> str:
+    def place(self, place: LogPlace) -> str:
         """Return where a row stands."""
         return place_words(place, self.story.file_names)
 
-    def statement_place(self, place: Place) -> str:
+    def statement_place(self, place: LogPlace) -> str:
         """Return where a statement stands."""
         return event_words(place, self.story.file_names)
 
@@ -289,17 +289,17 @@ def _print_inside(console: Console, text: str) -> None:
 def _details(event: StoryEvent, look: _Look, followers: Sequence[int] | None) -> Iterator[str]:
     """Yield the lines below the headline of an event; fewer if it does not matter what follows from it (None)."""
     story = look.story
-    is_source = event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED)
+    is_source = event.kind in (EventKind.COMMITTED, EventKind.REFRESHED, EventKind.LOGGED)
     if not story.table and is_source:
         yield f"row: {event.table} {event.key}"
-    if event.kind not in (Kind.COMMITTED, Kind.REFRESHED):
+    if event.kind not in (EventKind.COMMITTED, EventKind.REFRESHED):
         yield f"{event.sentence}."
     if is_source and event.operation is not None:
         yield from _images(event, story.key_columns.get(event.table, ()))
-    changed = event.verdict == "APPLIED" or event.kind in (Kind.COMMITTED, Kind.LOGGED, Kind.DEFINED)
-    if story.table and changed and (event.kind is not Kind.COMMITTED or event.row != event.after):
+    changed = event.verdict == "APPLIED" or event.kind in (EventKind.COMMITTED, EventKind.LOGGED, EventKind.DEFINED)
+    if story.table and changed and (event.kind is not EventKind.COMMITTED or event.row != event.after):
         yield f"row on {event.cluster} then: {row_words(event.row)}"
-    elif story.table and event.kind is Kind.JUDGED:
+    elif story.table and event.kind is EventKind.JUDGED:
         yield f"row on {event.cluster} stays: {row_words(event.row)}"
     yield from _places(event, look, brief=followers is None)
     rejected = rejections_of(event, story.events)[::-1]
@@ -322,21 +322,21 @@ def _images(event: StoryEvent, key: Sequence[str]) -> Iterator[str]:
 
 def _places(event: StoryEvent, look: _Look, *, brief: bool) -> Iterator[str]:
     """Yield where an event stands in the binlogs; briefly, not where the event stands that it follows from."""
-    known = event.kind is Kind.COMMITTED and event.transaction_id is not None
+    known = event.kind is EventKind.COMMITTED and event.transaction_id is not None
     whose = f"transaction {event.transaction_id}, " if known else ""
-    if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
+    if event.kind in (EventKind.COMMITTED, EventKind.REFRESHED, EventKind.LOGGED) and event.place is not None:
         yield f"{whose}{look.place(event.place)}"
-    elif event.kind is Kind.DEFINED and event.place is not None:
+    elif event.kind is EventKind.DEFINED and event.place is not None:
         yield look.statement_place(event.place)
     elif event.logged is not None:
         yield f"{event.cluster} logged it: {look.place(event.logged)}"
-    elif event.kind is Kind.JUDGED and event.place is not None and not (brief and event.cause_number):
+    elif event.kind is EventKind.JUDGED and event.place is not None and not (brief and event.cause_number):
         yield f"the operation: {look.place(event.place)}"
 
 
 def _late(event: StoryEvent, story: Story) -> str:
     """Return how long an operation travelled."""
-    if event.kind is not Kind.JUDGED or event.cause_number is None or event.time is None:
+    if event.kind is not EventKind.JUDGED or event.cause_number is None or event.time is None:
         return ""
     start = next((each.time for each in story.events if each.number == event.cause_number), None)
     return "" if start is None else f"{(event.time - start).total_seconds():.3f} s after {event.source}'s commit"

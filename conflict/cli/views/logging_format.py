@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ndb_formats.statement_logging.decision import BinlogFormat
 from ndb_formats.statement_logging.messages import Level, LoggingMessage
-from ndb_formats.statement_logging.statement_log import LoggedStatement, Outcome
+from ndb_formats.statement_logging.statement_log import LoggedStatement, StatementOutcome
 
 __all__ = ["logging_json", "print_logging"]
 
@@ -45,7 +45,7 @@ def _cell(statement: LoggedStatement) -> str:
     return text if len(words) == 1 else f"[yellow]unknown:[/yellow] {text}"
 
 
-def _words(outcome: Outcome) -> str:
+def _words(outcome: StatementOutcome) -> str:
     if any(message.level is Level.ERROR for message in outcome.messages) and not outcome.logged:
         return "[red]refused[/red]"
     return " + ".join(each.value for each in outcome.logged) or "nothing"

@@ -11,7 +11,7 @@ from conflict.shown_text import counted
 from conflict.telling.terminal import table_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.relogging import Basis
-from ndb_formats.writing.rewriting_plans import OTHER_ENGINE, Counts, Outcome
+from ndb_formats.writing.rewriting_plans import OTHER_ENGINE, Counts, RewriteOutcome
 
 __all__ = ["counts_json", "is_complete", "print_counts"]
 
@@ -40,7 +40,7 @@ def print_counts(console: Console, counts: Counts) -> None:
     console.print(f"Rewritten: {counted(rewritten, 'row change')}; kept as logged: {kept:,}.", soft_wrap=True)
 
 
-def _styled(outcome: Outcome, words: str) -> Text:
+def _styled(outcome: RewriteOutcome, words: str) -> Text:
     return Text(words, style="" if outcome.result == Basis.EXACT else "yellow" if outcome.rewritten else "red")
 
 
@@ -66,11 +66,11 @@ def is_complete(counts: Counts) -> bool:
     return all(outcome.rewritten or outcome.result == OTHER_ENGINE for outcome in counts.rows)
 
 
-def _ordered(counts: Counts) -> list[Outcome]:
+def _ordered(counts: Counts) -> list[RewriteOutcome]:
     return sorted(counts.rows, key=lambda outcome: (outcome.table, outcome.operation, not outcome.rewritten))
 
 
-def _words(counts: Counts, outcome: Outcome) -> str:
+def _words(counts: Counts, outcome: RewriteOutcome) -> str:
     if outcome.rewritten:
         return outcome.result if outcome.result == Basis.EXACT else _CHANGED[outcome.operation]
     lacking = ", ".join(sorted(counts.lacking.get(outcome, ())))

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ndb_formats.rules.formats import FORMATS
-from ndb_formats.sizes.report import Bounds, ChangeSizes, SizeReport, TableSizes
+from ndb_formats.sizes.report import ChangeSizes, SizeBounds, SizeReport, TableSizes
 from ndb_formats.sizes.tables import CHANGES
 
 __all__ = ["KINDS", "configured_bounds", "orm_costs", "print_sizes", "sizes_json"]
@@ -57,25 +57,25 @@ def _totals(report: SizeReport, types: Mapping[str, str]) -> Table:
     return table
 
 
-def _cells(report: SizeReport, bounds: Sequence[Bounds]) -> list[str]:
+def _cells(report: SizeReport, bounds: Sequence[SizeBounds]) -> list[str]:
     """Return the cells of a format: the bytes by kind of change, of the whole log, and their part of it."""
-    total, frame = sum(bounds, Bounds()), report.frame.bytes
+    total, frame = sum(bounds, SizeBounds()), report.frame.bytes
     ends = total.least.bytes + frame, total.most.bytes + frame
     whole, share = (_marked(_span(*map(form, ends)), total) for form in ("{:,}".format, _percent(report)))
     return [*map(_cell, bounds), whole, share]
 
 
-def configured_bounds(report: SizeReport, types: Mapping[str, str]) -> list[Bounds]:
+def configured_bounds(report: SizeReport, types: Mapping[str, str]) -> list[SizeBounds]:
     """Return, by kind of change, what all tables take, each with its own binlog type; those without one as logged."""
     numbers = {form.name: number for number, form in enumerate(FORMATS)}
 
-    def bounds(table: TableSizes, kind: int) -> Bounds:
+    def bounds(table: TableSizes, kind: int) -> SizeBounds:
         changes = table.changes[kind]
         if table.name in types:
             return changes.formats[numbers[types[table.name]]]
-        return Bounds(changes.logged, changes.logged)
+        return SizeBounds(changes.logged, changes.logged)
 
-    return [sum((bounds(table, kind) for table in report.tables), Bounds()) for kind in range(len(CHANGES))]
+    return [sum((bounds(table, kind) for table in report.tables), SizeBounds()) for kind in range(len(CHANGES))]
 
 
 def _percent(report: SizeReport) -> Callable[[int], str]:
@@ -118,7 +118,7 @@ def _name(number: int) -> str:
     return f"type {FORMATS[number].name}" if FORMATS[number].of_ndb else FORMATS[number].name
 
 
-def _cell(bounds: Bounds) -> str:
+def _cell(bounds: SizeBounds) -> str:
     # Rows of inserts and updates can share events, whose heads count for the first; so the least can be the larger one.
     ends = sorted((bounds.least.bytes, bounds.most.bytes))
     return _marked(_span(*map(_short, ends)), bounds)
@@ -136,7 +136,7 @@ def _span(least: str, most: str) -> str:
     return least if least == most else f"{least}-{most}"
 
 
-def _marked(text: str, bounds: Bounds) -> str:
+def _marked(text: str, bounds: SizeBounds) -> str:
     """Mark sizes that lack values which are not in the log."""
     return f"≥{text}" if bounds.lacking else text
 
@@ -217,7 +217,7 @@ def sizes_json(report: SizeReport, types: Mapping[str, str]) -> dict[str, Any]:
         "totals": _changes_json(report.changes),
         "configured": {
             "types": dict(types),
-            **_bounds_json(sum(configured_bounds(report, types), Bounds())),
+            **_bounds_json(sum(configured_bounds(report, types), SizeBounds())),
         }
         if types
         else None,
@@ -249,7 +249,7 @@ def _changes_json(changes: ChangeSizes) -> dict[str, Any]:
     }
 
 
-def _bounds_json(bounds: Bounds) -> dict[str, Any]:
+def _bounds_json(bounds: SizeBounds) -> dict[str, Any]:
     return {
         "least": attrs.asdict(bounds.least),
         "most": attrs.asdict(bounds.most),

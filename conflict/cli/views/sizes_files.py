@@ -29,14 +29,14 @@ from ndb_formats.schema.tables import Schema
 from ndb_formats.sizes.log_sizes import LogSizer
 from ndb_formats.sizes.report import CompressionMeter, SizeReport, size_report
 
-__all__ = ["FileFacts", "MeasuredLog", "configured_types", "measured_log"]
+__all__ = ["MeasuredLog", "ReadFile", "configured_types", "measured_log"]
 
 _MEGABYTE = 1_000_000
 _ROWS = np.array(sorted(ROWS_EVENTS), np.int64)
 
 
 @attrs.define
-class FileFacts:
+class ReadFile:
     """
     A binlog file that is read.
 
@@ -99,7 +99,7 @@ class MeasuredLog:
     """
 
     report: SizeReport
-    facts: Sequence[FileFacts]
+    facts: Sequence[ReadFile]
     cuts: Sequence[CutFileError]
 
 
@@ -121,8 +121,8 @@ def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, pr
         raise ConfigurationError(message)
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=event_size), CompressionMeter(sum(lengths))
-    facts = [FileFacts(file, length) for file, length in zip(files, lengths, strict=True)]
-    read: list[FileFacts] = []
+    facts = [ReadFile(file, length) for file, length in zip(files, lengths, strict=True)]
+    read: list[ReadFile] = []
     cuts: list[CutFileError] = []
     ended: set[int | None] = set()
     before = size_report(sizer, [])
@@ -132,7 +132,7 @@ def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, pr
             continue
         read.append(each)
 
-        def seen(chunk: EventChunk, facts: FileFacts = each, done: int = done) -> None:
+        def seen(chunk: EventChunk, facts: ReadFile = each, done: int = done) -> None:
             meter.add(chunk)
             facts.add(chunk)
             at = int(chunk.stops[-1]) if len(chunk.stops) else 0

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.engine.columnar.bucket_result import BucketResult
-from conflict.engine.columnar.image_values import ImageColumn, ImageReader, ImageValues
+from conflict.engine.columnar.image_values import DecodedColumn, ImageReader, ImageValues
 from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
 from conflict.results.arrow_rows import row_schema
@@ -185,12 +185,12 @@ def _present_keys(result: BucketResult, table: int) -> Int64:
     return np.flatnonzero((result.bucket.key_table == table) & result.final.exists.any(axis=0))
 
 
-def _with_default(found: ImageColumn, column: Column) -> ImageColumn:
+def _with_default(found: DecodedColumn, column: Column) -> DecodedColumn:
     """Return the column with its default where no image has a value."""
     return found.extended([implied_value(column)]) if (found.indices == found.absent).any() else found
 
 
-def _differing(images: ImageValues, keys: _Keys, table: Table, columns: Sequence[ImageColumn]) -> Bool:
+def _differing(images: ImageValues, keys: _Keys, table: Table, columns: Sequence[DecodedColumn]) -> Bool:
     """Return which keys have different values in different images. Shape (keys,)."""
     differing, unlike = np.zeros(len(keys.unlike), np.bool_), np.flatnonzero(keys.unlike)
     for place, column in enumerate(columns):

@@ -28,7 +28,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.types.values import Value
 
-__all__ = ["ImageColumn", "ImageReader", "ImageValues"]
+__all__ = ["DecodedColumn", "ImageReader", "ImageValues"]
 
 _ROWS = 1 << 17  # per batch
 # Bytes of images per batch: decoded text can be longer, and an Arrow column holds at most 2 GiB.
@@ -36,7 +36,7 @@ _BYTES = 1 << 29
 
 
 @attrs.frozen(eq=False)
-class ImageColumn:
+class DecodedColumn:
     """
     One column of some rows.
 
@@ -50,10 +50,10 @@ class ImageColumn:
     indices: Int32
     absent: int
 
-    def extended(self, more: Sequence[Value]) -> ImageColumn:
+    def extended(self, more: Sequence[Value]) -> DecodedColumn:
         """Return the column with more values; the first of them has the index `absent`."""
         values = pa.concat_arrays([self.values, arrow_array(more, self.values.type)])
-        return ImageColumn(values, self.indices, self.absent)
+        return DecodedColumn(values, self.indices, self.absent)
 
     def take(self, indices: Int32) -> pa.Array:
         """Return values by index."""
@@ -75,7 +75,7 @@ class ImageValues:
     _cells: npt.NDArray[np.uint32]
     _index: Int32  # index of each image number among the images
 
-    def column(self, ordinal: int, numbers: Int64, kind: pa.DataType) -> ImageColumn:
+    def column(self, ordinal: int, numbers: Int64, kind: pa.DataType) -> DecodedColumn:
         """
         Decode one column.
 
@@ -91,7 +91,7 @@ class ImageValues:
         reader = ColumnReader.of(self._layout.codecs[ordinal], text=True)
         return self._column(reader, ordinal, numbers, kind)
 
-    def payloads(self, ordinal: int, numbers: Int64) -> ImageColumn:
+    def payloads(self, ordinal: int, numbers: Int64) -> DecodedColumn:
         """Return the bytes of one column without decoding them; arguments as for `column`."""
         codec = self._layout.codecs[ordinal]
         reader = ColumnReader(codec, pa.binary(), bytes, bytes_reader(codec, 0))
@@ -102,13 +102,13 @@ class ImageValues:
         indices, cells = self._cells_of(ordinal, numbers)
         return slices(self._layout.codecs[ordinal], _content(self._images), 0, cells), indices
 
-    def _column(self, reader: ColumnReader, ordinal: int, numbers: Int64, kind: pa.DataType) -> ImageColumn:
+    def _column(self, reader: ColumnReader, ordinal: int, numbers: Int64, kind: pa.DataType) -> DecodedColumn:
         indices, cells = self._cells_of(ordinal, numbers)
         try:
             values = reader.array(_content(self._images), 0, cells)
         except ColumnFaultError as fault:
             raise self._fault(reader, ordinal, fault.row) from None
-        return ImageColumn(values if values.type == kind else values.cast(kind), indices, len(values))
+        return DecodedColumn(values if values.type == kind else values.cast(kind), indices, len(values))
 
     def _cells_of(self, ordinal: int, numbers: Int64) -> tuple[Int32, npt.NDArray[np.uint32]]:
         """Return the index of each row's image, and where the values of those images are."""

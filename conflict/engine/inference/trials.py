@@ -22,7 +22,7 @@ from conflict.engine.reference.row_store import RowKey, touched_keys
 from conflict.history.model import END, EpochApply, Position, Window
 from conflict.history.scheduling.placing import Choice
 from conflict.results.model import Stop
-from conflict.results.open_places import Alternative, Decided
+from conflict.results.open_places import Alternative, PlaceDecision
 from conflict.rules.foreign_keys import linked_tables
 from conflict.rules.table_setup import TableSetup
 
@@ -119,7 +119,9 @@ class Trials:
             counters=tuple(sorted((name, count) for name, count in current.counters.items() if count)),
             exceptions=tuple((exceptions.table.full_name, row) for exceptions, row in current.exceptions),
             decided=tuple(
-                Decided(each.entry.change.table, each.entry.change.key, each.entry.change.operation, each.decision)
+                PlaceDecision(
+                    each.entry.change.table, each.entry.change.key, each.entry.change.operation, each.decision
+                )
                 for each in current.decided
             ),
         )

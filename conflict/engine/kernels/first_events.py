@@ -117,7 +117,7 @@ class FirstEvents(NamedTuple):
     own_at: Int32
 
 
-class Trials(NamedTuple):
+class StateTrials(NamedTuple):
     """
     The rows that nothing has told of, of one epoch apply.
 
@@ -157,7 +157,7 @@ def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
     keys, most = len(found.told), 1
     for number in range(len(arrivals)):
         most = max(most, arrivals[number]["last"] - arrivals[number]["first"])
-    trials = Trials(
+    trials = StateTrials(
         np.zeros((most, STATES), TRIED),
         np.empty(most, np.int32),
         np.zeros(most, np.bool_),

@@ -147,7 +147,7 @@ def mark_columns(masks, table, written, apply, marked):
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 
 
-class Made(NamedTuple):
+class AppliedDecisions(NamedTuple):
     """
     All decisions in order; see `Decisions`. Shape (operations,).
 
@@ -176,7 +176,7 @@ def logged_rows(applies: EpochApplies, keys: int, folded: Folded) -> tuple[int, 
         folded: What `fold` returned.
     """
     decisions, logged = folded.decisions, folded.logged
-    made = Made(*each_read_only(*(getattr(decisions, name) for name in Made._fields)))
+    made = AppliedDecisions(*each_read_only(*(getattr(decisions, name) for name in AppliedDecisions._fields)))
     sent = tuple(each_read_only(logged.apply, logged.key))
     (applier,) = each_read_only(applies.applier)
     first, second = _logged_rows(made, sent, applier, keys)

@@ -30,7 +30,16 @@ from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["LAST_OPERATION", "WORD", "LostChanges", "Made", "Written", "lost_changes", "written_by", "written_parts"]
+__all__ = [
+    "LAST_OPERATION",
+    "WORD",
+    "LostChanges",
+    "TimedDecisions",
+    "Written",
+    "lost_changes",
+    "written_by",
+    "written_parts",
+]
 
 WORD = 64
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -60,7 +69,7 @@ class LostChanges:
 
 
 @attrs.frozen(eq=False)
-class Made:
+class TimedDecisions:
     """
     All decisions on the changes of both clusters, and when they were made.
 
@@ -180,7 +189,9 @@ def written_parts(operation: Int8, updated: tuple[UInt64, UInt64], columns: UInt
     return Written(*each_read_only(wanted, hidden, _words(operation, updated[1], columns, row_bit, OVERWRITTEN)))
 
 
-def lost_changes(made: Made, keys: Sequence[Int32], written: Sequence[Written], rows: int) -> list[LostChanges]:
+def lost_changes(
+    made: TimedDecisions, keys: Sequence[Int32], written: Sequence[Written], rows: int
+) -> list[LostChanges]:
     """
     Return, per cluster, which of its changes were lost.
 

@@ -32,9 +32,9 @@ from conflict.engine.kernels.logged_rows import EventMasks, mark_columns
 from conflict.engine.kernels.provenance_records import (
     Columns,
     ColumnSets,
-    Entries,
     FinalRows,
     ImageArrays,
+    LoggedColumns,
     States,
     Trace,
     Traced,
@@ -102,7 +102,7 @@ def trace_images(
     widest, capacity = int(np.diff(slots).max(initial=0)), len(decisions) + len(changes) if watching.any() else 0
     plain = each_read_only(logged.key, logged.apply, logged.operation, logged.refresh, held)
     before, after = (np.full((len(logged), widest), ABSENT_IMAGE, np.int64) for _ in range(2))
-    entries = Entries._make([*plain, before, after])
+    entries = LoggedColumns._make([*plain, before, after])
     trace = _trace_of(read_only(followed), final, columns, widest, reflecting=bool(masks.reflects.any()))
     if older is not None:
         trace.rows["exists"] = older.T
@@ -299,7 +299,7 @@ def _trace(traced, columns, masks, entries, trace, states):
         traced: `Traced`.
         columns: `Columns`.
         masks: `EventMasks`.
-        entries: `Entries`; their images are filled in.
+        entries: `LoggedColumns`; their images are filled in.
         trace: `Trace`; filled in.
         states: `States`; filled in.
     """

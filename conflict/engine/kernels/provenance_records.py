@@ -16,9 +16,9 @@ from conflict.engine.kernels.records import Records
 __all__ = [
     "ColumnSets",
     "Columns",
-    "Entries",
     "FinalRows",
     "ImageArrays",
+    "LoggedColumns",
     "States",
     "Trace",
     "Traced",
@@ -149,7 +149,7 @@ class Columns(NamedTuple):
     table: Int16
 
 
-class Entries(NamedTuple):
+class LoggedColumns(NamedTuple):
     """
     Columns of `Logged`, shape (entries,), the columns that the rows have, and the images to fill in.
 

@@ -35,9 +35,9 @@ from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
+    "ApplierLog",
     "Changes",
     "DecisionBuffers",
-    "Log",
     "PassDecisions",
     "Records",
     "Rules",
@@ -101,9 +101,9 @@ ENTRY = np.dtype(
     align=True,
 )
 # The operations that an epoch apply receives in this bucket, if it is `active`: own changes of the source from `first`
-# to before `last`, and entries that its applier logged, from `queue_start` to before `queue_stop` of its `Log.queue`.
-# Own changes of the applier's cluster below `own_end` come before it. `Early.moments[early_start:early_stop]` are the
-# rows that were judged earlier.
+# to before `last`, and entries that its applier logged, from `queue_start` to before `queue_stop` of its
+# `ApplierLog.queue`. Own changes of the applier's cluster below `own_end` come before it.
+# `Early.moments[early_start:early_stop]` are the rows that were judged earlier.
 ARRIVAL = np.dtype(
     [
         *[("first", "i4"), ("last", "i4"), ("queue_start", "i4"), ("queue_stop", "i4"), ("own_end", "i4")],
@@ -191,7 +191,7 @@ class State(NamedTuple):
         return cls(rows, notes, np.zeros(rows.shape[::-1], np.int32), begin[:-1].copy())
 
 
-class Log(NamedTuple):
+class ApplierLog(NamedTuple):
     """
     The operations that appliers logged, in order.
 
@@ -275,7 +275,7 @@ class Work(NamedTuple):
 
     state: State
     arrivals: Records
-    log: Log
+    log: ApplierLog
     marks: Bool
     pending: Int64
     saved: Records
@@ -314,7 +314,7 @@ class Work(NamedTuple):
         return cls(
             state=State.of(key_table, changes.begin),
             arrivals=arrivals,
-            log=Log(np.empty(capacity, ENTRY), np.empty((2, capacity), np.int64), np.zeros(2, np.int64)),
+            log=ApplierLog(np.empty(capacity, ENTRY), np.empty((2, capacity), np.int64), np.zeros(2, np.int64)),
             marks=np.zeros(keys, np.bool_),
             pending=np.empty(capacity, np.int64),
             saved=np.empty(keys, EARLIER),

@@ -35,7 +35,7 @@ from conflict.rules.counters import (
 )
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict
 from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
-from conflict.rules.foreign_keys import Link
+from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.stops import Misfit, ServerStop, StopFacts, active_function, first_stop, stop_facts
@@ -313,7 +313,7 @@ class EpochPass:
         )
 
     def stopped(
-        self, kind: ServerStop, change: RowChange, wrong: Misfit | None = None, link: Link | None = None
+        self, kind: ServerStop, change: RowChange, wrong: Misfit | None = None, link: KeyLink | None = None
     ) -> ApplierStopped:
         """Return the signal that the applier stops at an operation."""
         setup = self.cluster.setups.get(change.table)

@@ -16,15 +16,15 @@ from enum import Enum
 import attrs
 
 from conflict.engine.reference.row_store import Row, RowKey, RowStore
-from conflict.rules.foreign_keys import Link, links_on
+from conflict.rules.foreign_keys import KeyLink, links_on
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 
-__all__ = ["ForeignKeys", "Side", "UniqueKeys", "Value"]
+__all__ = ["ForeignKeys", "KeySide", "UniqueKeys", "Value"]
 
 
-class Side(Enum):
+class KeySide(Enum):
     """Whether a row is the one that refers, or the one that is referred to."""
 
     CHILD = 0
@@ -43,7 +43,7 @@ class Value:
     """
 
     link: int
-    side: Side
+    side: KeySide
     value: bytes
 
 
@@ -56,8 +56,8 @@ class ForeignKeys:
         links: The foreign keys.
     """
 
-    links: tuple[Link, ...]
-    _of_table: dict[str, list[tuple[int, Side, tuple[int, ...]]]] = attrs.field(factory=dict)
+    links: tuple[KeyLink, ...]
+    _of_table: dict[str, list[tuple[int, KeySide, tuple[int, ...]]]] = attrs.field(factory=dict)
     _rows: dict[Value, set[RowKey]] = attrs.field(factory=dict)
     _values: dict[RowKey, frozenset[Value]] = attrs.field(factory=dict)
 
@@ -66,8 +66,8 @@ class ForeignKeys:
         """Return the foreign keys of a cluster, without rows."""
         keys = cls(links_on(setups))
         for number, link in enumerate(keys.links):
-            keys._of_table.setdefault(link.child, []).append((number, Side.CHILD, link.columns))
-            keys._of_table.setdefault(link.parent, []).append((number, Side.PARENT, link.references))
+            keys._of_table.setdefault(link.child, []).append((number, KeySide.CHILD, link.columns))
+            keys._of_table.setdefault(link.parent, []).append((number, KeySide.PARENT, link.references))
         return keys
 
     @property
@@ -112,7 +112,7 @@ class ForeignKeys:
 
     def lacks_parent(self, reference: Value, store: RowStore) -> bool:
         """Whether the row that a value refers to is known to be missing."""
-        if self.rows_with(attrs.evolve(reference, side=Side.PARENT), store):
+        if self.rows_with(attrs.evolve(reference, side=KeySide.PARENT), store):
             return False
         link = self.links[reference.link]
         if link.by_primary_key:
@@ -123,7 +123,7 @@ class ForeignKeys:
         """Return the rows that refer to a value which no row has any more."""
         if self.rows_with(parent, store):
             return []
-        return self.rows_with(attrs.evolve(parent, side=Side.CHILD), store)
+        return self.rows_with(attrs.evolve(parent, side=KeySide.CHILD), store)
 
 
 # (table, number of the unique key, value)

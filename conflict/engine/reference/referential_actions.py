@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Iterable
 
 from conflict.engine.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
-from conflict.engine.reference.keys import Side, Value
+from conflict.engine.reference.keys import KeySide, Value
 from conflict.engine.reference.row_store import Row, RowKey, copies_of, touched_keys
 from conflict.history.model import NO_FLAGS, RowChange
 from conflict.rules.decision import Verdict
-from conflict.rules.foreign_keys import Link
+from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.stops import ServerStop
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
@@ -47,7 +47,7 @@ def keep_references(final: EpochPass) -> None:
     waiting = deque(before.items())
     while waiting:
         row, had = waiting.popleft()
-        for value in _ordered(had - keys.values_of(row, store.get(row)), Side.PARENT):
+        for value in _ordered(had - keys.values_of(row, store.get(row)), KeySide.PARENT):
             for child in keys.children(value, store):
                 changed = keys.update(_act(final, keys.links[value.link], row, child), store)
                 for each, its in changed.items():
@@ -59,18 +59,18 @@ def _check_parents(final: EpochPass, row: RowKey, had: frozenset[Value]) -> None
     """Stop at a reference that was written and that no parent has; `had` are the values of the row before."""
     keys, store = final.cluster.foreign_keys, final.cluster.store
     changed = final.changed.get(row)
-    for value in _ordered(keys.values_of(row, store.get(row)), Side.CHILD):
+    for value in _ordered(keys.values_of(row, store.get(row)), KeySide.CHILD):
         link = keys.links[value.link]
         written = value not in had or (changed is not None and not changed.written.isdisjoint(link.columns))
         if written and keys.lacks_parent(value, store):
             raise _stopped(final, row, ServerStop.PARENT_MISSING, link)
 
 
-def _ordered(values: Iterable[Value], side: Side) -> list[Value]:
+def _ordered(values: Iterable[Value], side: KeySide) -> list[Value]:
     return sorted((value for value in values if value.side is side), key=lambda value: value.link)
 
 
-def _act(final: EpochPass, link: Link, parent: RowKey, child: RowKey) -> list[RowKey]:
+def _act(final: EpochPass, link: KeyLink, parent: RowKey, child: RowKey) -> list[RowKey]:
     """Do what is declared with a row whose parent went, and return the rows that this changed."""
     now, row = final.cluster.store.get(parent), final.cluster.store.get(child)
     assert row is not None
@@ -103,7 +103,7 @@ def _remove_copies(final: EpochPass, child: RowKey) -> list[RowKey]:
     return [child]
 
 
-def _put(final: EpochPass, key: RowKey, row: Row | None, after: Row | None, link: Link) -> None:
+def _put(final: EpochPass, key: RowKey, row: Row | None, after: Row | None, link: KeyLink) -> None:
     """Make a change of the data nodes' own, which is logged as one of their cluster."""
     cluster = final.cluster
     operation = Operation.DELETE_ROW if after is None else Operation.UPDATE_ROW if row else Operation.WRITE_ROW
@@ -122,7 +122,7 @@ def _image(layout: RowLayout, row: Row | None) -> RowImage | None:
     return RowImage(layout, present, tuple(row.payloads[ordinal] for ordinal in present))
 
 
-def _stopped(final: EpochPass, row: RowKey, kind: ServerStop, link: Link) -> ApplierStopped:
+def _stopped(final: EpochPass, row: RowKey, kind: ServerStop, link: KeyLink) -> ApplierStopped:
     """Return the signal to stop at the last operation that changed a row."""
     if row in final.changed:
         return final.stopped(kind, final.changed[row].change, link=link)

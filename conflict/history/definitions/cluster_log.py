@@ -16,7 +16,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.schema_file import logged_name
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
-from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem
+from ndb_formats.columnar.log_scan import LoggedTable, LogItem, ScannedStatement
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.events.agreed_definition import check_definition, definition_of
 from ndb_formats.rules.update_format import is_ndb
@@ -130,7 +130,7 @@ def _rows_of_other_servers(run: Run) -> Iterator[str]:
 class _Step:
     """A statement, and the definitions after it."""
 
-    logged: LoggedStatement
+    logged: ScannedStatement
     tables: tuple[TableStep, ...]
     after: Definitions
 
@@ -179,23 +179,23 @@ class ClusterLog:
         start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
         start = attrs.evolve(start, any_case=small)
         if configuration.schema_at_end:
-            start = definitions_before(start, [each.statement for each in scan if isinstance(each, LoggedStatement)])
+            start = definitions_before(start, [each.statement for each in scan if isinstance(each, ScannedStatement)])
         own = cluster.schema is not None or configuration.schema_at_end
         log = cls(cluster, start, own=own, logged=_logged(scan), others=_others(scan))
         current, log.start = start, log._of_ndb(start)
         for item in scan:
             try:
-                if isinstance(item, LoggedStatement):
+                if isinstance(item, ScannedStatement):
                     current = log._follow(item, current)
                 elif isinstance(item, LoggedTable):
                     current = log._check(item, current)
             except FormatError as error:
-                event = "QUERY_EVENT" if isinstance(item, LoggedStatement) else "TABLE_MAP_EVENT"
+                event = "QUERY_EVENT" if isinstance(item, ScannedStatement) else "TABLE_MAP_EVENT"
                 log.error = error.located(file=item.file, position=item.position, event=event)
                 break
         return log
 
-    def _follow(self, item: LoggedStatement, current: Definitions) -> Definitions:
+    def _follow(self, item: ScannedStatement, current: Definitions) -> Definitions:
         try:
             after, steps = current.after(item.statement)
         except FormatError as error:
@@ -209,7 +209,7 @@ class ClusterLog:
         return after
 
     def _unfollowed(
-        self, item: LoggedStatement, current: Definitions, error: FormatError
+        self, item: ScannedStatement, current: Definitions, error: FormatError
     ) -> tuple[Definitions, tuple[TableStep, ...]]:
         """Leave out the table of a statement that cannot be followed from there on."""
         found = None if error.table is None else current.find(*split_full_name(error.table))

@@ -35,7 +35,7 @@ from conflict.rules.table_setup import (
     refusal_of_column,
     set_up,
 )
-from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, LogItem, remarks_on, scan_log
+from ndb_formats.columnar.log_scan import LoggedTable, LogItem, ScannedStatement, remarks_on, scan_log
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions
@@ -187,7 +187,7 @@ class _Moment:
     versions: dict[Name, _Version]
     definitions: Definitions
     without_author: frozenset[str]
-    logged: LoggedStatement | None = None
+    logged: ScannedStatement | None = None
     emptied: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()

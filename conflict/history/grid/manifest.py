@@ -30,9 +30,9 @@ __all__ = [
     "AGAIN",
     "MANIFEST",
     "MAX_BUCKETS",
+    "HistorySubject",
     "Manifest",
     "SegmentFacts",
-    "Subject",
     "load_manifest",
     "read_manifest",
     "refuse_damage",
@@ -77,7 +77,7 @@ class SegmentFacts:
 
 
 @attrs.frozen(kw_only=True)
-class Subject:
+class HistorySubject:
     """
     What a History is about. None of it changes once the first row is written.
 
@@ -128,7 +128,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 @attrs.frozen(kw_only=True)
-class Manifest(Subject):
+class Manifest(HistorySubject):
     """
     A History on disk.
 

@@ -19,7 +19,7 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder, incomplete
-from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, Manifest, SegmentFacts, Subject
+from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, HistorySubject, Manifest, SegmentFacts
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run
 from conflict.history.tables import table_definitions
@@ -46,7 +46,7 @@ _IN_USE_AT = 4 + 17
 
 
 @attrs.frozen(kw_only=True)
-class Plan(Subject):
+class Plan(HistorySubject):
     """
     What one ingest reads.
 
@@ -76,9 +76,9 @@ def load_plan(history: Folder) -> Plan | None:
     return read_document(history, PLAN, Plan)
 
 
-def refuse_differences(subject: Subject, run: Run, history: Folder, *, writing: bool) -> None:
+def refuse_differences(subject: HistorySubject, run: Run, history: Folder, *, writing: bool) -> None:
     """
-    Make sure that a History belongs to a run; see `Subject.differences`.
+    Make sure that a History belongs to a run; see `HistorySubject.differences`.
 
     Raises:
         HistoryError: It belongs to another run.

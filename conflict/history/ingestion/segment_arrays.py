@@ -27,7 +27,7 @@ from ndb_formats.types.column_types import WireType
 __all__ = [
     "Events",
     "RowShapes",
-    "Rows",
+    "SegmentRows",
     "StatusRows",
     "UnreadableError",
     "joined",
@@ -179,7 +179,7 @@ class Events(NamedTuple):
     rows: Int64
 
 
-class Rows(NamedTuple):
+class SegmentRows(NamedTuple):
     """
     The rows of a segment, including those of `ndb_apply_status`. All arrays except `keys` have shape (rows,).
 
@@ -234,7 +234,7 @@ class StatusRows(NamedTuple):
     has_log: Bool
 
 
-Arrays = TypeVar("Arrays", Events, Rows, StatusRows)
+Arrays = TypeVar("Arrays", Events, SegmentRows, StatusRows)
 
 
 def joined(pieces: Sequence[Arrays]) -> Arrays:

@@ -22,7 +22,7 @@ from conflict.history.grid.epoch_files import EPOCHS
 from conflict.history.grid.schemas import IMAGES, KEYLESS, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.history.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
 from conflict.history.ingestion.kernels.events import EventRole
-from conflict.history.ingestion.segment_arrays import Events, Rows, RowShapes, UnreadableError
+from conflict.history.ingestion.segment_arrays import Events, RowShapes, SegmentRows, UnreadableError
 from conflict.history.ingestion.segment_walk import SegmentWalk
 from conflict.history.ingestion.segments import Segment, SegmentContent
 from conflict.history.roles import mark_of
@@ -136,7 +136,7 @@ class _Parts:
     sources: Sequence[Bytes]
     file: int
     events: Events
-    rows: Rows
+    rows: SegmentRows
     grouped: GroupedEvents
     ordered: OrderedRows
 

@@ -15,8 +15,8 @@ from conflict.history.grid.columns import digests_of_columns
 from conflict.history.ingestion.kernels.events import add_values, commit_times, image_slices, read_numbers, roles_of
 from conflict.history.ingestion.segment_arrays import (
     Events,
-    Rows,
     RowShapes,
+    SegmentRows,
     StatusRows,
     UnreadableError,
     joined,
@@ -65,7 +65,7 @@ class SegmentWalk:
         self._buckets = buckets
         self._walk = RowWalk(TableRegister(schema, wanted.__contains__, names, text=True, strict=True), _ROWS_AT_ONCE)
         self._events: list[Events] = []
-        self._rows: list[Rows] = []
+        self._rows: list[SegmentRows] = []
         self._status: list[StatusRows] = [no_status_rows()]
         self._first_event = 0
 
@@ -75,7 +75,7 @@ class SegmentWalk:
         return joined(self._events)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> SegmentRows:
         """All rows."""
         return joined(self._rows)
 
@@ -152,7 +152,7 @@ class SegmentWalk:
         buckets_of(data, offsets, self._buckets, buckets)
         buckets[np.array(self.shapes.keyless, np.bool_)[batch]] = self._buckets  # rows without a key stand after all
         self._rows.append(
-            Rows(
+            SegmentRows(
                 event=event + self._first_event,
                 number=number.copy(),
                 source=np.full(count, len(self.sources) - 1, np.int32),

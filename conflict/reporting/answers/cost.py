@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from conflict.reporting.parts import Bytes, Column, Headline, Topic
+from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Topic
 from conflict.reporting.wording.bytes_by_type import (
     amount_of_bytes,
     bytes_between,
@@ -49,7 +49,7 @@ def cost_headline(functions: Sequence[str], sizes: Bytes) -> Headline:
     )
 
 
-def cost_column(functions: Sequence[str], sizes: Bytes) -> Iterator[Column]:
+def cost_column(functions: Sequence[str], sizes: Bytes) -> Iterator[FunctionFigures]:
     """Yield what the log takes a day under each function, in the smallest type that it is usable with, if known."""
     costs = {name: _Cost([name], sizes) for name in functions}
     cells = {
@@ -57,7 +57,7 @@ def cost_column(functions: Sequence[str], sizes: Bytes) -> Iterator[Column]:
     }
     cells = {name: cell for name, cell in cells.items() if costs[name].is_usable}
     if cells:
-        yield Column(Topic.BYTES, "binlog a day, in the smallest usable type", cells)
+        yield FunctionFigures(Topic.BYTES, "binlog a day, in the smallest usable type", cells)
 
 
 def cost_findings(sizes: Bytes) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from conflict.reporting.parts import Column, Headline, Topic
+from conflict.reporting.parts import FunctionFigures, Headline, Topic
 from conflict.shown_text import counted, listed
 
 __all__ = ["best_functions", "compare_columns", "compare_findings", "compare_headline"]
@@ -33,7 +33,9 @@ def compare_headline(changes: int, tried: Sequence[Pair], without_function: Sequ
     return Headline(Topic.FUNCTION, "Which function loses least?", answer, sentences, (_setting(changes, tried),))
 
 
-def compare_columns(changes: int, tried: Sequence[Pair], without_function: Sequence[str] = ()) -> Iterator[Column]:
+def compare_columns(
+    changes: int, tried: Sequence[Pair], without_function: Sequence[str] = ()
+) -> Iterator[FunctionFigures]:
     """
     Yield what each function loses, whose changes those are, and what it leaves.
 
@@ -48,14 +50,14 @@ def compare_columns(changes: int, tried: Sequence[Pair], without_function: Seque
     yield _column("changes lost", pairs, lambda pair: f"{pair['lost_updates']:,}{_share(pair, changes)}")
     for name in next(iter(pairs.values()), {}).get("lost_by_cluster", {}):
         lost = {function: _lost_of(name, pair) for function, pair in pairs.items()}
-        yield Column(Topic.FUNCTION, f"of the changes of {name}", lost)
+        yield FunctionFigures(Topic.FUNCTION, f"of the changes of {name}", lost)
     yield _column("transactions applied in part", pairs, lambda pair: pair[_PARTLY])
     where = ", in tables with a function" if without_function else ""
     yield _column(f"rows that differ{where}", pairs, lambda pair: _judged(pair, without_function))
 
 
-def _column(heading: str, pairs: Mapping[str, Pair], cell: Callable[[Pair], object]) -> Column:
-    return Column(Topic.FUNCTION, heading, {name: cell(pair) for name, pair in pairs.items()})
+def _column(heading: str, pairs: Mapping[str, Pair], cell: Callable[[Pair], object]) -> FunctionFigures:
+    return FunctionFigures(Topic.FUNCTION, heading, {name: cell(pair) for name, pair in pairs.items()})
 
 
 def _lost_of(cluster: str, pair: Pair) -> str:

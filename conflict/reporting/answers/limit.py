@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.reporting.answers.simulated import point_label, rounded, share_words, value_words
-from conflict.reporting.parts import Column, Topic
+from conflict.reporting.parts import FunctionFigures, Topic
 from conflict.shown_text import capitalized, listed
 from conflict.whatif.sweeping.summary import Grid, axis_value
 
@@ -148,13 +148,13 @@ def limit_sentences(limits: Mapping[str, Limit], best: str, condition: str, seed
         yield f"The limit is {', '.join(others)}."
 
 
-def limit_column(limits: Mapping[str, Limit], condition: str) -> Iterator[Column]:
+def limit_column(limits: Mapping[str, Limit], condition: str) -> Iterator[FunctionFigures]:
     """Yield between which values a condition ceases to hold, by function; nothing if functions are no axis."""
     if "" not in limits:
         share, over = _share(condition), next(iter(limits.values())).over
         heading = f"{share} are lost at {over}" if share else f"{condition} fails at {over}"
         words = {name: each.words for name, each in limits.items()}
-        yield Column(Topic.LIMIT, f"{heading}, simulated", words)
+        yield FunctionFigures(Topic.LIMIT, f"{heading}, simulated", words)
 
 
 def _failing(condition: str) -> str:

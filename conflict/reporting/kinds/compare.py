@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.reporting.answers.function import best_functions, compare_columns, compare_findings, compare_headline
-from conflict.reporting.parts import Bytes, LoggedRows, Measured, Part
+from conflict.reporting.parts import Bytes, Measured, Part, RowCounts
 from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.usable_types import usable_types_table
@@ -86,11 +86,11 @@ def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:
     return Bytes(Measured.COMPARED, bounds, base, base_bytes, "the recorded log", logged=_logged(whole, used, changes))
 
 
-def _logged(whole: Sequence[Pair], used: Pair | None, changes: int) -> LoggedRows | None:
+def _logged(whole: Sequence[Pair], used: Pair | None, changes: int) -> RowCounts | None:
     """Return how many rows the log has under each function; None without the configured one."""
     rows = {pair["function"]: pair.get("rows_by_appliers") for pair in reversed(whole)}
     known = {name: each for name, each in rows.items() if each is not None}
-    return None if used is None else LoggedRows(changes, used["function"], known)
+    return None if used is None else RowCounts(changes, used["function"], known)
 
 
 def _types(pairs: Sequence[Pair]) -> list[str]:

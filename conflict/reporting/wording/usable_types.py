@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from conflict.checking.deployment import Deployment, Policy, TableLogging
+from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging
 from conflict.checking.requirements import MARKS, example_function, example_table, mark, requirements
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.telling.value import Table
@@ -68,7 +68,9 @@ def usable_with(binlog_type: int) -> str:
 def _cell(spec: FunctionSpec, binlog_type: int) -> str:
     """Return what a function can judge under a type; a function that only the manual rules out there works."""
     deployment = Deployment(example_function(spec), example_table(), TableLogging(binlog_type))
-    by_needs, by_manual = (mark(requirements(deployment, policy)) for policy in (Policy.NEEDS, Policy.MANUAL))
+    by_needs, by_manual = (
+        mark(requirements(deployment, policy)) for policy in (DeploymentPolicy.NEEDS, DeploymentPolicy.MANUAL)
+    )
     return by_needs if by_needs == by_manual else _WORKS if by_needs == _FITS else by_manual
 
 

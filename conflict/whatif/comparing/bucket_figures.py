@@ -20,7 +20,7 @@ from conflict.engine.columnar.final_rows import count_unequal
 from conflict.engine.columnar.image_values import ImageReader
 from conflict.engine.kernels.arrays import BucketRows, EpochApplies, Int64, OperationKind, Presence, UInt64
 from conflict.engine.kernels.logged_rows import logged_rows
-from conflict.engine.kernels.lost_changes import LAST_OPERATION, Made, Written, lost_changes, written_by
+from conflict.engine.kernels.lost_changes import LAST_OPERATION, TimedDecisions, Written, lost_changes, written_by
 from conflict.results.ledger import table_figures
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
@@ -186,7 +186,7 @@ def bucket_figures(
     names = [cluster.name for cluster in result.clusters]
     tables, keys = [table.full_name for table in bucket.numbers.tables], len(bucket.key_table)
     counted = dict(zip(names, count_bucket(result), strict=True))
-    made = Made(result.applies.applier, folded.own_end, folded.decisions)
+    made = TimedDecisions(result.applies.applier, folded.own_end, folded.decisions)
     lost = lost_changes(made, [rows.key for rows in bucket.rows], written, keys)
     lost_keys = np.concatenate([rows.key[each.lost] for rows, each in zip(bucket.rows, lost, strict=True)])
     ended = BucketResult(bucket, result.clusters, result.applies, result.conflicts, folded.applied_alone())

@@ -31,7 +31,7 @@ from conflict.engine.kernels.lost_changes import Written
 from conflict.engine.kernels.records import Changes, packed_changes
 from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import EPOCHS, epochs_part
-from conflict.runs.resolve_job import Settled, count_transactions
+from conflict.runs.resolve_job import SettledHistory, count_transactions
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
 from conflict.runs.runner import Runner, Shared, StageProgress, share
@@ -45,7 +45,7 @@ from conflict.whatif.comparing.bucket_figures import (
 )
 from conflict.whatif.comparing.figures import Figures, add_figures
 from conflict.whatif.comparing.pairs import Pair
-from conflict.whatif.comparing.trials import Subject, Trial
+from conflict.whatif.comparing.trials import Trial, TrialSubject
 
 __all__ = ["compare_settled"]
 
@@ -120,7 +120,7 @@ class _Loaded:
 
 def compare_settled(
     runner: Runner,
-    settled: Settled,
+    settled: SettledHistory,
     pairs: Sequence[Pair],
     progress: StageProgress = lambda stage, done, total: None,
 ) -> list[Figures | str]:
@@ -144,7 +144,7 @@ def compare_settled(
         raise NotBuiltError(LINK_ACTS)
     settled.job.clear()
     run = settled.job.run
-    subject = Subject(run.manifest, run.numbers, run.clusters, _commit_times(run))
+    subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
     trials = [subject.trial(pair) for pair in pairs]
     job = _Job(runner, run, settled.applied, progress)
     return job.figures(trials)

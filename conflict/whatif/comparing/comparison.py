@@ -39,7 +39,15 @@ from conflict.runs.ingest_job import ingest
 from conflict.runs.runner import Runner, StageProgress, in_threads, no_progress
 from conflict.shown_text import listed, printable
 from conflict.whatif.comparing.compare_job import compare_settled
-from conflict.whatif.comparing.figures import COMPARISON, CRITERIA, NOT_OFFERED, Row, assumptions, caveat_of, ranked
+from conflict.whatif.comparing.figures import (
+    COMPARISON,
+    CRITERIA,
+    NOT_OFFERED,
+    ComparedPair,
+    assumptions,
+    caveat_of,
+    ranked,
+)
 from conflict.whatif.comparing.pairs import (
     MEANINGS,
     OVERWRITE,
@@ -58,7 +66,7 @@ from ndb_formats.schema.row_keys import refuse_inexact_keys
 from ndb_formats.sizes.log_sizes import LogSizer
 from ndb_formats.sizes.report import SizeReport, size_report
 
-__all__ = ["TAKEN_AS_RECORDED", "Comparison", "Wanted", "compare_run"]
+__all__ = ["TAKEN_AS_RECORDED", "Comparison", "ComparisonWanted", "compare_run"]
 
 TAKEN_AS_RECORDED = (
     "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
@@ -70,7 +78,7 @@ _SHOWN = ("function", "binlog_type", "conflicts", "rejected_transactions", "lost
 
 
 @attrs.frozen
-class Wanted:
+class ComparisonWanted:
     """
     What is compared.
 
@@ -99,7 +107,7 @@ class Comparison:
         files: The binlog files, as `conflict.history.ingestion.plan.files_document` returns them.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedPair, ...]
     prefer: tuple[str, ...]
     run: ResolvedRun
     cut: tuple[str, ...] = ()
@@ -200,7 +208,7 @@ class Comparison:
         return [[row[name] for name in _SHOWN] for row in rows]
 
 
-def _reasons(row: Row) -> list[str]:
+def _reasons(row: ComparedPair) -> list[str]:
     """Return why a pair was not tried, or why appliers stop under it."""
     if row.error is not None:
         return [f"not tried, {row.error.rstrip('.')}"]
@@ -214,7 +222,7 @@ def _reasons(row: Row) -> list[str]:
 
 def compare_run(
     run_file: RunFile,
-    wanted: Wanted = Wanted(),  # frozen
+    wanted: ComparisonWanted = ComparisonWanted(),  # frozen
     *,
     engine: str = "auto",
     history: Folder | None = None,
@@ -298,7 +306,7 @@ def _refuse_rows_without_key(run: Run, held: Manifest) -> None:
 def _compared(
     runner: Runner,
     run: Run,
-    wanted: Wanted,
+    wanted: ComparisonWanted,
     given: Folder | None,
     work: Folder,
     progress: StageProgress,
@@ -344,7 +352,7 @@ def _compared(
         found = [each if isinstance(each, str) else each.without_transactions() for each in found]
     sizes, cut = _sizes(run, progress)
     rows = [
-        Row(
+        ComparedPair(
             pair.policy.name,
             recorded if pair.binlog_type is None else str(pair.binlog_type),
             None if isinstance(each, str) else each,

@@ -15,7 +15,7 @@ from typing import Any, Self
 import attrs
 import pyarrow as pa
 
-from conflict.checking.deployment import Deployment, Policy, TableLogging
+from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging
 from conflict.checking.findings import Code
 from conflict.checking.reasons import reasons_of
 from conflict.errors import ConfigurationError
@@ -34,8 +34,8 @@ __all__ = [
     "COMPARISON",
     "CRITERIA",
     "NOT_OFFERED",
+    "ComparedPair",
     "Figures",
-    "Row",
     "add_figures",
     "assumptions",
     "caveat_of",
@@ -63,7 +63,7 @@ def _advice(pair: Pair, by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> I
             if setup.function is None or number is None:
                 continue
             deployment = Deployment(setup.function, setup.table, TableLogging(number))
-            for reason in reasons_of(deployment, Policy.MANUAL):
+            for reason in reasons_of(deployment, DeploymentPolicy.MANUAL):
                 if reason.kind is Code.POLICY:
                     yield f"advised against: {reason.sentence.removesuffix('.')}"
 
@@ -231,7 +231,7 @@ class Figures:
 
 
 @attrs.frozen
-class Row:
+class ComparedPair:
     """
     A pair in a comparison.
 
@@ -323,14 +323,14 @@ def parse_criteria(text: str) -> tuple[str, ...]:
     return found
 
 
-def ranked(rows: Sequence[Row], criteria: Sequence[str]) -> list[Row]:
+def ranked(rows: Sequence[ComparedPair], criteria: Sequence[str]) -> list[ComparedPair]:
     """
     Return rows best first; those that something speaks against come after them, then those that stop an applier.
 
     Those that were not tried come last.
     """
 
-    def key(row: Row) -> tuple[int, ...]:
+    def key(row: ComparedPair) -> tuple[int, ...]:
         if row.figures is None:
             return (3,)
         least = 0 if row.bytes is None else row.bytes[0]

@@ -20,7 +20,7 @@ import attrs
 
 from conflict.rules.decision import stored_precision
 from conflict.whatif.diverging.scope import Scope, Values
-from conflict.whatif.diverging.state import NAME, Logged, Side, State, cells
+from conflict.whatif.diverging.state import NAME, BothStates, ClusterState, LoggedEpoch, cells
 
 __all__ = ["state_key"]
 
@@ -47,7 +47,7 @@ class _Cluster:
     rest: tuple[int, ...]
 
 
-def state_key(state: State, scope: Scope, *, with_history: bool = False) -> bytes:
+def state_key(state: BothStates, scope: Scope, *, with_history: bool = False) -> bytes:
     """
     Return the key of a state, 16 bytes.
 
@@ -82,7 +82,7 @@ def _renamings(rows: int, columns: int) -> list[tuple[tuple[int, ...], tuple[int
     return [(row, column) for row in permutations(range(rows)) for column in permutations(range(columns))]
 
 
-def _cluster(state: State, number: int, scope: Scope) -> _Cluster:
+def _cluster(state: BothStates, number: int, scope: Scope) -> _Cluster:
     side, other = state.sides[number], state.sides[1 - number]
     own, theirs = _lasting(state, number, scope), _lasting(state, 1 - number, scope)
     thresholds = _thresholds(side, own, [*theirs, other.now]) if scope.learns[number] else []
@@ -106,14 +106,14 @@ def _cluster(state: State, number: int, scope: Scope) -> _Cluster:
     return _Cluster(list(_rows(side, number, scope, thresholds)), log, tuple(map(int, rest)))
 
 
-def _lasting(state: State, number: int, scope: Scope) -> list[Logged]:
+def _lasting(state: BothStates, number: int, scope: Scope) -> list[LoggedEpoch]:
     """Return the closed epochs that the other cluster can still take, and that can make a difference to it."""
     side = state.sides[number]
     left = side.log if state.outages < scope.outages else side.log[side.taken :]
     return [epoch for epoch in left if epoch.entries or scope.learns[1 - number]]
 
 
-def _rows(side: Side, number: int, scope: Scope, thresholds: Sequence[int]) -> Iterator[tuple[int, int, Cells]]:
+def _rows(side: ClusterState, number: int, scope: Scope, thresholds: Sequence[int]) -> Iterator[tuple[int, int, Cells]]:
     bits = 0 if scope.parsed is None else scope.parsed.gci_bits
     with_author = scope.learns[number] or (scope.setups[number][NAME].function is not None and scope.by_epoch)
     for key in scope.keys:
@@ -126,7 +126,7 @@ def _rows(side: Side, number: int, scope: Scope, thresholds: Sequence[int]) -> I
         yield int(with_author and row.local), epoch, cells(row, scope)
 
 
-def _thresholds(side: Side, own: Sequence[Logged], arriving: Sequence[Logged]) -> list[int]:
+def _thresholds(side: ClusterState, own: Sequence[LoggedEpoch], arriving: Sequence[LoggedEpoch]) -> list[int]:
     """Return the epochs of which a cluster can still learn that they came back."""
     news = {side.now.number, *(each.number for each in own), *(each.relayed for each in arriving)}
     return sorted(each for each in news if each > side.known)

@@ -15,13 +15,13 @@ import attrs
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.history.model import Transaction
-from conflict.whatif.diverging.retelling import Told
+from conflict.whatif.diverging.retelling import TakenStep
 from conflict.whatif.diverging.scope import Scope
 from conflict.whatif.diverging.state import NAME
 from ndb_formats.events.extra_row_info import ExtraRowInfo
 from ndb_formats.rules.images import LoggedImages, Logging, Row
 from ndb_formats.schema.tables import Table
-from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
 
 __all__ = ["write_binlogs"]
 
@@ -46,25 +46,25 @@ class _LoggedGroup:
     transaction_id: int
     applied: tuple[int, int] | None = None
 
-    def row_events(self, table: Table) -> Iterator[RowChange]:
+    def row_events(self, table: Table) -> Iterator[WrittenChange]:
         """Yield its row events: first that of `ndb_apply_status`, which names the epoch that it applied."""
         if self.applied is not None:
             row: Row = dict(enumerate((*self.applied, "binlog.000001", 0, 0)))
-            yield RowChange(APPLY_STATUS_TABLE, None, row, extra=ExtraRowInfo(self.transaction_id))
+            yield WrittenChange(APPLY_STATUS_TABLE, None, row, extra=ExtraRowInfo(self.transaction_id))
         for entry in self.changes:
             change = entry.change
             logged = LoggedImages(change.operation, change.before, change.after)
             extra = ExtraRowInfo(self.transaction_id, change.flags or None)
-            yield RowChange(table, None, None, extra=extra, server_id=entry.server_id, logged=logged)
+            yield WrittenChange(table, None, None, extra=extra, server_id=entry.server_id, logged=logged)
 
 
-def write_binlogs(scope: Scope, told: Sequence[Told], files: Sequence[BinaryIO]) -> None:
+def write_binlogs(scope: Scope, told: Sequence[TakenStep], files: Sequence[BinaryIO]) -> None:
     """Write the binlog of each cluster to its file."""
     for number, out in enumerate(files):
         _write(scope, number, _groups(scope, told, number), out)
 
 
-def _groups(scope: Scope, told: Sequence[Told], number: int) -> list[tuple[int, _LoggedGroup]]:
+def _groups(scope: Scope, told: Sequence[TakenStep], number: int) -> list[tuple[int, _LoggedGroup]]:
     """Return what a cluster logged, in order, with its epochs."""
     clusters = [
         ReplayedCluster(each, scope.setups[side], {NAME: scope.layout}, relays=True)

@@ -19,7 +19,7 @@ from conflict.history.model import EpochApply, RowChange, Transaction
 from conflict.results.model import ClusterResult
 from conflict.rules.roles import Role
 from conflict.whatif.diverging.logs import VERSION, write_binlogs
-from conflict.whatif.diverging.retelling import Told, history_of, retell
+from conflict.whatif.diverging.retelling import TakenStep, history_of, retell
 from conflict.whatif.diverging.scope import DATABASE, NAMES, TABLE, Scope
 from conflict.whatif.diverging.search import Found
 from conflict.whatif.diverging.state import NAME, cells
@@ -47,7 +47,7 @@ def write_recordings(found: Iterable[Found], target: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def write_recording(scope: Scope, told: Sequence[Told], description: str, folder: Path) -> None:
+def write_recording(scope: Scope, told: Sequence[TakenStep], description: str, folder: Path) -> None:
     """Write a recording into an empty folder."""
     paths = [folder / _BINLOG.format(name) for name in NAMES]
     with paths[0].open("wb") as first, paths[1].open("wb") as second:
@@ -108,7 +108,7 @@ def _variables(scope: Scope, number: int, role: str) -> dict[str, str]:
     }
 
 
-def _steps(scope: Scope, told: Sequence[Told]) -> Iterator[dict[str, Any]]:
+def _steps(scope: Scope, told: Sequence[TakenStep]) -> Iterator[dict[str, Any]]:
     """Yield the steps of the scenario; an applier runs only while it takes epochs, and a stop names the last one."""
     taken = [0, 0]
     for each in told:

@@ -15,11 +15,11 @@ from conflict.history.shown_effects import Effect
 from conflict.results.model import Outcome
 from conflict.rules.decision import Compared, Decision, explain, operation_word
 from conflict.whatif.diverging.scope import NAMES, Scope
-from conflict.whatif.diverging.state import EPOCH, NAME, Side, State, cells
-from conflict.whatif.diverging.steps import Commit, Event, Load, SetBack, Step, taken
+from conflict.whatif.diverging.state import EPOCH, NAME, BothStates, ClusterState, cells
+from conflict.whatif.diverging.steps import Commit, Load, SetBack, Step, StepEvent, taken
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Told", "ending", "history_of", "retell", "timeline", "unsettled"]
+__all__ = ["TakenStep", "ending", "history_of", "retell", "timeline", "unsettled"]
 
 _VERBS = {Operation.WRITE_ROW: "inserts", Operation.UPDATE_ROW: "updates", Operation.DELETE_ROW: "deletes"}
 
@@ -40,7 +40,7 @@ class _Line:
     text: str
 
 
-def timeline(scope: Scope, told: Sequence[Told]) -> list[_Line]:
+def timeline(scope: Scope, told: Sequence[TakenStep]) -> list[_Line]:
     """Return what happened, the rows at first before it."""
     lines = list[_Line]()
     for number, each in enumerate(told):
@@ -57,17 +57,17 @@ def timeline(scope: Scope, told: Sequence[Told]) -> list[_Line]:
     return lines
 
 
-def ending(scope: Scope, told: Sequence[Told]) -> dict[str, str]:
+def ending(scope: Scope, told: Sequence[TakenStep]) -> dict[str, str]:
     """Return the rows of each cluster at the end."""
     return {name: _rows(side, scope) for name, side in zip(NAMES, told[-1].state.sides, strict=True)}
 
 
-def unsettled(told: Sequence[Told]) -> dict[str, int]:
+def unsettled(told: Sequence[TakenStep]) -> dict[str, int]:
     """Return how many row operations of each cluster the other one has still to take where the schedule ends."""
     return {name: told[-1].state.unsettled(number) for number, name in enumerate(NAMES)}
 
 
-def _rows(side: Side, scope: Scope) -> str:
+def _rows(side: ClusterState, scope: Scope) -> str:
     texts = []
     for number, key in enumerate(scope.keys, start=1):
         row = side.rows.get((NAME, key))
@@ -81,7 +81,7 @@ def _values(values: Sequence[int], scope: Scope) -> str:
     return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True) if value >= 0)
 
 
-def _commit(event: Event, step: Commit, scope: Scope) -> str:
+def _commit(event: StepEvent, step: Commit, scope: Scope) -> str:
     assert isinstance(event.item, Transaction)
     wished = zip(step.wishes, event.item.changes, strict=True)
     changes = ", ".join(_change(wish.operation, change, scope) for wish, change in wished)
@@ -95,7 +95,7 @@ def _change(operation: Operation, change: RowChange, scope: Scope) -> str:
     return text if after is None else f"{text} ({_values(after, scope)})"
 
 
-def _apply(event: Event, scope: Scope) -> str:
+def _apply(event: StepEvent, scope: Scope) -> str:
     assert not isinstance(event.item, Transaction)
     own, foreign = event.item.epoch // EPOCH, event.item.foreign_epoch // EPOCH
     text = f"epoch {own}: applies epoch {foreign} of {event.item.source}"
@@ -105,7 +105,7 @@ def _apply(event: Event, scope: Scope) -> str:
     return f"{text}: {'; '.join(parts)}" if parts else f"{text}, which tells what arrived there"
 
 
-def _telling(events: Sequence[Event]) -> Sequence[Event]:
+def _telling(events: Sequence[StepEvent]) -> Sequence[StepEvent]:
     """Return the epoch applies without those that did nothing, unless none did."""
     return [event for event in events if event.outcomes or event.stop is not None] or events
 
@@ -120,7 +120,7 @@ def _outcome(outcome: Outcome, scope: Scope) -> str:
     return explain(Decision(outcome.verdict, outcome.cause, *values), what, Compared(by_epoch))
 
 
-def _refreshes(event: Event, scope: Scope) -> Iterator[str]:
+def _refreshes(event: StepEvent, scope: Scope) -> Iterator[str]:
     rows = [key for key, effect in event.effects.items() if effect in (Effect.REFRESHED, Effect.REFRESHED_ABSENT)]
     if rows:
         numbers = sorted(scope.keys.index(key) + 1 for key in rows)
@@ -128,7 +128,7 @@ def _refreshes(event: Event, scope: Scope) -> Iterator[str]:
 
 
 @attrs.frozen
-class Told:
+class TakenStep:
     """
     A step that was taken.
 
@@ -139,20 +139,20 @@ class Told:
     """
 
     step: Step
-    events: tuple[Event, ...]
-    state: State
+    events: tuple[StepEvent, ...]
+    state: BothStates
 
 
-def retell(scope: Scope, steps: Sequence[Step]) -> list[Told]:
+def retell(scope: Scope, steps: Sequence[Step]) -> list[TakenStep]:
     """Take all steps of a schedule, the load first."""
-    state, told = State((Side({}), Side({}))), list[Told]()
+    state, told = BothStates((ClusterState({}), ClusterState({}))), list[TakenStep]()
     for step in steps:
         state, events = taken(state, step, scope)
-        told.append(Told(step, tuple(events), state))
+        told.append(TakenStep(step, tuple(events), state))
     return told
 
 
-def history_of(scope: Scope, told: Sequence[Told]) -> History:
+def history_of(scope: Scope, told: Sequence[TakenStep]) -> History:
     """Return what happened, without its consequences."""
     clusters = tuple(
         attrs.evolve(cluster, timeline=_timeline(number, told)) for number, cluster in enumerate(scope.clusters)
@@ -160,7 +160,7 @@ def history_of(scope: Scope, told: Sequence[Told]) -> History:
     return History(clusters, {NAME: scope.layout})
 
 
-def _timeline(number: int, told: Sequence[Told]) -> Timeline:
+def _timeline(number: int, told: Sequence[TakenStep]) -> Timeline:
     events = [event for each in told for event in each.events if event.side == number]
     logged = {event.item.epoch for event in events if event.changes}
     items: list[Transaction | EpochApply] = []
@@ -179,7 +179,7 @@ def _timeline(number: int, told: Sequence[Told]) -> Timeline:
     return tuple(items)
 
 
-def _placed(apply: EpochApply, event: Event, logged: set[int]) -> EpochApply:
+def _placed(apply: EpochApply, event: StepEvent, logged: set[int]) -> EpochApply:
     """Return an epoch apply with or without a trace: an epoch that changed nothing is not logged, nor is one undone."""
     if event.stop is None and apply.epoch in logged:
         return apply

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import attrs
 
-from conflict.checking.deployment import Deployment, Policy, TableLogging
+from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging
 from conflict.checking.requirements import Answer, Status, requirements
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
@@ -185,7 +185,7 @@ class Scope:
         """Whether the clusters can be exchanged."""
         return not self.by_epoch
 
-    def check(self, policy: Policy = Policy.MANUAL) -> None:
+    def check(self, policy: DeploymentPolicy = DeploymentPolicy.MANUAL) -> None:
         """
         Make sure that servers create the table, and that the policy allows the function with the format.
 
@@ -210,7 +210,7 @@ class Scope:
             message = f"{self.function} is refused with binlog type {self.binlog_type}: {reasons}{by_policy}"
             raise ConfigurationError(message)
 
-    def answer(self, policy: Policy) -> Answer | None:
+    def answer(self, policy: DeploymentPolicy) -> Answer | None:
         """Return whether the function can work with the format; None if there is no function."""
         if self.parsed is None:
             return None

@@ -13,8 +13,8 @@ import attrs
 
 from conflict.whatif.diverging.canonical import state_key
 from conflict.whatif.diverging.scope import Goal, Scope
-from conflict.whatif.diverging.state import Side, State, packed, unpacked
-from conflict.whatif.diverging.steps import Event, Load, Step, loses_update, possible, taken
+from conflict.whatif.diverging.state import BothStates, ClusterState, packed, unpacked
+from conflict.whatif.diverging.steps import Load, Step, StepEvent, loses_update, possible, taken
 
 __all__ = ["Found", "Mapper", "search"]
 
@@ -57,7 +57,7 @@ class _Next:
     key: bytes
     parent: int
     step: Step
-    state: State | None
+    state: BothStates | None
     hit: bool
 
 
@@ -112,16 +112,16 @@ def search(
         progress: Called now and then.
         limit: After how many states to give up.
     """
-    began, seen, level = time.monotonic(), _Seen(), list[tuple[int, State]]()
+    began, seen, level = time.monotonic(), _Seen(), list[tuple[int, BothStates]]()
     for rows in range(scope.rows, -1, -1):  # a table with rows first
         load = Load(rows)
-        state, _ = taken(State((Side({}), Side({}))), load, scope)
+        state, _ = taken(BothStates((ClusterState({}), ClusterState({}))), load, scope)
         if seen.add(_key(state, scope, goal), -1, load):
             level.append((len(seen.steps) - 1, state))
     depth = 0
     while level:
         depth += 1
-        following: list[tuple[int, State]] = []
+        following: list[tuple[int, BothStates]] = []
         for parent, each in _expanded(scope, goal, level, mapper, partial(progress, depth)):
             if seen.add(each.key, parent, each.step) and each.state is not None:
                 following.append((len(seen.steps) - 1, each.state))
@@ -134,14 +134,14 @@ def search(
     return Found(scope, goal, None, len(seen.steps), depth - 1, time.monotonic() - began)
 
 
-def _key(state: State, scope: Scope, goal: Goal) -> bytes:
+def _key(state: BothStates, scope: Scope, goal: Goal) -> bytes:
     return state_key(state, scope, with_history=goal is Goal.LOST)
 
 
 def _expanded(
     scope: Scope,
     goal: Goal,
-    level: Sequence[tuple[int, State]],
+    level: Sequence[tuple[int, BothStates]],
     mapper: Mapper | None,
     progress: Callable[[int, int], None],
 ) -> Iterator[tuple[int, _Next]]:
@@ -167,7 +167,7 @@ def _expand_packed(scope: Scope, goal: Goal, states: bytes) -> bytes:
     return packed(_expand(scope, goal, unpacked(states, scope)))
 
 
-def _expand(scope: Scope, goal: Goal, states: list[State]) -> list[_Next]:
+def _expand(scope: Scope, goal: Goal, states: list[BothStates]) -> list[_Next]:
     """Return all states that follow, each once, up to the first one at the goal."""
     found: dict[bytes, _Next] = {}
     for parent, state in enumerate(states):
@@ -183,7 +183,7 @@ def _expand(scope: Scope, goal: Goal, states: list[State]) -> list[_Next]:
     return list(found.values())
 
 
-def _is_reached(goal: Goal, before: State, events: Sequence[Event], after: State, scope: Scope) -> bool:
+def _is_reached(goal: Goal, before: BothStates, events: Sequence[StepEvent], after: BothStates, scope: Scope) -> bool:
     """Whether a step reached the goal."""
     if goal is Goal.STOP:
         return after.stopped()

@@ -26,11 +26,11 @@ from ndb_formats.events.row_image import RowImage, RowLayout
 __all__ = [
     "EPOCH",
     "NAME",
-    "Entry",
-    "Logged",
-    "Made",
-    "Side",
-    "State",
+    "BothStates",
+    "ClusterState",
+    "CommittedEntry",
+    "LoggedEpoch",
+    "TransactionAuthor",
     "cells",
     "data",
     "packed",
@@ -76,14 +76,14 @@ Change = tuple[int, int, int, int, tuple[int, ...] | None, tuple[int, ...] | Non
 
 
 @attrs.frozen(eq=False)
-class Entry:
+class CommittedEntry:
     """A row operation in a log, and the same as numbers, for comparing states."""
 
     logged: LoggedChange
     change: Change
 
     @classmethod
-    def of(cls, logged: LoggedChange, scope: Scope) -> Entry:
+    def of(cls, logged: LoggedChange, scope: Scope) -> CommittedEntry:
         """Return an entry without what only reports look at."""
         change = logged.change
         before = cells(change.before, scope)
@@ -119,7 +119,7 @@ def _number(payload: bytes | None) -> int:
 
 
 @attrs.frozen(eq=False)
-class Logged:
+class LoggedEpoch:
     """
     One epoch of a cluster's log.
 
@@ -133,7 +133,7 @@ class Logged:
     """
 
     number: int
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[CommittedEntry, ...] = ()
     relayed: int = 0
     content: bool = False
     groups: int = 0
@@ -141,7 +141,7 @@ class Logged:
 
 
 @attrs.frozen(eq=False)
-class Side:
+class ClusterState:
     """
     One cluster.
 
@@ -158,9 +158,9 @@ class Side:
     """
 
     rows: Mapping[RowKey, Row]
-    log: tuple[Logged, ...] = ()
+    log: tuple[LoggedEpoch, ...] = ()
     taken: int = 0
-    now: Logged = Logged(EPOCH)
+    now: LoggedEpoch = LoggedEpoch(EPOCH)
     known: int = 0
     stopped: bool = False
     epochs: int = 0
@@ -169,7 +169,7 @@ class Side:
 
 
 @attrs.frozen
-class Made:
+class TransactionAuthor:
     """
     Who committed a transaction.
 
@@ -185,7 +185,7 @@ class Made:
 
 
 @attrs.frozen(eq=False)
-class State:
+class BothStates:
     """
     Both clusters.
 
@@ -195,14 +195,14 @@ class State:
         outages: How often an applier was set back.
     """
 
-    sides: tuple[Side, Side]
-    made: tuple[Made, ...] = ()
+    sides: tuple[ClusterState, ClusterState]
+    made: tuple[TransactionAuthor, ...] = ()
     outages: int = 0
 
-    def with_side(self, number: int, side: Side) -> State:
+    def with_side(self, number: int, side: ClusterState) -> BothStates:
         """Return the state with one cluster in another state."""
         sides = (side, self.sides[1]) if number == 0 else (self.sides[0], side)
-        return State(sides, self.made, self.outages)
+        return BothStates(sides, self.made, self.outages)
 
     def waits(self, number: int, scope: Scope) -> bool:
         """Whether the other cluster has logged anything that a cluster has still to take."""
@@ -234,7 +234,7 @@ class State:
         return mine != theirs
 
 
-def replayed(state: State, number: int, scope: Scope) -> ReplayedCluster:
+def replayed(state: BothStates, number: int, scope: Scope) -> ReplayedCluster:
     """Return a cluster as the reference engine replays it, from here on."""
     side = state.sides[number]
     made = ReplayedCluster(scope.clusters[number], scope.setups[number], {NAME: scope.layout})

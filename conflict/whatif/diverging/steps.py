@@ -23,16 +23,26 @@ from conflict.results.model import Outcome, Stop
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, loses, overwrite, write
 from conflict.whatif.diverging.scope import KEY_BYTES, VALUE_BYTES, Scope, Values
-from conflict.whatif.diverging.state import EPOCH, NAME, Entry, Logged, Made, Side, State, data, replayed
+from conflict.whatif.diverging.state import (
+    EPOCH,
+    NAME,
+    BothStates,
+    ClusterState,
+    CommittedEntry,
+    LoggedEpoch,
+    TransactionAuthor,
+    data,
+    replayed,
+)
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 
-__all__ = ["Apply", "Commit", "Event", "Load", "SetBack", "Step", "Wish", "loses_update", "possible", "taken"]
+__all__ = ["Apply", "Commit", "Load", "RowWish", "SetBack", "Step", "StepEvent", "loses_update", "possible", "taken"]
 
 
-def loses_update(before: State, event: Event, after: State) -> bool:
+def loses_update(before: BothStates, event: StepEvent, after: BothStates) -> bool:
     """
     Whether an epoch apply lost an update.
 
@@ -44,13 +54,13 @@ def loses_update(before: State, event: Event, after: State) -> bool:
     )
 
 
-def _is_rejected(outcome: Outcome, before: State, side: int) -> bool:
+def _is_rejected(outcome: Outcome, before: BothStates, side: int) -> bool:
     """Whether a change of a user was rejected, and lost, when it came for the first time."""
     again = outcome.source_epoch <= before.sides[side].reached
     return outcome.ordinal >= 0 and loses(outcome.verdict, outcome.operation, outcome.cause) and not again
 
 
-def _is_unseen(over: int, by: int, side: int, state: State) -> bool:
+def _is_unseen(over: int, by: int, side: int, state: BothStates) -> bool:
     """Whether a transaction of a cluster was overwritten by one that had not seen it."""
     made = state.made[over]
     return made.side == side and made.epoch > state.made[by].seen
@@ -61,7 +71,7 @@ LOAD = 0  # number of the transaction that loads the table
 
 
 @attrs.frozen
-class Wish:
+class RowWish:
     """What a transaction does to a row: insert, delete, or update one data column."""
 
     row: int
@@ -81,7 +91,7 @@ class Commit:
     """Users of a cluster commit a transaction, in the open epoch if it `joins` it, else in a new one."""
 
     side: int
-    wishes: tuple[Wish, ...]
+    wishes: tuple[RowWish, ...]
     joins: bool = False
 
 
@@ -108,7 +118,7 @@ Step = Load | Commit | Apply | SetBack
 
 
 @attrs.frozen
-class Event:
+class StepEvent:
     """
     Something that a cluster did in a step.
 
@@ -134,7 +144,7 @@ class Event:
         return isinstance(self.item, Transaction) or bool(self.effects)
 
 
-def possible(state: State, scope: Scope) -> Iterator[Step]:
+def possible(state: BothStates, scope: Scope) -> Iterator[Step]:
     """Yield every step that can come next."""
     for number, side in enumerate(state.sides):
         together = (False, True) if side.now.groups else (False,)
@@ -150,22 +160,22 @@ def possible(state: State, scope: Scope) -> Iterator[Step]:
                         yield Commit(number, wishes, joins)
 
 
-def _wishes(side: Side, scope: Scope) -> Iterator[tuple[Wish, ...]]:
+def _wishes(side: ClusterState, scope: Scope) -> Iterator[tuple[RowWish, ...]]:
     """Yield what a transaction can do: something to one row or to several."""
-    choices: list[list[Wish | None]] = []
+    choices: list[list[RowWish | None]] = []
     for row, key in enumerate(scope.keys):
         if (NAME, key) in side.rows:
-            updates = [Wish(row, Operation.UPDATE_ROW, column) for column in range(scope.columns)]
-            choices.append([None, *updates, Wish(row, Operation.DELETE_ROW)])
+            updates = [RowWish(row, Operation.UPDATE_ROW, column) for column in range(scope.columns)]
+            choices.append([None, *updates, RowWish(row, Operation.DELETE_ROW)])
         else:
-            choices.append([None, Wish(row, Operation.WRITE_ROW)])
+            choices.append([None, RowWish(row, Operation.WRITE_ROW)])
     for chosen in product(*choices):
         wishes = tuple(each for each in chosen if each is not None)
         if wishes:
             yield wishes
 
 
-def taken(state: State, step: Step, scope: Scope) -> tuple[State, list[Event]]:
+def taken(state: BothStates, step: Step, scope: Scope) -> tuple[BothStates, list[StepEvent]]:
     """Return the state after a step, and what the clusters did."""
     if isinstance(step, Commit):
         return _commit(state, step, scope)
@@ -178,12 +188,12 @@ def taken(state: State, step: Step, scope: Scope) -> tuple[State, list[Event]]:
     return _load(state, step, scope)
 
 
-def _load(state: State, step: Load, scope: Scope) -> tuple[State, list[Event]]:
+def _load(state: BothStates, step: Load, scope: Scope) -> tuple[BothStates, list[StepEvent]]:
     """Load the table; the last of the steps tells the first cluster that its epoch arrived."""
     if not step.rows:
-        return attrs.evolve(state, made=(Made(0, 0, 0),)), []
-    wishes = tuple(Wish(row, Operation.WRITE_ROW) for row in range(step.rows))
-    events: list[Event] = []
+        return attrs.evolve(state, made=(TransactionAuthor(0, 0, 0),)), []
+    wishes = tuple(RowWish(row, Operation.WRITE_ROW) for row in range(step.rows))
+    events: list[StepEvent] = []
     for each in (Commit(0, wishes), Apply(1), Apply(0)):
         if isinstance(each, Commit) or state.waits(each.side, scope):
             state, found = taken(state, each, scope)
@@ -191,7 +201,7 @@ def _load(state: State, step: Load, scope: Scope) -> tuple[State, list[Event]]:
     return state, events
 
 
-def _commit(state: State, step: Commit, scope: Scope) -> tuple[State, list[Event]]:
+def _commit(state: BothStates, step: Commit, scope: Scope) -> tuple[BothStates, list[StepEvent]]:
     side = _opened(state.sides[step.side], joins=step.joins)
     state = state.with_side(step.side, side)
     cluster, now, number = replayed(state, step.side, scope), side.now, len(state.made)
@@ -208,30 +218,32 @@ def _commit(state: State, step: Commit, scope: Scope) -> tuple[State, list[Event
             **{change.key: write(side.authors.get(change.key, {}), number, written) for change, written in changes},
         },
     )
-    made = (*state.made, Made(step.side, now.number, side.reached))
-    return attrs.evolve(state.with_side(step.side, after), made=made), [Event(step.side, transaction)]
+    made = (*state.made, TransactionAuthor(step.side, now.number, side.reached))
+    return attrs.evolve(state.with_side(step.side, after), made=made), [StepEvent(step.side, transaction)]
 
 
-def _opened(side: Side, *, joins: bool) -> Side:
+def _opened(side: ClusterState, *, joins: bool) -> ClusterState:
     """Return a cluster that goes on in its open epoch, or in a new one if that is not empty."""
     return side if joins or not side.now.groups else _closed(side)
 
 
-def _closed(side: Side) -> Side:
+def _closed(side: ClusterState) -> ClusterState:
     """Return a cluster with a new epoch; the one that was open is logged if it changed anything."""
     log = (*side.log, side.now) if side.now.content else side.log
-    return attrs.evolve(side, log=log, now=Logged(side.now.number + EPOCH))
+    return attrs.evolve(side, log=log, now=LoggedEpoch(side.now.number + EPOCH))
 
 
-def _after(cluster: ReplayedCluster, now: Logged, scope: Scope) -> Logged:
+def _after(cluster: ReplayedCluster, now: LoggedEpoch, scope: Scope) -> LoggedEpoch:
     """Return the open epoch with what a cluster logged in it since."""
     logged = [each for each in cluster.log.get(now.number, []) if isinstance(each, LoggedChange)]
-    new = (Entry.of(each, scope) for each in logged[len(now.entries) :])
+    new = (CommittedEntry.of(each, scope) for each in logged[len(now.entries) :])
     relayed = max(cluster.relayed.get(now.number, {}).values(), default=0)
     return attrs.evolve(now, entries=(*now.entries, *new), relayed=relayed, groups=now.groups + 1)
 
 
-def _change(cluster: ReplayedCluster, wish: Wish, number: int, side: int, scope: Scope) -> tuple[RowChange, RowWrite]:
+def _change(
+    cluster: ReplayedCluster, wish: RowWish, number: int, side: int, scope: Scope
+) -> tuple[RowChange, RowWrite]:
     """Return a row change with the images that the format gives it, and what it writes."""
     key = scope.keys[wish.row]
     row = cluster.store.get((NAME, key))
@@ -284,14 +296,14 @@ def _image(scope: Scope, row: dict[int, bytes | None], columns: tuple[int, ...] 
     return RowImage(scope.layout, present, tuple(row[column] for column in present))
 
 
-def _apply(state: State, step: Apply, scope: Scope) -> tuple[State, list[Event]]:
+def _apply(state: BothStates, step: Apply, scope: Scope) -> tuple[BothStates, list[StepEvent]]:
     """
     Apply the next epoch of the other cluster that concerns the applier.
 
     Epochs before it that hold nothing but what came back, which does not matter to this cluster, are taken with it.
     """
     state = state.with_side(step.side, _opened(state.sides[step.side], joins=step.joins))
-    events: list[Event] = []
+    events: list[StepEvent] = []
     while True:
         source = state.sides[1 - step.side]
         if source.taken == len(source.log):
@@ -304,7 +316,7 @@ def _apply(state: State, step: Apply, scope: Scope) -> tuple[State, list[Event]]
             return state, events
 
 
-def _apply_one(state: State, number: int, epoch: Logged, scope: Scope) -> tuple[State, Event]:
+def _apply_one(state: BothStates, number: int, epoch: LoggedEpoch, scope: Scope) -> tuple[BothStates, StepEvent]:
     applying, source = replayed(state, number, scope), replayed(state, 1 - number, scope)
     side, other = state.sides[number], state.sides[1 - number]
     apply = EpochApply(side.now.number, side.now.groups, source.name, epoch.number)
@@ -326,12 +338,12 @@ def _apply_one(state: State, number: int, epoch: Logged, scope: Scope) -> tuple[
     if state.outages == scope.outages:  # nothing can be set back to what was taken
         left = attrs.evolve(left, log=left.log[left.taken :], taken=0)
     by_key = {key: effect for (_, key), effect in effects.items()}
-    event = Event(number, apply, tuple(applying.outcomes), by_key, result.stop, overwritten)
+    event = StepEvent(number, apply, tuple(applying.outcomes), by_key, result.stop, overwritten)
     return state.with_side(number, after).with_side(1 - number, left), event
 
 
 def _overwritten(
-    side: Side, outcomes: Sequence[Outcome], epoch: Logged, scope: Scope
+    side: ClusterState, outcomes: Sequence[Outcome], epoch: LoggedEpoch, scope: Scope
 ) -> tuple[Mapping[bytes, Mapping[int, int]], frozenset[tuple[int, int]]]:
     """Return who wrote which part of each row after an epoch was applied, and what overwrote what."""
     authors, found = dict(side.authors), set[tuple[int, int]]()

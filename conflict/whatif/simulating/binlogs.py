@@ -18,7 +18,7 @@ import numpy as np
 
 from conflict.engine.kernels.arrays import Int32, Int64, UInt64
 from conflict.engine.kernels.records import Records
-from conflict.whatif.simulating.kernels.logged_rows import LoggedRows, RowKind
+from conflict.whatif.simulating.kernels.logged_rows import RowKind, SimulatedRows
 from conflict.whatif.simulating.kernels.row_events import (
     CHECKSUM,
     HEADER,
@@ -30,7 +30,7 @@ from conflict.whatif.simulating.kernels.row_events import (
     seal_events,
 )
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT
-from conflict.whatif.simulating.logged_rows import Stretch, logged_epochs, stretches
+from conflict.whatif.simulating.logged_rows import EpochStretch, logged_epochs, stretches
 from conflict.whatif.simulating.run import CLOCK_START, Simulated
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.extra_row_info import ConflictFlag, ExtraRowInfo
@@ -78,7 +78,7 @@ class _TemplateSet:
     tables: Sequence[_LoggedTable]
     _numbers: dict[tuple[int, int], int] = attrs.field(factory=dict)
 
-    def forms_of(self, rows: LoggedRows, update_format: UpdateFormat | None = None) -> tuple[Int32, Templates]:
+    def forms_of(self, rows: SimulatedRows, update_format: UpdateFormat | None = None) -> tuple[Int32, Templates]:
         """
         Return the number of the form of each row event, and all forms.
 
@@ -98,7 +98,7 @@ class _TemplateSet:
         templates = _templates(distinct, rows.after.shape[1])
         return np.where(numbers < 0, np.int32(-1), which[numbers]), templates
 
-    def _numbers_of(self, rows: LoggedRows) -> Int32:
+    def _numbers_of(self, rows: SimulatedRows) -> Int32:
         forms = (rows.table.astype(np.int64) + 1) * _KINDS * _FLAGS + rows.kind * _FLAGS + rows.flags
         sets, which = np.unique(_deciding_columns(rows), return_inverse=True)
         both, place = np.unique(forms * len(sets) + which, return_inverse=True)
@@ -135,7 +135,7 @@ def _templates(shapes: Sequence[tuple[TableMap, RowsEvent]], ordinals: int) -> T
     )
 
 
-def _deciding_columns(rows: LoggedRows) -> UInt64:
+def _deciding_columns(rows: SimulatedRows) -> UInt64:
     """Return the written columns of updates, which decide on the columns of their images; 0 for all else."""
     return np.where(rows.kind == RowKind.UPDATE, rows.written, np.uint64(0))
 
@@ -258,7 +258,7 @@ class _Packer:
             writer.table_map(table)
         return writer
 
-    def rows(self, stretch: Stretch, update_format: UpdateFormat | None = None) -> RowsToPack:
+    def rows(self, stretch: EpochStretch, update_format: UpdateFormat | None = None) -> RowsToPack:
         """Return the rows of a stretch with their forms, in the format of each table, or all tables in one."""
         rows = stretch.rows
         status = rows.kind == RowKind.STATUS
@@ -268,7 +268,7 @@ class _Packer:
         authors = self.server_ids[rows.server]
         return RowsToPack(forms, authors, rows.transaction, rows.before, rows.after, templates)
 
-    def epochs(self, stretch: Stretch, clock: int) -> Iterator[_Epoch]:
+    def epochs(self, stretch: EpochStretch, clock: int) -> Iterator[_Epoch]:
         """Yield the epochs of a stretch; `clock` is what the clock shows at time 0, in microseconds since 1970."""
         rows, limit = self.rows(stretch), self.settings.row_event_max_size
         data = _room(stretch, rows)
@@ -277,13 +277,13 @@ class _Packer:
             size = pack_rows(first, stop, rows, limit, moment // MICROSECONDS, data)
             yield _Epoch(record, moment, self._tables(stretch.rows, rows.form, slice(first, stop)), data[:size])
 
-    def _tables(self, rows: LoggedRows, forms: Int32, part: slice) -> list[Table]:
+    def _tables(self, rows: SimulatedRows, forms: Int32, part: slice) -> list[Table]:
         """Return the tables of some rows, in the order in which they are met first."""
         met, first = np.unique(rows.table[part][forms[part] >= 0], return_index=True)
         return [self.tables[number] for number in met[np.argsort(first)]]
 
 
-def _room(stretch: Stretch, rows: RowsToPack) -> Bytes:
+def _room(stretch: EpochStretch, rows: RowsToPack) -> Bytes:
     """Return room for the row events of any epoch of a stretch."""
     head = HEADER + CHECKSUM + int(np.diff(rows.templates.starts).max(initial=0))
     longest = head + 2 * rows.after.shape[1] * _COLUMN_BYTES
@@ -312,7 +312,7 @@ class _LogFiles:
     _writer: BinlogWriter | None = None
     _moment: int = 0
 
-    def write(self, stretch: Stretch) -> None:
+    def write(self, stretch: EpochStretch) -> None:
         """Write a stretch of epochs."""
         for epoch in self.packer.epochs(stretch, self.clock):
             self._moment, events = epoch.moment, epoch.events

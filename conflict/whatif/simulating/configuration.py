@@ -36,7 +36,7 @@ from ndb_formats.schema.tables import Schema
 __all__ = [
     "DATABASE",
     "MOST_EPOCHS",
-    "Applier",
+    "ApplierSettings",
     "Latency",
     "Link",
     "Model",
@@ -229,7 +229,7 @@ class Link:
 
 
 @attrs.frozen
-class Applier:
+class ApplierSettings:
     """
     The applier of a cluster.
 
@@ -267,7 +267,7 @@ class Site:
     workload: Workload
     role: Role = Role.NONE
     link: Link = Link()
-    applier: Applier = Applier()
+    applier: ApplierSettings = ApplierSettings()
     epoch: int = 100_000
     checkpoint: int = 2_000_000
     skew: int = 0

@@ -24,7 +24,7 @@ from conflict.rules.counters import add_counters, transaction_counters
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.table_setup import TableSetup
 from conflict.whatif.simulating.configuration import DATABASE, source_of
-from conflict.whatif.simulating.kernels.losses import Happened, Lost, Parts, trace_losses
+from conflict.whatif.simulating.kernels.losses import ChangedParts, Happened, Lost, trace_losses
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp
 from conflict.whatif.simulating.run import Simulated
 from conflict.whatif.simulating.spreading import spread_of
@@ -226,7 +226,7 @@ def lost_in(run: Simulated) -> list[Lost]:
     return [Lost._make(each[run.own_changes(side)] for each in lost) for side in sides]
 
 
-def _parts(run: Simulated) -> Parts:
+def _parts(run: Simulated) -> ChangedParts:
     """Return which parts of its row each change concerns."""
     world, tables = run.world, run.model.tables
     stored = np.array([(1 << each.columns) - 1 | _resolve_bit(each.stamp) for each in tables], np.uint64)
@@ -234,7 +234,7 @@ def _parts(run: Simulated) -> Parts:
     written, carried, every = map(_two_words, (world.made.written, world.made.carried, columns))
     own, foreign = (written_parts(operation, (updated, carried), every, WORD) for updated in (written, carried))
     bits = np.array([*range(max(each.columns for each in tables)), WORD - 1, WORD, WORD + 1])
-    return Parts(*each_read_only(bits, own.wanted, own.hidden, foreign.wanted, foreign.overwrites))
+    return ChangedParts(*each_read_only(bits, own.wanted, own.hidden, foreign.wanted, foreign.overwrites))
 
 
 def _resolve_bit(stamp: Stamp) -> int:

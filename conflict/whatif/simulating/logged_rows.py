@@ -11,19 +11,19 @@ import numpy as np
 
 from conflict.engine.kernels.arrays import Int64
 from conflict.engine.kernels.records import DecisionBuffers, Records
-from conflict.whatif.simulating.kernels.logged_rows import Held, LoggedRows, Origin, log_epochs
+from conflict.whatif.simulating.kernels.logged_rows import Held, RowOrigin, SimulatedRows, log_epochs
 from conflict.whatif.simulating.kernels.users import epoch_number
 from conflict.whatif.simulating.kernels.world import EPOCH
 from conflict.whatif.simulating.run import Simulated
 
-__all__ = ["STATUS_COLUMNS", "Stretch", "applies_of", "logged_epochs", "stretches"]
+__all__ = ["STATUS_COLUMNS", "EpochStretch", "applies_of", "logged_epochs", "stretches"]
 
 STATUS_COLUMNS = 5  # of `ndb_apply_status`
 ROWS = 100_000  # of a stretch, about
 
 
 @attrs.frozen(eq=False)
-class Stretch:
+class EpochStretch:
     """
     Consecutive epochs of a cluster's log.
 
@@ -35,7 +35,7 @@ class Stretch:
 
     epochs: Records
     starts: Int64
-    rows: LoggedRows
+    rows: SimulatedRows
 
 
 def logged_epochs(run: Simulated, side: int) -> Records:
@@ -64,7 +64,7 @@ def applies_of(run: Simulated, side: int, epochs: Records) -> tuple[Int64, Int64
     return np.flatnonzero(shown), np.flatnonzero(mine & ~shown)
 
 
-def stretches(run: Simulated, side: int, rows: int = ROWS) -> Iterator[Stretch]:
+def stretches(run: Simulated, side: int, rows: int = ROWS) -> Iterator[EpochStretch]:
     """
     Yield what a cluster logged.
 
@@ -91,11 +91,11 @@ def stretches(run: Simulated, side: int, rows: int = ROWS) -> Iterator[Stretch]:
         starts = np.zeros(last - first + 1, np.int64)
         log_epochs(first, last, origin, held, out, starts)
         count = int(starts[-1])
-        yield Stretch(origin.epochs[first:last], starts, LoggedRows._make(each[:count] for each in out))
+        yield EpochStretch(origin.epochs[first:last], starts, SimulatedRows._make(each[:count] for each in out))
         first = last
 
 
-def _origin(run: Simulated, side: int) -> Origin:
+def _origin(run: Simulated, side: int) -> RowOrigin:
     """Return what a cluster did in the form that compiled code receives."""
     world, epochs = run.world, logged_epochs(run, side)
     state = world.run[0]
@@ -106,7 +106,7 @@ def _origin(run: Simulated, side: int) -> Origin:
     taken = np.cumsum(applies["applier"] == side) - 1
     numbers = np.arange(len(applies) + 1)
     first_apply = np.searchsorted(applies["epoch"][mine], epochs["number"])
-    return Origin(
+    return RowOrigin(
         side=side,
         sources=sources,
         server_ids=np.array([site.server_id for site in run.model.sites]),
@@ -132,7 +132,7 @@ def _origin(run: Simulated, side: int) -> Origin:
     )
 
 
-def _most_rows(origin: Origin) -> Int64:
+def _most_rows(origin: RowOrigin) -> Int64:
     """Return how many row events each epoch has at most."""
     status = len(origin.sources) - 1
     each = status + np.diff(origin.first_decision) + np.diff(origin.first_entry)
@@ -141,8 +141,8 @@ def _most_rows(origin: Origin) -> Int64:
     return found
 
 
-def _buffers(rows: int, ordinals: int) -> LoggedRows:
-    return LoggedRows(
+def _buffers(rows: int, ordinals: int) -> SimulatedRows:
+    return SimulatedRows(
         kind=np.zeros(rows, np.int8),
         table=np.zeros(rows, np.int16),
         server=np.zeros(rows, np.int8),

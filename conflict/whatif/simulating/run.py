@@ -21,9 +21,9 @@ from conflict.engine.kernels.records import (
     ENTRY,
     EPOCH_APPLY,
     ROW_STATE,
+    ApplierLog,
     Changes,
     DecisionBuffers,
-    Log,
     Records,
     Schedule,
     State,
@@ -50,11 +50,11 @@ from conflict.whatif.simulating.kernels.world import (
     TABLE,
     TAKEN,
     TOTALS,
-    Entries,
     Intentions,
     Intervals,
-    Made,
-    Rows,
+    MoreOfChanges,
+    MoreOfEntries,
+    MoreOfRows,
     Stamp,
     Wish,
     World,
@@ -215,7 +215,7 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
         made=_made(len(changes.rows), columns),
         schedule=Schedule(np.zeros(count * epochs, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
         work=_work(key_table, changes, count * epochs, capacity),
-        entries=Entries(np.zeros(capacity, np.uint64), np.zeros((capacity, columns), np.uint64)),
+        entries=MoreOfEntries(np.zeros(capacity, np.uint64), np.zeros((capacity, columns), np.uint64)),
         decisions=DecisionBuffers.of(capacity),
         tracked=DecisionBuffers.of(capacity),
         conflicts=(np.zeros(count * epochs + 1, np.int64), np.zeros(capacity, np.int32)),
@@ -276,8 +276,8 @@ def _changes(model: Model, counts: Sequence[int]) -> Changes:
     return Changes(np.zeros(total, CHANGE), np.zeros(total, BOTH), 1, _starts(counts))
 
 
-def _made(count: int, columns: int) -> Made:
-    return Made(
+def _made(count: int, columns: int) -> MoreOfChanges:
+    return MoreOfChanges(
         at=np.zeros(count, np.int64),
         transaction=np.zeros(count, np.int64),
         carried=np.zeros(count, np.uint64),
@@ -286,8 +286,8 @@ def _made(count: int, columns: int) -> Made:
     )
 
 
-def _rows(keys: int, clusters: int, columns: int, *, relays: bool) -> Rows:
-    return Rows(
+def _rows(keys: int, clusters: int, columns: int, *, relays: bool) -> MoreOfRows:
+    return MoreOfRows(
         columns=np.zeros((keys, clusters, columns), np.uint64),
         version=np.zeros((keys, clusters), np.int32),
         touched=np.zeros((keys, clusters), np.int64),
@@ -311,7 +311,9 @@ def _work(key_table: Int16, changes: Changes, applies: int, capacity: int) -> Wo
     return Work(
         state=State.of(key_table, changes.begin),
         arrivals=arrivals,
-        log=Log(np.zeros(capacity, ENTRY), np.zeros((clusters, capacity), np.int64), np.zeros(clusters, np.int64)),
+        log=ApplierLog(
+            np.zeros(capacity, ENTRY), np.zeros((clusters, capacity), np.int64), np.zeros(clusters, np.int64)
+        ),
         marks=np.zeros(len(key_table), np.bool_),
         pending=np.zeros(capacity, np.int64),
         saved=np.zeros(len(key_table), EARLIER),

@@ -36,7 +36,7 @@ class WalkState(IntEnum):
     DIFFS = 7  # at `WalkStop.KIND` in a partial update: which of the JSON columns are diffs, else 0
 
 
-class Slot(IntEnum):
+class LayoutSlot(IntEnum):
     """The columns of the array of slots: a slot is a table as one Table_map event describes it."""
 
     BODY_AT = 0  # offset of the event's body, without the table id

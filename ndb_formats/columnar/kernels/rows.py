@@ -17,7 +17,7 @@ from ndb_formats.columnar.kernels.layout import (
     MODE_ROWS,
     NULL_CELL,
     EventKind,
-    Slot,
+    LayoutSlot,
     Spec,
     WalkState,
     WalkStop,
@@ -28,7 +28,7 @@ from ndb_formats.constants import EventType
 # All functions but the last are inlined: calling one would count a reference to every array passed, which costs more
 # than what it does for an event.
 
-BODY_AT, BODY_SIZE, FIRST_KIND, MODE = (int(part) for part in Slot)
+BODY_AT, BODY_SIZE, FIRST_KIND, MODE = (int(part) for part in LayoutSlot)
 NEXT, TYPE, KEY_AT, KEY_SIZE, KIND_DIFFS, SPEC, BEFORE, AFTER, WIDTH, DOCUMENTS, BATCH, EPOCH_SPEC = (
     int(part) for part in EventKind
 )
@@ -354,8 +354,8 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         base: What cells count from.
         events: Type code, start and end of body of each event. Each of shape (events,).
         state: The position of the walk, by `WalkState`; changed. Shape (8,), int64.
-        tables: Ids and slots of a hash table (slot -1: empty); slots, by `Slot`; the bodies of their Table_map events;
-            the factor and the shift that give an id its first place in the hash table, shape (2,), uint64.
+        tables: Ids and slots of a hash table (slot -1: empty); slots, by `LayoutSlot`; the bodies of their Table_map
+            events; the factor and the shift that give an id its first place in the hash table, shape (2,), uint64.
         kinds: The kinds, by `EventKind`. Shape (kinds, 12), int64.
         keys: The keys of the kinds, concatenated. Shape (bytes,), uint8.
         columns: The columns of each kind, before image and after image, by `Spec`. Shape (columns, 3), int64.

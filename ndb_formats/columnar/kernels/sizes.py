@@ -53,7 +53,7 @@ class ShapeMode(IntEnum):
     UPDATE = 2  # those that differ from the before image
 
 
-class Outcome(IntEnum):
+class SizeOutcome(IntEnum):
     """What is known of a variant in one format and bound."""
 
     FIRST_EVENT = 0
@@ -81,7 +81,7 @@ FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROW
 FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
 PARTIAL, TABLE_MAP = int(EventType.PARTIAL_UPDATE_ROWS_EVENT), int(EventType.TABLE_MAP_EVENT)
 CELLS_AT, BEFORE, AFTER, COLUMNS, FIRST_COLUMN, KIND, MASKS_AT, MODE, NDB = (int(part) for part in SizedShape)
-FIRST_EVENT, EVENTS, LACKING, HIDDEN = (int(part) for part in Outcome)
+FIRST_EVENT, EVENTS, LACKING, HIDDEN = (int(part) for part in SizeOutcome)
 ROW, KEY_CHANGE, VARIANT = (int(part) for part in SizeState)
 END, NEW_VARIANT, COMPARE_KEYS = (int(stop) for stop in SizeStop)
 INSERT, UPDATE = int(ShapeMode.INSERT), int(ShapeMode.UPDATE)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from ndb_formats.findings import Finding, Severity
+from ndb_formats.findings import Finding, ReplicaSeverity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.codes import rule
 from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_findings
@@ -248,7 +248,7 @@ def _named_keys(table: Table) -> set[tuple[str, ...]]:
     return {key for key in keys if set(key) != row_key}
 
 
-_SEVERITIES = list(Severity)
+_SEVERITIES = list(ReplicaSeverity)
 
 
 @attrs.frozen

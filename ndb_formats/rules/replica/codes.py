@@ -6,7 +6,7 @@ What can be wrong with a table on a replica: one row for each finding.
 
 from __future__ import annotations
 
-from ndb_formats.findings import Effect, Rule, Severity
+from ndb_formats.findings import ReplicaEffect, ReplicaSeverity, Rule
 
 _DIFFERING = "replication-features-differing-tables"
 _ROW_IMAGE = "replication-options-binary-log"
@@ -28,8 +28,13 @@ _KEYS = "With minimal or noblob images, both tables have the same primary key de
 _NO_KEY = "Tables have a primary key, or a unique key without NULL; else the whole row identifies a row."
 _OTHER_ENGINE = "Updates are not logged as writes if the replica uses another storage engine than NDB."
 
-_ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
-_STOPS, _DIVERGES, _SLOWS, _NOTHING = Effect.STOPS, Effect.DIVERGES, Effect.SLOWS, Effect.NOTHING
+_ERROR, _WARNING, _NOTE = ReplicaSeverity.ERROR, ReplicaSeverity.WARNING, ReplicaSeverity.NOTE
+_STOPS, _DIVERGES, _SLOWS, _NOTHING = (
+    ReplicaEffect.STOPS,
+    ReplicaEffect.DIVERGES,
+    ReplicaEffect.SLOWS,
+    ReplicaEffect.NOTHING,
+)
 
 RULES = tuple(
     Rule(f"NDB-R{number:03d}", severity, effect, title, condition, page)

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 
 from conflict.checking.check import Report, check_configuration
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 
 FIRST_COLUMNS = (
@@ -64,7 +64,7 @@ class Planned:
     entries: tuple[str, str] = ("", "")
     config_ini: str = "[ndbd default]\n"
 
-    def report(self, folder: Path, policy: Policy = Policy.MANUAL) -> Report:
+    def report(self, folder: Path, policy: DeploymentPolicy = DeploymentPolicy.MANUAL) -> Report:
         """Write the files of the configuration, and check it."""
         (folder / "config.ini").write_text(self.config_ini)
         lines = ['schema = "schema.sql"', 'database = "shop"']

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from conflict.checking.check import check_configuration
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Severity
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
@@ -104,7 +104,7 @@ def test_a_fix_that_is_typed_leaves_nothing_of_its_finding(name: str, tmp_path: 
         fixed = typed(configuration, str(finding.fix))
         if fixed is None:
             continue
-        after = check_configuration(fixed, Policy.MANUAL)
+        after = check_configuration(fixed, DeploymentPolicy.MANUAL)
         assert finding.code not in {each.code for each in after.findings}, str(finding.fix)
         refused = {each.code for each in before.of(Severity.REFUSED)}
         assert {each.code for each in after.of(Severity.REFUSED)} <= refused

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.checking.check import check_configuration
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Code, Severity, merged
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import Status, requirements
@@ -103,18 +103,18 @@ def test_the_report_of_any_configuration(configuration: Configuration) -> None:
 @given(configurations.filter(lambda each: all(cluster.schema is None for cluster in each.clusters)))
 def test_what_requirements_refuse_is_refused(configuration: Configuration) -> None:
     """Where `requirements` says that a function cannot work, a finding says so on that table."""
-    report = check_configuration(configuration, Policy.NEEDS)
+    report = check_configuration(configuration, DeploymentPolicy.NEEDS)
     found = {(place.cluster, place.table) for finding in report.findings for place in finding.places}
     refused = {(place.cluster, place.table) for finding in report.of(Severity.REFUSED) for place in finding.places}
     # A finding that the server does not refuse, and that nothing arrives by, is a warning here.
     warned = {Code.NO_KEY, Code.NOT_LOGGED}
-    subject = subject_of(configuration, Policy.NEEDS)
+    subject = subject_of(configuration, DeploymentPolicy.NEEDS)
     for placed in subject.tables:
         if placed.setup.refusal is not None:
             assert (placed.cluster.name, placed.table.full_name) in refused
     for arrival in subject.arrivals:
         place = (arrival.here.cluster.name, arrival.here.table.full_name)
-        answer = requirements(arrival.deployment, Policy.NEEDS)
+        answer = requirements(arrival.deployment, DeploymentPolicy.NEEDS)
         if answer.status is not Status.USABLE:
             assert place in found
         kinds = {reason.kind for reason in answer.reasons if rules_out(reason)}

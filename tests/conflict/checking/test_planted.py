@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from conflict.checking.check import Report
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Code, Severity
 from tests.conflict.checking.configurations import EXCEPTIONS, FIRST_COLUMNS, KEY, TABLE, Planned, row
 
@@ -232,7 +232,7 @@ def test_the_policy_needs_leaves_out_what_the_manual_advises_against(tmp_path: P
     planned = with_(OLD, function="NDB$MAX(x)", binlog_type=9)
     assert found(planned.report(tmp_path)) == {("015", "AB")}
     assert planned.report(tmp_path).worst is Severity.WARNING
-    assert found(planned.report(tmp_path, Policy.NEEDS)) == set()
+    assert found(planned.report(tmp_path, DeploymentPolicy.NEEDS)) == set()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conflict.checking.deployment import Change, Handling, Policy
+from conflict.checking.deployment import Change, DeploymentPolicy, Handling
 from conflict.checking.findings import Code
 from conflict.checking.reasons import CREATION
 from conflict.checking.subject import Arrival as Deployed
@@ -53,7 +53,7 @@ def predicted_stop(checked: list[Deployed], seen: list[Arrival]) -> int:
 def disagreements(path: Path) -> list[str]:
     """Return every way in which a recording is not what was predicted from its configuration."""
     case = ConflictCase.load(path)
-    subject = subject_of(case.configuration(), Policy.NEEDS)
+    subject = subject_of(case.configuration(), DeploymentPolicy.NEEDS)
     seen = arrivals(case)
     found = []
     for side, want in case.expected.items():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conflict.checking.check import check_configuration
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Finding, Severity
 from conflict.conformance.case import ConflictCase
 from tests.conflict.recorded_arrivals import Arrival, arrivals
@@ -37,7 +37,7 @@ def tables(finding: Finding, side: str) -> set[str]:
 
 def disagreements(case: ConflictCase, counts: Counter[str]) -> Iterator[str]:
     """Yield every way in which a recording is not what its configuration was found to do."""
-    findings = check_configuration(case.configuration(), Policy.NEEDS).findings
+    findings = check_configuration(case.configuration(), DeploymentPolicy.NEEDS).findings
     seen = arrivals(case)
     for side, want in case.expected.items():
         refused = recorded_refusals(want)

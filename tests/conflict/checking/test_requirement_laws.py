@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.checking.deployment import Deployment, Handling, Policy, TableLogging
+from conflict.checking.deployment import Deployment, DeploymentPolicy, Handling, TableLogging
 from conflict.checking.findings import Code
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import Status, requirements
@@ -53,7 +53,9 @@ DEPLOYMENTS = st.builds(
 @given(DEPLOYMENTS)
 def test_stops_come_in_the_order_of_the_server(deployment: Deployment) -> None:
     """The first reason that stops the applier at its first change is the one that the server names."""
-    stops = [reason.kind.stop for reason in requirements(deployment, Policy.NEEDS).reasons if rules_out(reason)]
+    stops = [
+        reason.kind.stop for reason in requirements(deployment, DeploymentPolicy.NEEDS).reasons if rules_out(reason)
+    ]
     found = [stop for stop in stops if stop is not None]
     assert found == sorted(found, key=list(ServerStop).index)
     if deployment.role is Role.PASS and deployment.function.spec.uses_role:
@@ -94,7 +96,7 @@ def events(
 @given(DEPLOYMENTS, st.data())
 def test_usable_means_that_every_event_carries_what_is_needed(deployment: Deployment, data: st.DataObject) -> None:
     """Whatever an update sets: where no reason speaks of what arrives, no event lacks anything."""
-    answer = requirements(deployment, Policy.NEEDS)
+    answer = requirements(deployment, DeploymentPolicy.NEEDS)
     if CREATION & {reason.kind for reason in answer.reasons}:
         return
     table = deployment.table
@@ -110,7 +112,7 @@ def test_usable_means_that_every_event_carries_what_is_needed(deployment: Deploy
 @given(DEPLOYMENTS)
 def test_what_is_said_to_lack_does_lack(deployment: Deployment) -> None:
     """Each change that an answer finds fault with has an event that shows it."""
-    answer = requirements(deployment, Policy.NEEDS)
+    answer = requirements(deployment, DeploymentPolicy.NEEDS)
     if CREATION & {reason.kind for reason in answer.reasons}:
         return
     table = deployment.table
@@ -123,8 +125,8 @@ def test_what_is_said_to_lack_does_lack(deployment: Deployment) -> None:
     assert all_serve == (not ARRIVAL & {reason.kind for reason in answer.reasons})
 
 
-@given(DEPLOYMENTS, st.sampled_from(Policy))
-def test_what_is_offered_works(deployment: Deployment, policy: Policy) -> None:
+@given(DEPLOYMENTS, st.sampled_from(DeploymentPolicy))
+def test_what_is_offered_works(deployment: Deployment, policy: DeploymentPolicy) -> None:
     """Nothing speaks against the nearest settings but what no setting mends; every one changes something."""
     answer = requirements(deployment, policy)
     for setting in answer.nearest:
@@ -142,7 +144,7 @@ def test_what_is_offered_works(deployment: Deployment, policy: Policy) -> None:
 @given(DEPLOYMENTS)
 def test_the_manual_is_stricter_and_only_about_the_minimal_formats(deployment: Deployment) -> None:
     """It takes away nothing but pairs, and those only where a before image holds the key alone."""
-    needs, manual = (requirements(deployment, policy) for policy in (Policy.NEEDS, Policy.MANUAL))
+    needs, manual = (requirements(deployment, policy) for policy in (DeploymentPolicy.NEEDS, DeploymentPolicy.MANUAL))
     more = set(manual.reasons) - set(needs.reasons)
     assert set(needs.reasons) <= set(manual.reasons)
     assert {reason.kind for reason in more} <= {Code.POLICY}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conflict.checking.deployment import Change, Deployment, Handling, Policy, TableLogging
+from conflict.checking.deployment import Change, Deployment, DeploymentPolicy, Handling, TableLogging
 from conflict.checking.findings import Code, ReplicaCode
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import (
@@ -44,7 +44,13 @@ BY_COLUMN = [spec.name for spec in FUNCTIONS if spec.needs]
 
 
 def ask(
-    function: str, number: int, columns: str = T, *, policy: Policy = Policy.NEEDS, own: int | None = None, **more: Any
+    function: str,
+    number: int,
+    columns: str = T,
+    *,
+    policy: DeploymentPolicy = DeploymentPolicy.NEEDS,
+    own: int | None = None,
+    **more: Any,
 ) -> Answer:
     """Return the answer for a function on table `d.t`; `options` and `transaction_ids` go to the logging."""
     logged = {name: more.pop(name) for name in ("options", "transaction_ids") if name in more}
@@ -64,7 +70,7 @@ def kinds(answer: Answer) -> list[Code | ReplicaCode]:
     return [reason.kind for reason in answer.reasons]
 
 
-def cell(name: str, number: int, policy: Policy, options: ServerOptions | None = None) -> str:
+def cell(name: str, number: int, policy: DeploymentPolicy, options: ServerOptions | None = None) -> str:
     """Return a cell of the table."""
     spec = next(spec for spec in FUNCTIONS if spec.name == name)
     logging = TableLogging(number, options or ServerOptions())
@@ -82,13 +88,13 @@ class TestTheTable:
     @pytest.mark.parametrize("name", BY_HAND)
     def test_each_cell_is_what_the_logged_columns_allow(self, name: str):
         """As worked out by hand; policy manual also refuses what compares a column under types 8 and 9."""
-        assert [cell(name, number, Policy.NEEDS) for number in TYPES] == BY_HAND[name]
+        assert [cell(name, number, DeploymentPolicy.NEEDS) for number in TYPES] == BY_HAND[name]
         strict = [*BY_HAND[name][:4], "refused", "refused"] if name in BY_COLUMN else BY_HAND[name]
-        assert [cell(name, number, Policy.MANUAL) for number in TYPES] == strict
+        assert [cell(name, number, DeploymentPolicy.MANUAL) for number in TYPES] == strict
 
-    @pytest.mark.parametrize("policy", Policy)
+    @pytest.mark.parametrize("policy", DeploymentPolicy)
     @pytest.mark.parametrize("name", BY_HAND)
-    def test_equivalent_types_have_equal_cells(self, name: str, policy: Policy):
+    def test_equivalent_types_have_equal_cells(self, name: str, policy: DeploymentPolicy):
         """Type 4 is as 6, unknown types are as 2, and type 0 is as the type that the server options amount to."""
         assert cell(name, 4, policy) == cell(name, 6, policy)
         assert {cell(name, number, policy) for number in (5, 10)} == {cell(name, 2, policy)}
@@ -100,8 +106,8 @@ class TestTheTable:
         for options, number in same.items():
             assert cell(name, 0, policy, ServerOptions(*options)) == cell(name, number, policy)
 
-    @pytest.mark.parametrize("policy", Policy)
-    def test_type_1_is_refused_for_every_function(self, policy: Policy):
+    @pytest.mark.parametrize("policy", DeploymentPolicy)
+    def test_type_1_is_refused_for_every_function(self, policy: DeploymentPolicy):
         """Nothing is logged, so nothing arrives."""
         assert {cell(name, 1, policy) for name in BY_HAND} == {"refused"}
 
@@ -158,15 +164,15 @@ class TestWhatArrives:
     @pytest.mark.parametrize(
         ("function", "number", "policy", "expected"),
         [
-            ("NDB$OLD(k)", 8, Policy.NEEDS, "ok"),
-            ("NDB$OLD(k)", 8, Policy.MANUAL, "refused"),  # named by the manual
-            ("NDB$OLD(k)", 6, Policy.MANUAL, "ok"),
-            ("NDB$MAX_DELETE_WIN(k)", 6, Policy.NEEDS, "ok"),
-            ("NDB$MAX_DELETE_WIN(k)", 9, Policy.NEEDS, "refused"),  # the key is not in the after image
+            ("NDB$OLD(k)", 8, DeploymentPolicy.NEEDS, "ok"),
+            ("NDB$OLD(k)", 8, DeploymentPolicy.MANUAL, "refused"),  # named by the manual
+            ("NDB$OLD(k)", 6, DeploymentPolicy.MANUAL, "ok"),
+            ("NDB$MAX_DELETE_WIN(k)", 6, DeploymentPolicy.NEEDS, "ok"),
+            ("NDB$MAX_DELETE_WIN(k)", 9, DeploymentPolicy.NEEDS, "refused"),  # the key is not in the after image
         ],
     )
     def test_a_resolve_column_in_the_key_is_in_every_before_image(
-        self, function: str, number: int, policy: Policy, expected: str
+        self, function: str, number: int, policy: DeploymentPolicy, expected: str
     ):
         """And in no after image of the minimal types."""
         answer = ask(function, number, "k INT UNSIGNED PRIMARY KEY, v INT", policy=policy)
@@ -276,15 +282,18 @@ class TestRefusals:
         """It names OLD and MAX; other functions must need key values only. Policy needs allows them all."""
         assert (
             "NDB$OLD and NDB$MAX do not work correctly"
-            in ask("NDB$MAX(x)", number, policy=Policy.MANUAL).reasons[0].sentence
+            in ask("NDB$MAX(x)", number, policy=DeploymentPolicy.MANUAL).reasons[0].sentence
         )
-        answer = ask("NDB$MAX_INS(x)", number, policy=Policy.MANUAL)
+        answer = ask("NDB$MAX_INS(x)", number, policy=DeploymentPolicy.MANUAL)
         assert "does not name NDB$MAX_INS" in answer.reasons[0].sentence
         assert answer.by_policy
         assert offered(answer)[0] == TYPE_7
         assert not ask("NDB$MAX_INS(x)", number).by_policy
         options = ServerOptions(number == 8, ndb_log_update_as_write=False, ndb_log_update_minimal=True)
-        assert ask("NDB$OLD(x)", 0, policy=Policy.MANUAL, options=options).reasons[0].at == "ndb_log_update_minimal"
+        assert (
+            ask("NDB$OLD(x)", 0, policy=DeploymentPolicy.MANUAL, options=options).reasons[0].at
+            == "ndb_log_update_minimal"
+        )
 
     def test_a_function_that_can_judge_no_update_is_refused(self):
         """NDB$OLD under type 9: updates lack the old value, deletes have it."""
@@ -369,21 +378,21 @@ class TestNearest:
     @pytest.mark.parametrize(
         ("function", "number", "policy", "expected"),
         [
-            ("NDB$MAX(x)", 8, Policy.NEEDS, [TYPE_9, TYPE_7]),
-            ("NDB$MAX(x)", 8, Policy.MANUAL, [TYPE_7]),
-            ("NDB$MAX(x)", 6, Policy.NEEDS, [TYPE_7, TYPE_9]),
-            ("NDB$OLD(x)", 6, Policy.NEEDS, [TYPE_7]),
-            ("NDB$EPOCH()", 3, Policy.MANUAL, [
+            ("NDB$MAX(x)", 8, DeploymentPolicy.NEEDS, [TYPE_9, TYPE_7]),
+            ("NDB$MAX(x)", 8, DeploymentPolicy.MANUAL, [TYPE_7]),
+            ("NDB$MAX(x)", 6, DeploymentPolicy.NEEDS, [TYPE_7, TYPE_9]),
+            ("NDB$OLD(x)", 6, DeploymentPolicy.NEEDS, [TYPE_7]),
+            ("NDB$EPOCH()", 3, DeploymentPolicy.MANUAL, [
                 TYPE_7, "binlog_type = 6 UPDATED_ONLY_USE_UPDATE",
                 TYPE_9, "binlog_type = 8 UPDATED_ONLY_USE_UPDATE_MINIMAL",
             ]),
-            ("NDB$MAX(x)", 3, Policy.MANUAL, [
+            ("NDB$MAX(x)", 3, DeploymentPolicy.MANUAL, [
                 TYPE_7, "conflict_fn = NDB$MAX_INS(x)", "conflict_fn = NDB$MAX_DEL_WIN_INS(x)",
             ]),
         ],
     )  # fmt: skip
     def test_the_type_with_the_fewest_differences_comes_first(
-        self, function: str, number: int, policy: Policy, expected: list[str]
+        self, function: str, number: int, policy: DeploymentPolicy, expected: list[str]
     ):
         """Then functions of the same family."""
         assert offered(ask(function, number, policy=policy)) == expected

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conflict.checking.check import refuse_by_policy
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.reasons import rules_out
 from conflict.checking.subject import subject_of
 from conflict.cli.common import ExitCode
@@ -54,15 +54,15 @@ def test_the_policy_leaves_refused_tables_and_stops_to_the_run() -> None:
     """A table that is not created, and an applier that would stop, are results."""
     for case in ("epoch/table_with_text_type7", "max/resolve_type_float_unsigned_type7", "max/probe_type3"):
         configuration = ConflictCase.load(RECORDINGS / "conflict" / case).configuration()
-        refuse_by_policy(Run(configuration), Policy.MANUAL)
+        refuse_by_policy(Run(configuration), DeploymentPolicy.MANUAL)
 
 
 def test_policy_needs_refuses_nothing(max_run: Path) -> None:
     """Not even a function that can judge no update: its applier will stop, as the server's does."""
     max_run.write_text(max_run.read_text().replace("NDB$MAX(x)", "NDB$OLD(x)"))
     run = Run(load_run_file(max_run).configuration)
-    arrivals = subject_of(run.configuration, Policy.NEEDS, run.setups.at_end).arrivals
+    arrivals = subject_of(run.configuration, DeploymentPolicy.NEEDS, run.setups.at_end).arrivals
     assert any(rules_out(reason) for arrival in arrivals for reason in arrival.reasons)
-    refuse_by_policy(run, Policy.NEEDS)
+    refuse_by_policy(run, DeploymentPolicy.NEEDS)
     with pytest.raises(ConfigurationError, match="is refused by policy manual"):
-        refuse_by_policy(run, Policy.MANUAL)
+        refuse_by_policy(run, DeploymentPolicy.MANUAL)

@@ -7,7 +7,7 @@ import pytest
 
 from conflict.conformance.case import find_recordings
 from conflict.conformance.judge import CaseStatus, judge
-from conflict.conformance.size_differences import ChangedRow, StatementRunner, size_differences
+from conflict.conformance.size_differences import StatementRow, StatementRunner, size_differences
 from conflict.errors import NotBuiltError
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
@@ -54,13 +54,13 @@ def test_rows_of_statements() -> None:
     runner = StatementRunner(Schema((table,)))
     inserted = runner.run("INSERT INTO t (k, n) VALUES (1, 18446744073709551), (2, NULL)")
     assert inserted == [
-        ChangedRow(None, {0: 1, 1: "x", 2: 18446744073709551}),
-        ChangedRow(None, {0: 2, 1: "x", 2: None}),
+        StatementRow(None, {0: 1, 1: "x", 2: 18446744073709551}),
+        StatementRow(None, {0: 2, 1: "x", 2: None}),
     ]
     assert runner.run("UPDATE t SET v = REPEAT('x', 1) WHERE k = 1") == [
-        ChangedRow({0: 1, 1: "x", 2: 18446744073709551}, {0: 1, 1: "x", 2: 18446744073709551})
+        StatementRow({0: 1, 1: "x", 2: 18446744073709551}, {0: 1, 1: "x", 2: 18446744073709551})
     ]
-    assert runner.run("DELETE FROM t WHERE n IS NULL") == [ChangedRow({0: 2, 1: "x", 2: None}, None)]
+    assert runner.run("DELETE FROM t WHERE n IS NULL") == [StatementRow({0: 2, 1: "x", 2: None}, None)]
 
 
 @pytest.mark.slow

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.order import plan_applies
-from conflict.explaining.drafts import Facts
+from conflict.explaining.drafts import StoryFacts
 from conflict.explaining.outcomes import Applied
-from conflict.explaining.row_changes import Log
+from conflict.explaining.row_changes import RowLog
 from conflict.history.model import Cluster, EpochApply
 from tests.conflict.random_histories import make_history
 
@@ -22,7 +22,7 @@ def test_max_replicated_epoch(seed: int, steps: int) -> None:
     """From one epoch apply on, it is what the kernels have before the next one."""
     history = make_history(seed, steps, complete=True)
     ids = {each.name: each.server_id for each in history.clusters}
-    logs = {each.name: Log(each.name) for each in history.clusters}
+    logs = {each.name: RowLog(each.name) for each in history.clusters}
     applied = {}
     for cluster in history.clusters:
         for apply in applies_of(cluster):
@@ -31,7 +31,7 @@ def test_max_replicated_epoch(seed: int, steps: int) -> None:
         applied[cluster.name] = [
             Applied(each.source, each.foreign_epoch, each.epoch, each.group) for each in applies_of(cluster)
         ]
-    facts = Facts(logs, applied, (), ids, {})
+    facts = StoryFacts(logs, applied, (), ids, {})
     planned = plan_applies(history.clusters)
     for number, cluster in enumerate(history.clusters):
         before = planned.max_replicated_epoch[planned.applier == number].tolist()

@@ -8,12 +8,14 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.explaining import row_changes
-from conflict.explaining.row_changes import Log, Wanted, read_logs
+from conflict.explaining.row_changes import RowLog, WantedChanges, read_logs
 from conflict.history.definitions.following import make_run
 from tests.corpora import DEMO, RECORDINGS
 
 
-def both(run: Configuration, wanted: Wanted, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Log], dict[str, Log]]:
+def both(
+    run: Configuration, wanted: WantedChanges, monkeypatch: pytest.MonkeyPatch
+) -> tuple[dict[str, RowLog], dict[str, RowLog]]:
     """Read logs in columns, and row by row."""
     configuration = make_run(run)
     found = read_logs(configuration, wanted)
@@ -25,13 +27,13 @@ def both(run: Configuration, wanted: Wanted, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("wanted", "changes"),
     [
-        (Wanted(frozenset({("cft.t1", "k=3")})), {"A", "B"}),
-        (Wanted(frozenset({("cft.t1", "k=3"), ("cft.t2", "a=2, b=z2"), ("cft.plain", "id=3")})), {"A", "B"}),
-        (Wanted(frozenset({("cft.t1", "k=77")})), set()),
-        (Wanted(transactions=frozenset({13889933684992})), {"A", "B"}),
+        (WantedChanges(frozenset({("cft.t1", "k=3")})), {"A", "B"}),
+        (WantedChanges(frozenset({("cft.t1", "k=3"), ("cft.t2", "a=2, b=z2"), ("cft.plain", "id=3")})), {"A", "B"}),
+        (WantedChanges(frozenset({("cft.t1", "k=77")})), set()),
+        (WantedChanges(transactions=frozenset({13889933684992})), {"A", "B"}),
     ],
 )
-def test_the_demo(wanted: Wanted, changes: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo(wanted: WantedChanges, changes: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows with one key column and with two, a row that is not there, a transaction."""
     found, expected = both(load_run_file(DEMO / "run.toml").configuration, wanted, monkeypatch)
     assert found == expected
@@ -45,7 +47,7 @@ def test_a_live_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     case = ConflictCase.load(RECORDINGS / "lives" / "live_3_epoch2_trans_type7")
     table = case.configuration().schema.tables[0].full_name
     keys = [f"k={number}" for number in range(3)]
-    wanted = Wanted(frozenset((table, key) for key in keys))
+    wanted = WantedChanges(frozenset((table, key) for key in keys))
     found, expected = both(case.configuration(), wanted, monkeypatch)
     assert found == expected
     assert all(log.changes for log in found.values())
@@ -57,6 +59,6 @@ def test_a_log_that_is_cut_short(size: int, tmp_path: Path, monkeypatch: pytest.
     for file in DEMO.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes()[: size if file.name.startswith("B.") else None])
     run = load_run_file(tmp_path / "run.toml").configuration
-    found, expected = both(run, Wanted(frozenset({("cft.t1", "k=3")})), monkeypatch)
+    found, expected = both(run, WantedChanges(frozenset({("cft.t1", "k=3")})), monkeypatch)
     assert found == expected
     assert found["B"].error is not None

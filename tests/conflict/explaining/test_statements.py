@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.explaining.events import Kind, StoryEvent
+from conflict.explaining.events import EventKind, StoryEvent
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
 from tests.conflict.explaining.test_recordings import explainer_of
@@ -18,7 +18,7 @@ def explainer(name: str, folder: Path) -> Explainer:
 
 
 def statements(story: Story) -> list[StoryEvent]:
-    return [event for event in story.events if event.kind is Kind.DEFINED]
+    return [event for event in story.events if event.kind is EventKind.DEFINED]
 
 
 def test_rows_that_are_copied(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_rows_that_are_gone(tmp_path: Path) -> None:
     story = explainer("max/ddl_truncate_type7", tmp_path).row("day.t1", "k=1")
     assert [event.row for event in statements(story)] == [None, None]
     after = [event for event in story.events if event.number > statements(story)[0].number and event.cluster == "A"]
-    assert after[0].kind is Kind.COMMITTED
+    assert after[0].kind is EventKind.COMMITTED
     assert after[0].operation == "WRITE_ROW"
 
 

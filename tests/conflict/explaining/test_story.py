@@ -7,14 +7,14 @@ import pytest
 
 from conflict.errors import ConfigurationError
 from conflict.explaining.asked import key_as_it_compares
-from conflict.explaining.drafts import Facts, drafts_of
-from conflict.explaining.events import Kind, StoryEvent
-from conflict.explaining.outcomes import Applied, ConflictEpoch, Decided, trees_of
+from conflict.explaining.drafts import StoryFacts, drafts_of
+from conflict.explaining.events import EventKind, StoryEvent
+from conflict.explaining.outcomes import Applied, ConflictEpoch, DecidedOperation, trees_of
 from conflict.explaining.replaying import ReplayedStory
-from conflict.explaining.row_changes import Log, LoggedChange
+from conflict.explaining.row_changes import ChangeInLog, RowLog
 from conflict.explaining.short_story import answer_of, parting_of
-from conflict.explaining.story import End
-from conflict.explaining.telling import Told, tell
+from conflict.explaining.story import StoryEnd
+from conflict.explaining.telling import StorySoFar, tell
 from conflict.history.model import Origin, RowChange
 from conflict.results.layout import OUTCOMES
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -29,7 +29,7 @@ ROW = "d.t", "k=1"
 
 def change(
     cluster: str, epoch: int, operation: str, after: Row | None, *, own: bool = True, flags: int = 0, position: int = 0
-) -> LoggedChange:
+) -> ChangeInLog:
     """Return a change of the row k=1 at a position of its cluster's binlog."""
     before = None if operation == "WRITE_ROW" else image("t", {0: 1})
     values = None if after is None else image("t", {COLUMNS.index(name): value for name, value in after.items()})
@@ -43,10 +43,10 @@ def change(
         ConflictFlag(flags),
         Origin(f"{cluster}.000001", position or epoch, 0, 0),
     )
-    return LoggedChange(cluster, epoch, 0, own, "k=1", found)
+    return ChangeInLog(cluster, epoch, 0, own, "k=1", found)
 
 
-def outcome(applier: str, **columns: Any) -> Decided:
+def outcome(applier: str, **columns: Any) -> DecidedOperation:
     """Return an outcome of an operation on the row k=1."""
     plain = {
         "group": 0,
@@ -58,22 +58,22 @@ def outcome(applier: str, **columns: Any) -> Decided:
         "payload_position": 0,
         "winner_payload_position": 0,
     }
-    return Decided(applier, {**dict.fromkeys(OUTCOMES.names), **plain, **columns})
+    return DecidedOperation(applier, {**dict.fromkeys(OUTCOMES.names), **plain, **columns})
 
 
-def rejection(source_epoch: int, epoch: int, operation: str, cause: str, **columns: Any) -> Decided:
+def rejection(source_epoch: int, epoch: int, operation: str, cause: str, **columns: Any) -> DecidedOperation:
     """Return what A decided on an operation of B that it rejected; B logged it at the position of its epoch."""
     place = {"source": "B", "source_epoch": source_epoch, "file": "B.000001", "position": source_epoch}
     return outcome("A", **place, epoch=epoch, operation=operation, verdict="REJECTED", cause=cause, **columns)
 
 
-def log(cluster: str, changes: list[LoggedChange], reported: dict[int, list[tuple[int, int]]]) -> Log:
+def log(cluster: str, changes: list[ChangeInLog], reported: dict[int, list[tuple[int, int]]]) -> RowLog:
     """Return a log; epoch n committed in second n."""
     times = {each.epoch: each.epoch * 1_000_000 for each in changes}
-    return Log(cluster, changes, times, reported, layouts=layouts())
+    return RowLog(cluster, changes, times, reported, layouts=layouts())
 
 
-def told(facts: Facts, function: str | None) -> Told:
+def told(facts: StoryFacts, function: str | None) -> StorySoFar:
     """Tell a story in which A has a function and B has none."""
     return tell(
         drafts_of(facts),
@@ -118,7 +118,7 @@ def test_a_conflict_and_its_refresh() -> None:
     refreshed = outcome(
         "B", source="A", source_epoch=22, epoch=23, operation="WRITE_ROW", refresh=True, ordinal=-1, verdict="APPLIED"
     )
-    facts = Facts(
+    facts = StoryFacts(
         {"A": log("A", mine, {}), "B": log("B", theirs, {11: [(1, 10)], 21: [(1, 20)], 23: [(1, 22)]})},
         {
             "A": [Applied("B", 11, 15, 0), Applied("B", 19, 22, 0)],
@@ -158,7 +158,7 @@ def test_changes_that_cross() -> None:
     """Without a function each cluster ends with the other's change, and the later decision parted them."""
     mine = [change("A", 10, "WRITE_ROW", {"k": 1, "x": 1}), change("A", 12, "UPDATE_ROW", {"x": 2}, own=False)]
     theirs = [change("B", 11, "WRITE_ROW", {"k": 1, "x": 2}), change("B", 13, "WRITE_ROW", {"k": 1, "x": 1}, own=False)]
-    facts = Facts(
+    facts = StoryFacts(
         {"A": log("A", mine, {}), "B": log("B", theirs, {})},
         {"A": [Applied("B", 11, 12, 0)], "B": [Applied("A", 10, 13, 0)]},
         [],
@@ -166,8 +166,8 @@ def test_changes_that_cross() -> None:
         {"A": ("B",), "B": ("A",)},
     )
     story = told(facts, None)
-    parting = parting_of(story, ROW, {"A": End({"k": 1, "x": 2}), "B": End({"k": 1, "x": 1})})
-    assert (parting.number, story.events[3].cluster, story.events[3].kind) == (4, "B", Kind.JUDGED)
+    parting = parting_of(story, ROW, {"A": StoryEnd({"k": 1, "x": 2}), "B": StoryEnd({"k": 1, "x": 1})})
+    assert (parting.number, story.events[3].cluster, story.events[3].kind) == (4, "B", EventKind.JUDGED)
     assert parting.sentence.startswith(
         "x differs. On A B's write came last (event 2, applied in event 3); on B A's write came last (event 1, applied "
         "in event 4). Both were applied, each after the other cluster's own change: they crossed."
@@ -200,8 +200,8 @@ def test_a_late_write_makes_a_deleted_row_again() -> None:
     applied = {"A": [Applied("B", 12, 30, 0), *(Applied("B", 13 + n, 31 + n, 0) for n in range(3))]}
     applied["B"] = [Applied("A", 10, 11, 0), Applied("A", 20, 25, 0)]
     logs = {"A": log("A", mine, {}), "B": log("B", theirs, {})}
-    story = told(Facts(logs, applied, [missing], {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)}), "NDB$EPOCH()")
-    parting = parting_of(story, ROW, {"A": End({"k": 1, "x": 4}), "B": End(None)})
+    story = told(StoryFacts(logs, applied, [missing], {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)}), "NDB$EPOCH()")
+    parting = parting_of(story, ROW, {"A": StoryEnd({"k": 1, "x": 4}), "B": StoryEnd(None)})
     chosen = [brief(story.events[number - 1])[:4] for number in parting.events]
     assert chosen == [
         ("B", "committed", 13, None),
@@ -254,10 +254,10 @@ def test_an_update_of_a_refreshed_row_loses_against_what_the_refresh_carries() -
     ]
     applied = {"A": [Applied("B", 18, 22, 0), Applied("B", 19, 24, 0)], "B": [Applied("A", 10, 11, 0)]}
     logs = {"A": log("A", mine, {}), "B": log("B", theirs, {})}
-    story = told(Facts(logs, applied, lost, {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)}), "NDB$EPOCH()")
+    story = told(StoryFacts(logs, applied, lost, {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)}), "NDB$EPOCH()")
     first, second = (event for event in story.events if event.verdict == "REJECTED")
-    won = next(event.number for event in story.events if event.kind is Kind.COMMITTED and event.epoch == 20)
-    refresh = next(event.number for event in story.events if event.kind is Kind.REFRESHED)
+    won = next(event.number for event in story.events if event.kind is EventKind.COMMITTED and event.epoch == 20)
+    refresh = next(event.number for event in story.events if event.kind is EventKind.REFRESHED)
     assert first.sentence.endswith(f"What won is the update of A in its epoch 20 (event {won})")
     assert second.sentence.startswith(
         "the update was rejected: the row was refreshed here in epoch 22, and only epochs"
@@ -277,10 +277,10 @@ def test_what_was_not_applied_parts() -> None:
     """A change that the other applier never came to is what parted the row."""
     mine = [change("A", 10, "WRITE_ROW", {"k": 1, "x": 1})]
     logs = {"A": log("A", mine, {}), "B": log("B", [], {})}
-    facts = Facts(logs, {"A": [], "B": []}, [], {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)})
+    facts = StoryFacts(logs, {"A": [], "B": []}, [], {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)})
     story = told(facts, "NDB$MAX(x)")
-    parting = parting_of(story, ROW, {"A": End({"k": 1, "x": 1}), "B": End(None)})
-    assert [event.kind for event in story.events] == [Kind.COMMITTED, Kind.NOT_APPLIED]
+    parting = parting_of(story, ROW, {"A": StoryEnd({"k": 1, "x": 1}), "B": StoryEnd(None)})
+    assert [event.kind for event in story.events] == [EventKind.COMMITTED, EventKind.NOT_APPLIED]
     assert (parting.number, "B had not applied epoch 10 of A when the logs end" in parting.sentence) == (2, True)
 
 
@@ -296,7 +296,7 @@ def test_a_value_that_wins_and_one_that_does_not() -> None:
         change("B", 14, "UPDATE_ROW", {"k": 1, "x": 4}),
     ]
     lost = rejection(14, 16, "UPDATE_ROW", "ROW_IN_CONFLICT", incoming=4, stored=6)
-    facts = Facts(
+    facts = StoryFacts(
         {"A": log("A", mine, {}), "B": log("B", theirs, {})},
         {"A": [Applied("B", 12, 15, 0), Applied("B", 14, 16, 0)], "B": [Applied("A", 10, 11, 0)]},
         [lost],
@@ -316,7 +316,7 @@ def test_a_value_that_wins_and_one_that_does_not() -> None:
 def test_dependencies() -> None:
     """Transaction 2 shares a row with 1, and 3 with 2; 1 alone is in conflict itself, 4 has nothing to do with them."""
 
-    def rejected(group: int, key: str, own: str | None = None) -> Decided:
+    def rejected(group: int, key: str, own: str | None = None) -> DecidedOperation:
         place = {"source": "B", "source_epoch": 9, "epoch": 3, "cause": "TRANS_IN_CONFLICT", "own_cause": own}
         return outcome("A", **place, group=group, ordinal=group, key=key, transaction_id=100 + group)
 
@@ -354,9 +354,9 @@ def test_keys_as_they_compare() -> None:
 
 def test_a_column_that_one_cluster_lacks_parts_no_row() -> None:
     """The tables of the two clusters differ by it; the rows are the same if all columns that both have are."""
-    narrow, wide = End({"k": 1, "x": 2}), End({"k": 1, "x": 2, "y": None})
+    narrow, wide = StoryEnd({"k": 1, "x": 2}), StoryEnd({"k": 1, "x": 2, "y": None})
     assert not narrow.differs_from(wide)
     assert not wide.differs_from(narrow)
-    assert narrow.differing_columns(End({"k": 1, "x": 3, "y": None})) == ["x"]
-    assert narrow.differs_from(End(None))
-    assert not End(None).differs_from(End(None))
+    assert narrow.differing_columns(StoryEnd({"k": 1, "x": 3, "y": None})) == ["x"]
+    assert narrow.differs_from(StoryEnd(None))
+    assert not StoryEnd(None).differs_from(StoryEnd(None))

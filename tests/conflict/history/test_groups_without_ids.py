@@ -2,11 +2,11 @@
 
 import pytest
 
-from conflict.history.row_identities import GroupsWithoutIds, Part
+from conflict.history.row_identities import GroupPart, GroupsWithoutIds
 from tests.conflict.history.test_epochs import epoch_of
 from tests.conflict.raw_events import OTHER, REFLECTED, REFRESH, Raw, delete, insert, status, update
 
-PARTS = {"o": Part.OWN, "a": Part.ARRIVING, "s": Part.STATUS, "f": Part.REFRESH}
+PARTS = {"o": GroupPart.OWN, "a": GroupPart.ARRIVING, "s": GroupPart.STATUS, "f": GroupPart.REFRESH}
 
 
 @pytest.mark.parametrize(

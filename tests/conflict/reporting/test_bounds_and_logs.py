@@ -9,13 +9,13 @@ import attrs
 from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
 from conflict.reporting.joining import joined
 from conflict.reporting.kinds.sizes import sizes_part
-from conflict.reporting.parts import Bytes, LoggedRows, Measured
+from conflict.reporting.parts import Bytes, Measured, RowCounts
 from tests.conflict.reporting.test_joining import BOUNDS, SIZES, TIMED, part, sized
 
 # A log of type 9: it has no values before the change, which type 7 logs.
 LOWER = attrs.evolve(TIMED, lower=frozenset({"7"}), servers={1: {"7": 300}, 2: {"7": 200}})
 HERE, THERE = {"d1": "A/binlog.1", "d2": "B/binlog.1"}, {"d3": "C/binlog.1"}
-LOGGED = LoggedRows(7, "f", {"f": 3, "NDB$EPOCH()": 1})
+LOGGED = RowCounts(7, "f", {"f": 3, "NDB$EPOCH()": 1})
 
 
 def lacking(**others: Any) -> dict[str, Any]:

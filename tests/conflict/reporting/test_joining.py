@@ -8,7 +8,7 @@ import attrs
 from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
 from conflict.reporting.joining import joined
 from conflict.reporting.kinds.sizes import sizes_part
-from conflict.reporting.parts import Bytes, Headline, LoggedRows, Measured, Part, Topic
+from conflict.reporting.parts import Bytes, Headline, Measured, Part, RowCounts, Topic
 from conflict.reporting.wording.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
 from conflict.reporting.wording.model_words import against_recording, beyond_limit, without_function
 from conflict.telling.value import Chart, Telling
@@ -49,7 +49,7 @@ def test_the_cost_is_that_of_the_best_function() -> None:
     assert cost_headline(["NDB$EPOCH() @A"], SIZES).sentences[1:] == (
         "Type 8 takes 95 to 130, so it may be smaller than type 9: the log does not show which.",
     )
-    users = LoggedRows(7, "f", {})
+    users = RowCounts(7, "f", {})
     assert list(cost_findings(attrs.evolve(SIZES, logged=users, also=["So."]))) == [
         "A range: the log does not show whether statements also set columns to the values that they had.",
         "The log has 10 row changes of 20.0 bytes on average.",
@@ -68,7 +68,7 @@ TIMED = attrs.evolve(
     seconds=20,
     compressed=100,
     servers={1: {"9": 300, "8": 0}, 2: {"9": 200, "8": 0}},
-    logged=LoggedRows(6, "NDB$EPOCH2() @A", {"NDB$EPOCH() @A": 2, "NDB$EPOCH2() @A": 4, "NDB$MAX(x)": 0}),
+    logged=RowCounts(6, "NDB$EPOCH2() @A", {"NDB$EPOCH() @A": 2, "NDB$EPOCH2() @A": 4, "NDB$MAX(x)": 0}),
 )
 
 
@@ -172,7 +172,7 @@ def test_bytes_are_told_once() -> None:
     """Where they are measured, for the function that loses least on recorded changes; else where they are compared."""
     chart = next(bytes_chart({"7": 200, "9": 110}, "the log"))
     measured = part("sizes", bytes=SIZES, charts=(chart,))
-    logged = LoggedRows(7, "f", {"f": 3, "NDB$EPOCH()": 1})
+    logged = RowCounts(7, "f", {"f": 3, "NDB$EPOCH()": 1})
     of_compare = Bytes(Measured.COMPARED, BOUNDS, "type 7", 200, "the recorded log", logged=logged)
     compared = part("compare", best=("NDB$EPOCH()",), bytes=of_compare, charts=(chart,))
     of_sweep = attrs.evolve(SIZES, source=Measured.SIMULATED)

@@ -20,7 +20,7 @@ from conflict.reporting.kinds import resolve as kinds_resolve
 from conflict.reporting.kinds import sweep as kinds_sweep
 from conflict.reporting.kinds.compare import compare_part
 from conflict.reporting.kinds.resolve import resolve_part
-from conflict.reporting.parts import Column, Part, Topic
+from conflict.reporting.parts import FunctionFigures, Part, Topic
 from conflict.reporting.reading import part_of
 from conflict.result import read_result
 from conflict.telling.value import Chart, Form, Table, Telling, shown
@@ -319,7 +319,7 @@ def test_functions_side_by_side() -> None:
     """Simulations name a function without its primary; one that two clusters can have stays as it is."""
 
     def told(topic: Topic, **cells: object) -> Part:
-        return attrs.evolve(NOTHING, by_function=(Column(topic, topic.name, cells),))
+        return attrs.evolve(NOTHING, by_function=(FunctionFigures(topic, topic.name, cells),))
 
     names = {"f": "NDB$EPOCH()", "fa": "NDB$EPOCH() @A", "fb": "NDB$EPOCH() @B", "g": "NDB$MAX(x)"}
     limits = told(Topic.LIMIT, **{names["f"]: "88 ms", "h": "any"})

@@ -21,7 +21,7 @@ from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.sizes.log_sizes import LEAST, MOST, LogSizer, Tally, size_log
 from ndb_formats.sizes.report import size_report
-from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 from tests.corpora import RECORDINGS, SHARED
 from tests.examples import examples
 from tests.strategies import ndb_tables
@@ -30,7 +30,7 @@ NAMES = [form.name for form in FORMATS]
 NDB_TYPES = ("2", "3", "6", "7", "8", "9")
 
 
-def written(path: Path, settings: BinlogSettings, transactions: list[list[RowChange]]) -> Path:
+def written(path: Path, settings: BinlogSettings, transactions: list[list[WrittenChange]]) -> Path:
     """Write row changes, one transaction or epoch after the other."""
     with path.open("wb") as out:
         writer = BinlogWriter(out, settings)
@@ -68,7 +68,7 @@ def values_of(column: Column) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def changes(draw: st.DrawFn, table: Table) -> RowChange:
+def changes(draw: st.DrawFn, table: Table) -> WrittenChange:
     """Return a change of a row of a table, with the columns that its statement names or sets."""
     rows = st.fixed_dictionaries({place: values_of(column) for place, column in enumerate(table.columns)})
     kind = draw(st.sampled_from(["insert", "update", "update", "delete"]))
@@ -76,16 +76,16 @@ def changes(draw: st.DrawFn, table: Table) -> RowChange:
     named = frozenset(draw(st.sets(st.sampled_from(plain))))
     before = draw(rows)
     if kind == "insert":
-        return RowChange(table, None, before, named | {place for place in plain if before[place] is not None})
+        return WrittenChange(table, None, before, named | {place for place in plain if before[place] is not None})
     if kind == "delete":
-        return RowChange(table, before, None)
+        return WrittenChange(table, before, None)
     fresh, changing = draw(rows), updated_columns(table, named)
     after = {place: fresh[place] if place in changing else value for place, value in before.items()}
-    return RowChange(table, before, after, named)
+    return WrittenChange(table, before, after, named)
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[Table, str, list[list[RowChange]]]:
+def logs(draw: st.DrawFn) -> tuple[Table, str, list[list[WrittenChange]]]:
     """Return a table of any engine, a format of that engine, and transactions."""
     table = draw(ndb_tables())
     if draw(st.booleans()):
@@ -244,8 +244,8 @@ CLASSIC_DEFAULT = parse_create_table(
     " ENGINE=MYISAM DEFAULT CHARSET=latin1",
     database="test",
 )
-DELETE = RowChange(CLASSIC_TEXT, {0: 1, 1: "a", 2: "a" * (1 << 20)}, None)
-INSERT = RowChange(CLASSIC_DEFAULT, None, {0: 1, 1: "a", 2: "a" * 20}, {0, 1})
+DELETE = WrittenChange(CLASSIC_TEXT, {0: 1, 1: "a", 2: "a" * (1 << 20)}, None)
+INSERT = WrittenChange(CLASSIC_DEFAULT, None, {0: 1, 1: "a", 2: "a" * 20}, {0, 1})
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ INSERT = RowChange(CLASSIC_DEFAULT, None, {0: 1, 1: "a", 2: "a" * 20}, {0, 1})
         (INSERT, 356, (334, 356)),
     ],
 )
-def test_the_classic_sizes(change: RowChange, full: int, minimal: tuple[int, int], tmp_path: Path) -> None:
+def test_the_classic_sizes(change: WrittenChange, full: int, minimal: tuple[int, int], tmp_path: Path) -> None:
     """A delete of 1048913 bytes that takes 331 with minimal images, an insert of 356 that takes 334."""
     before = BinlogSettings(
         logging_of("FULL"), server_version="5.6.2", post_header_sizes=bytes(29), checksums=False,

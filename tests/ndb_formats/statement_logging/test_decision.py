@@ -11,10 +11,10 @@ from ndb_formats.statement_logging.decision import (
     DECISIONS,
     BinlogFormat,
     Capability,
-    Kind,
-    Logged,
+    LoggedAs,
     Properties,
     Safety,
+    StatementSort,
     Tables,
     decide,
     decision_markdown,
@@ -31,7 +31,7 @@ def combinations(**fixed: object) -> Iterator[Properties]:
     """Yield every combination of properties, with some of them fixed."""
     values = {
         "binlog_format": tuple(BinlogFormat),
-        "kind": tuple(Kind),
+        "kind": tuple(StatementSort),
         "binary_log": (True, False),
         "tables": tuple(Tables),
         "capability": tuple(Capability),
@@ -67,7 +67,7 @@ SERVER_MESSAGES = {
     "6": ServerMessage.ER_BINLOG_ROW_INJECTION_AND_STMT_MODE,
     "7": ServerMessage.ER_BINLOG_UNSAFE_STATEMENT,
 }
-SERVER_LOGGED = {"-": (), "S": (Logged.STATEMENT,), "R": (Logged.ROW,)}
+SERVER_LOGGED = {"-": (), "S": (LoggedAs.STATEMENT,), "R": (LoggedAs.ROW,)}
 COLUMNS = list(
     itertools.product(
         (Safety.SAFE, Safety.UNSAFE, Safety.ROW_INJECTION),
@@ -91,7 +91,7 @@ def test_changes_are_decided_as_in_the_servers_table(capability: Capability, col
 
 def test_engines_without_a_common_format_are_refused() -> None:
     """Error 1661, in every format."""
-    for properties in combinations(kind=Kind.CHANGE, binary_log=True, tables=Tables.REPLICATED):
+    for properties in combinations(kind=StatementSort.CHANGE, binary_log=True, tables=Tables.REPLICATED):
         if properties.capability is Capability.NEITHER:
             (message,) = decide(properties).messages
             assert (message.level, int(message.message)) == (Level.ERROR, 1661)
@@ -99,22 +99,24 @@ def test_engines_without_a_common_format_are_refused() -> None:
 
 def test_row_format_never_logs_a_change_as_a_statement() -> None:
     """Rows, nothing or an error."""
-    for properties in combinations(binlog_format=BinlogFormat.ROW, kind=Kind.CHANGE):
-        assert Logged.STATEMENT not in decide(properties).logged
+    for properties in combinations(binlog_format=BinlogFormat.ROW, kind=StatementSort.CHANGE):
+        assert LoggedAs.STATEMENT not in decide(properties).logged
 
 
 def test_statement_format_logs_rows_only_for_cascades_of_ndb() -> None:
     """Behind the statement."""
     for properties in combinations(binlog_format=BinlogFormat.STATEMENT):
         logged = decide(properties).logged
-        assert Logged.ROW not in logged or (properties.ndb_cascade and logged == (Logged.STATEMENT, Logged.ROW))
+        assert LoggedAs.ROW not in logged or (properties.ndb_cascade and logged == (LoggedAs.STATEMENT, LoggedAs.ROW))
 
 
 def test_mixed_is_statement_for_what_is_safe_and_row_for_what_is_not() -> None:
     """Where the engines can log both; a cascade of NDB, which cannot, is left out."""
     for properties in combinations(capability=Capability.BOTH, ndb_cascade=False, binlog_format=BinlogFormat.MIXED):
         safe = properties.safety is Safety.SAFE and properties.tables is Tables.REPLICATED
-        if properties.kind in (Kind.CHANGE, Kind.CREATE_SELECT) and (safe or properties.safety is not Safety.SAFE):
+        if properties.kind in (StatementSort.CHANGE, StatementSort.CREATE_SELECT) and (
+            safe or properties.safety is not Safety.SAFE
+        ):
             same = attrs.evolve(properties, binlog_format=BinlogFormat.STATEMENT if safe else BinlogFormat.ROW)
             assert decide(properties).logged == decide(same).logged
 
@@ -130,7 +132,7 @@ def test_what_is_refused_logs_nothing_and_says_so() -> None:
     for properties in combinations():
         decision = decide(properties, [UnsafeReason.UDF])
         assert not (decision.refused and decision.logged)
-        assert decision.refused or not decision.messages or decision.logged[0] is Logged.STATEMENT
+        assert decision.refused or not decision.messages or decision.logged[0] is LoggedAs.STATEMENT
 
 
 def test_nothing_is_logged_without_a_binary_log() -> None:

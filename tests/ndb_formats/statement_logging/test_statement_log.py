@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.statement_logging.decision import BinlogFormat, Logged
+from ndb_formats.statement_logging.decision import BinlogFormat, LoggedAs
 from ndb_formats.statement_logging.messages import UnsafeReason
 from ndb_formats.statement_logging.questions import Questions, explore, questions_that_matter
 from ndb_formats.statement_logging.references import UNSAFE_FUNCTIONS
-from ndb_formats.statement_logging.session import Session
+from ndb_formats.statement_logging.session import LoggingSession
 from ndb_formats.statement_logging.settings import Settings
 from ndb_formats.statement_logging.sql_text import split_statements
 from ndb_formats.statement_logging.statement_log import LoggedStatement, catalog_of, log_statements
@@ -28,7 +28,7 @@ CREATE PROCEDURE again() CALL again();
 
 def logged(sql: str, binlog_format: BinlogFormat = BinlogFormat.MIXED) -> list[LoggedStatement]:
     """Return how the statements of a text are logged."""
-    return log_statements(split_statements(sql), Session(Settings(binlog_format), catalog_of(SCHEMA)))
+    return log_statements(split_statements(sql), LoggingSession(Settings(binlog_format), catalog_of(SCHEMA)))
 
 
 def words(statement: LoggedStatement) -> str:
@@ -72,7 +72,7 @@ def test_the_letter_case_of_a_function_does_not_matter(name: str, upper: list[bo
     """Nor do blanks before its parenthesis."""
     spelled = "".join(letter.upper() if high else letter.lower() for letter, high in zip(name, upper, strict=False))
     (mixed,) = logged(f"UPDATE t SET b = {spelled} (1) WHERE a = 1")
-    assert Logged.STATEMENT not in {each for outcome in mixed.outcomes for each in outcome.logged}
+    assert LoggedAs.STATEMENT not in {each for outcome in mixed.outcomes for each in outcome.logged}
 
 
 def test_unknown_is_said() -> None:
@@ -128,11 +128,11 @@ def test_an_open_transaction_is_rolled_back_at_the_end() -> None:
 
 def test_ndb_logs_after_the_commit() -> None:
     """Its rows come after the statement of InnoDB, whatever the order of the statements."""
-    session = Session(Settings(BinlogFormat.MIXED), catalog_of(SCHEMA))
+    session = LoggingSession(Settings(BinlogFormat.MIXED), catalog_of(SCHEMA))
     log_statements(split_statements("BEGIN; INSERT INTO n VALUES (1); INSERT INTO t VALUES (1, 1); COMMIT"), session)
     assert [(entry.logged, entry.source) for entry in session.transactions.log] == [
-        (Logged.STATEMENT, 2),
-        (Logged.ROW, 1),
+        (LoggedAs.STATEMENT, 2),
+        (LoggedAs.ROW, 1),
     ]
 
 
@@ -201,14 +201,14 @@ STATEMENTS = st.sampled_from(
 @given(st.lists(STATEMENTS, max_size=8), st.sampled_from(BinlogFormat))
 def test_any_sequence_can_be_followed(texts: list[str], binlog_format: BinlogFormat) -> None:
     """Every statement has an outcome; what is dropped is not in the log; under ROW no change of rows is a statement."""
-    session = Session(Settings(binlog_format), catalog_of(SCHEMA))
+    session = LoggingSession(Settings(binlog_format), catalog_of(SCHEMA))
     found = log_statements(split_statements(";".join(texts)), session)
     assert [each.text for each in found] == texts
     assert all(each.outcomes for each in found)
     assert not session.transactions.dropped & {entry.source for entry in session.transactions.log}
     for text, each in zip(texts, found, strict=True):
         if binlog_format is BinlogFormat.ROW and text.split()[0] in ("INSERT", "UPDATE", "DELETE", "CALL"):
-            assert all(Logged.STATEMENT not in outcome.logged for outcome in each.outcomes)
+            assert all(LoggedAs.STATEMENT not in outcome.logged for outcome in each.outcomes)
 
 
 @pytest.mark.parametrize("text", ["XA", "SAVEPOINT", "USE", "PREPARE p", "EXECUTE", "CALL", "ROLLBACK TO", "UPDATE"])

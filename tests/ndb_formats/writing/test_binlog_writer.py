@@ -27,7 +27,7 @@ from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Schema, Table
-from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 from tests.corpora import SHARED
 from tests.ndb_formats.recordings import RECORDINGS, row_events
 
@@ -38,7 +38,7 @@ NOKEY = parse_create_table("CREATE TABLE d.k (id INT, a INT, b VARCHAR(20), c TE
 TABLES = Schema((NDB, OTHER, NOKEY))
 
 
-def written(path: Path, how: BinlogSettings, transactions: list[list[RowChange]]) -> None:
+def written(path: Path, how: BinlogSettings, transactions: list[list[WrittenChange]]) -> None:
     """Write transactions: as epochs if their first table is of NDB, else one statement each."""
     with path.open("wb") as out:
         writer = BinlogWriter(out, how)
@@ -62,19 +62,19 @@ rows = st.fixed_dictionaries(
 
 
 @st.composite
-def changes(draw: st.DrawFn, table: Table) -> RowChange:
+def changes(draw: st.DrawFn, table: Table) -> WrittenChange:
     before, after = draw(st.none() | rows), draw(rows)
     if before is not None and draw(st.booleans()):
-        return RowChange(table, before, None)
+        return WrittenChange(table, before, None)
     if before is not None:
         after = after | {0: before[0]}
     named = draw(st.sets(st.integers(0, 3), min_size=1))
     extra = draw(st.none() | st.builds(ExtraRowInfo, st.integers(0, 2**64 - 1), st.none() | st.just(ConflictFlag(2))))
-    return RowChange(table, before, after, frozenset(named), extra if table.engine == "NDB" else None)
+    return WrittenChange(table, before, after, frozenset(named), extra if table.engine == "NDB" else None)
 
 
 @st.composite
-def transactions_of(draw: st.DrawFn) -> list[list[RowChange]]:
+def transactions_of(draw: st.DrawFn) -> list[list[WrittenChange]]:
     tables = st.sampled_from([[NDB, NOKEY], [OTHER]])
     return [
         [draw(changes(draw(st.sampled_from(group)))) for _ in range(draw(st.integers(0, 4)))]
@@ -99,7 +99,7 @@ all_settings = st.builds(
 @settings(max_examples=40)
 @given(transactions_of(), all_settings)
 def test_what_is_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, transactions: list[list[RowChange]], how: BinlogSettings
+    tmp_path_factory: pytest.TempPathFactory, transactions: list[list[WrittenChange]], how: BinlogSettings
 ):
     """The rows are those of `images`; positions, checksums and lengths are right."""
     path = tmp_path_factory.mktemp("written") / "binlog.000001"
@@ -143,7 +143,9 @@ def test_an_epoch():
     writer.start(MOMENT)
     start = writer.position
     row = {0: 1, 1: 2, 2: "x", 3: None}
-    writer.write_epoch(21 << 32 | 3, [RowChange(NDB, None, row), RowChange(NOKEY, row, None, server_id=9)], MOMENT)
+    writer.write_epoch(
+        21 << 32 | 3, [WrittenChange(NDB, None, row), WrittenChange(NOKEY, row, None, server_id=9)], MOMENT
+    )
     assert shape(out.getvalue(), start) == [
         ("QUERY_EVENT", 7, "BEGIN"),
         ("TABLE_MAP_EVENT", 7, ""),
@@ -178,7 +180,7 @@ def events_of(data: bytes) -> Iterator[Event]:
 def test_the_epoch_of_a_row_is_read_back(tmp_path: Path):
     """The row of ndb_apply_status gives it."""
     path = tmp_path / "binlog"
-    written(path, BinlogSettings(), [[RowChange(NDB, None, {0: 1, 1: 2, 2: None, 3: None})]])
+    written(path, BinlogSettings(), [[WrittenChange(NDB, None, {0: 1, 1: 2, 2: None, 3: None})]])
     assert [row.epoch for row in read_rows(path, schema=TABLES)] == [5 << 32]
 
 
@@ -187,7 +189,7 @@ def test_a_transaction_that_logs_nothing_is_not_written(tmp_path: Path):
     row = {0: 1, 1: 2, 2: "x", 3: None}
     path = tmp_path / "binlog"
     unlogged = BinlogSettings(Logging(effective_format(1)))
-    written(path, unlogged, [[RowChange(NDB, None, row)], [], [RowChange(OTHER, row, row, {1})]])
+    written(path, unlogged, [[WrittenChange(NDB, None, row)], [], [WrittenChange(OTHER, row, row, {1})]])
     assert [event.header.type_name for event in read_events(path)] == [
         "FORMAT_DESCRIPTION_EVENT",
         "PREVIOUS_GTIDS_LOG_EVENT",
@@ -224,7 +226,7 @@ def test_the_classic_sizes(rule: RowImageRule, sql: str, before: dict | None, af
     writer = BinlogWriter(out, attrs.evolve(OLD, logging=Logging(row_image=rule)))
     writer.start(MOMENT)
     assert writer.position == 114
-    change = RowChange(parse_create_table(sql, charset="latin1"), before, after, {0, 1})
+    change = WrittenChange(parse_create_table(sql, charset="latin1"), before, after, {0, 1})
     writer.write_transaction([[change]], MOMENT)
     assert writer.position == len(out.getvalue()) == position
 
@@ -276,7 +278,7 @@ def test_memory_does_not_grow_with_the_file_or_a_transaction():
     tracemalloc.start()
     writer.start(MOMENT)
     for _ in range(3):
-        writer.write_epoch(7, (RowChange(NDB, None, {0: n, 1: n, 2: None, 3: text}) for n in range(1400)), MOMENT)
+        writer.write_epoch(7, (WrittenChange(NDB, None, {0: n, 1: n, 2: None, 3: text}) for n in range(1400)), MOMENT)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert sink.size > 3 * 1400 * 5000
@@ -288,7 +290,7 @@ def test_a_table_that_changes_gets_another_table_id(tmp_path: Path):
     wider = parse_create_table("CREATE TABLE d.o (id INT PRIMARY KEY, a INT) ENGINE=InnoDB")
     path = tmp_path / "binlog"
     whole = {0: 1, 1: 2, 2: "x", 3: None}
-    written(path, BinlogSettings(), [[RowChange(OTHER, None, whole)], [RowChange(wider, None, {0: 3, 1: 4})]])
+    written(path, BinlogSettings(), [[WrittenChange(OTHER, None, whole)], [WrittenChange(wider, None, {0: 3, 1: 4})]])
     found = [(table_map.table_id, rows.column_count) for _, table_map, rows in row_events(path)]
     assert [count for _, count in found] == [4, 2]
     assert len({number for number, _ in found}) == 2
@@ -297,7 +299,9 @@ def test_a_table_that_changes_gets_another_table_id(tmp_path: Path):
 def test_a_compressed_transaction_is_one_event(tmp_path: Path):
     """With the events of the transaction inside."""
     path = tmp_path / "binlog"
-    written(path, BinlogSettings(compression=True), [[RowChange(OTHER, None, {0: 1, 1: 2, 2: "x" * 20, 3: "y" * 999})]])
+    written(
+        path, BinlogSettings(compression=True), [[WrittenChange(OTHER, None, {0: 1, 1: 2, 2: "x" * 20, 3: "y" * 999})]]
+    )
     (payload,) = [event for event in read_events(path) if event.type is EventType.TRANSACTION_PAYLOAD_EVENT]
     assert payload.header.size < 400
     assert [event.type for event in unpacked(payload)] == [
@@ -313,7 +317,7 @@ def test_operations_are_those_of_the_format(tmp_path: Path):
     before, after = ({0: 1, 1: value, 2: None, 3: None} for value in (1, 2))
     for number, operation in ((2, Operation.WRITE_ROW), (8, Operation.UPDATE_ROW)):
         path = tmp_path / str(number)
-        written(path, BinlogSettings(Logging(effective_format(number))), [[RowChange(NDB, before, after, {1})]])
+        written(path, BinlogSettings(Logging(effective_format(number))), [[WrittenChange(NDB, before, after, {1})]])
         assert [row.operation for row in read_rows(path, schema=TABLES)] == [operation]
 
 
@@ -322,7 +326,9 @@ def test_an_event_that_does_not_follow_from_rows(tmp_path: Path) -> None:
     layout = layout_of(table_map_of(NDB, 1), NDB)
     key = RowImage(layout, (0,), ((7).to_bytes(4, "little"),))
     extra = ExtraRowInfo(None, ConflictFlag.REFRESH)
-    change = RowChange(NDB, None, None, extra=extra, server_id=9, logged=LoggedImages(Operation.DELETE_ROW, key, None))
+    change = WrittenChange(
+        NDB, None, None, extra=extra, server_id=9, logged=LoggedImages(Operation.DELETE_ROW, key, None)
+    )
     written(tmp_path / "log", BinlogSettings(Logging(effective_format(7))), [[change]])
     (row,) = read_rows(tmp_path / "log", schema=TABLES)
     assert (row.operation, row.after, row.extra, row.server_id) == (Operation.DELETE_ROW, None, extra, 9)

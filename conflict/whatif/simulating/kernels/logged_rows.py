@@ -15,12 +15,12 @@ import numpy as np
 from conflict.engine.kernels.arrays import YES, ZERO, Bool, Int8, Int16, Int64, UInt64
 from conflict.engine.kernels.records import DecisionBuffers, Records
 from conflict.rules.decision import Verdict
-from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Entries, Made
+from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, MoreOfChanges, MoreOfEntries
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["APPLIED_BIT", "Held", "LoggedRows", "Origin", "RowKind", "log_epochs"]
+__all__ = ["APPLIED_BIT", "Held", "RowKind", "RowOrigin", "SimulatedRows", "log_epochs"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED = int(Verdict.APPLIED)
@@ -42,7 +42,7 @@ class RowKind(IntEnum):
 NOTHING, REFRESH_DELETE, STATUS = int(RowKind.NOTHING), int(RowKind.REFRESH_DELETE), int(RowKind.STATUS)
 
 
-class Origin(NamedTuple):
+class RowOrigin(NamedTuple):
     """
     What a cluster did, as the simulation has it.
 
@@ -78,7 +78,7 @@ class Origin(NamedTuple):
     epochs: Records
     changes: Records
     values: Records
-    made: Made
+    made: MoreOfChanges
     begin: Int64
     applies: Records
     mine: Int64
@@ -88,7 +88,7 @@ class Origin(NamedTuple):
     decisions: DecisionBuffers
     first_decision: Int64
     log: Records
-    entries: Entries
+    entries: MoreOfEntries
     first_entry: Int64
     key_table: Int16
     first_key: Int64
@@ -112,7 +112,7 @@ class Held(NamedTuple):
     place: Int64
 
 
-class LoggedRows(NamedTuple):
+class SimulatedRows(NamedTuple):
     """
     Row events, in the order of the log. Shape (rows,) unless said.
 
@@ -145,9 +145,9 @@ def log_epochs(first, last, origin, held, out, starts):
     Args:
         first: The first epoch, by number among `origin.epochs`.
         last: One past the last.
-        origin: `Origin`.
+        origin: `RowOrigin`.
         held: `Held`; moves on.
-        out: `LoggedRows` with room for them; filled in.
+        out: `SimulatedRows` with room for them; filled in.
         starts: First row event of each epoch; one more at the end. Filled in. Shape (last - first + 1,), int64.
     """
     row = ZERO

@@ -17,7 +17,7 @@ from conflict.engine.kernels.rules import is_delete_delete
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 
-__all__ = ["Happened", "Lost", "Parts", "Taken", "spread_epochs", "trace_losses"]
+__all__ = ["ChangedParts", "Happened", "Lost", "Taken", "spread_epochs", "trace_losses"]
 
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 NOBODY, FULL = -1, -1
@@ -74,7 +74,7 @@ def spread_epochs(order, taken, came, waiting):
                     came[epoch, each] = min(came[epoch, each], came[carrier, each])
 
 
-class Parts(NamedTuple):
+class ChangedParts(NamedTuple):
     """
     Which parts of its row each change concerns, as sets of bits in two words. Shape (changes, 2) unless said.
 
@@ -167,7 +167,7 @@ def trace_losses(happened, parts, keys, lost, room):
 
     Args:
         happened: `Happened`.
-        parts: `Parts`.
+        parts: `ChangedParts`.
         keys: Number of rows.
         lost: `Lost`; filled in.
         room: For how many origins there is room.

@@ -27,11 +27,11 @@ __all__ = [
     "TABLE",
     "TAKEN",
     "TOTALS",
-    "Entries",
     "Intentions",
     "Intervals",
-    "Made",
-    "Rows",
+    "MoreOfChanges",
+    "MoreOfEntries",
+    "MoreOfRows",
     "Stamp",
     "Wish",
     "World",
@@ -161,7 +161,7 @@ class Intervals(NamedTuple):
     end: Int64
 
 
-class Made(NamedTuple):
+class MoreOfChanges(NamedTuple):
     """
     More of each change than `Changes` has. Shape (changes,) unless said.
 
@@ -180,7 +180,7 @@ class Made(NamedTuple):
     columns: UInt64
 
 
-class Entries(NamedTuple):
+class MoreOfEntries(NamedTuple):
     """
     More of each entry that an applier logged than `Log` has.
 
@@ -193,7 +193,7 @@ class Entries(NamedTuple):
     columns: UInt64
 
 
-class Rows(NamedTuple):
+class MoreOfRows(NamedTuple):
     """
     More of each row than `State` has.
 
@@ -274,15 +274,15 @@ class World(NamedTuple):
     rules: Rules
     key_table: Int16
     changes: Changes
-    made: Made
+    made: MoreOfChanges
     schedule: Schedule
     work: Work
-    entries: Entries
+    entries: MoreOfEntries
     decisions: DecisionBuffers
     tracked: DecisionBuffers
     conflicts: tuple[Int64, Int32]
     pairs: Int32
-    rows: Rows
+    rows: MoreOfRows
     epochs: Records
     heard: UInt64
     taken: Records

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
-from conflict.engine.kernels.lost_changes import Made, lost_changes, written_by
+from conflict.engine.kernels.lost_changes import TimedDecisions, lost_changes, written_by
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write
@@ -27,7 +27,7 @@ def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]
     result = bucket_by_kernels(made, tables, resolve(made, tables))
     bucket = result.bucket
     written = written_by(bucket.rows, bucket.column_sets, (bucket.key_table, bucket.numbers.tables))
-    made_of = Made(result.applies.applier, result.folded.own_end, result.folded.decisions)
+    made_of = TimedDecisions(result.applies.applier, result.folded.own_end, result.folded.decisions)
     found = lost_changes(made_of, [rows.key for rows in bucket.rows], written, len(bucket.key_table))
     return {
         name: ([*map(int, each.rejected.nonzero()[0])], [*map(int, each.overwritten.nonzero()[0])])

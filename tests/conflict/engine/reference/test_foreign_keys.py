@@ -3,7 +3,7 @@
 import pytest
 
 from conflict.engine.inference.rows import OlderRows
-from conflict.engine.reference.keys import ForeignKeys, Side, Value
+from conflict.engine.reference.keys import ForeignKeys, KeySide, Value
 from conflict.engine.reference.row_store import Row, RowStore
 from conflict.results.model import Resolution
 from tests.conflict.histories import MORE_TABLES, TABLES, key, resolved, rows, setups
@@ -142,7 +142,7 @@ def test_what_cannot_be_checked(definition: str):
 class TestRowsThatAreNotKnown:
     """The log starts in the middle."""
 
-    REFERENCE = Value(0, Side.CHILD, key(1))
+    REFERENCE = Value(0, KeySide.CHILD, key(1))
 
     @staticmethod
     def keys() -> ForeignKeys:

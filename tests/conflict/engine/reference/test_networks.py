@@ -17,7 +17,7 @@ from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.engine.reference.replay import resolve
 from conflict.errors import ConfigurationError
-from conflict.explaining.events import Kind
+from conflict.explaining.events import EventKind
 from conflict.explaining.explain import opened
 from conflict.history.model import Cluster
 from conflict.result import read_result
@@ -197,7 +197,9 @@ def test_stories_of_a_network(name: str, tmp_path: Path) -> None:
     with opened(tmp_path / "out") as explainer:
         for row in rows:  # one by one, so that epochs without the row are left out
             (story,) = explainer.rows([row])
-            run = attrs.evolve(run, changes=run.changes - sum(each.kind is Kind.COMMITTED for each in story.events))
+            run = attrs.evolve(
+                run, changes=run.changes - sum(each.kind is EventKind.COMMITTED for each in story.events)
+            )
     assert run.changes == 0
 
 

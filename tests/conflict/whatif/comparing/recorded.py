@@ -7,7 +7,7 @@ from typing import Any
 
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
-from conflict.whatif.comparing.comparison import Comparison, Wanted, compare_run
+from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
 
 
 def compared(
@@ -19,7 +19,7 @@ def compared(
         steps.write_text(json.dumps({"steps": case.scenario["steps"]}))
         schedule = {"steps": str(steps.absolute())}
     run = RunFile(case.path / "run.toml", case.configuration(), schedule, ())
-    return compare_run(run, Wanted(functions, formats), engine="local")
+    return compare_run(run, ComparisonWanted(functions, formats), engine="local")
 
 
 def differing_rows(expected: Mapping[str, Any]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from conflict.history.definitions.following import make_run
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import run_local
 from conflict.rules.counters import COUNTERS
-from conflict.whatif.comparing.figures import COMPARISON, NOT_OFFERED, Figures, Row, ranked
+from conflict.whatif.comparing.figures import COMPARISON, NOT_OFFERED, ComparedPair, Figures, ranked
 from conflict.whatif.comparing.pairs import MEANINGS
 from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.run import simulate
@@ -26,7 +26,7 @@ LIVES = RECORDINGS / "lives"
 CHANGING = sorted(path.parent for path in RECORDINGS.glob("everyday/*/ddl_*/scenario.json"))
 
 
-def used(rows: tuple[Row, ...]) -> Figures:
+def used(rows: tuple[ComparedPair, ...]) -> Figures:
     """Return the figures of the pair that was in force."""
     (figures,) = [row.figures for row in rows if row.used]
     assert figures is not None
@@ -201,12 +201,12 @@ def test_rows_that_differ_by_table() -> None:
 def test_ranking() -> None:
     """By the first criterion, then by the next; a pair that stops after all others."""
 
-    def row(name: str, lost: int, differing: int) -> Row:
-        return Row(
+    def row(name: str, lost: int, differing: int) -> ComparedPair:
+        return ComparedPair(
             name, "7", Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {}, {}, {"t": differing}, {}, {}, {}, {}, {})
         )
 
-    rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), Row("d", "7", error="no")]
+    rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), ComparedPair("d", "7", error="no")]
     assert [each.function for each in ranked(rows, ["lost-updates", "divergence"])] == ["c", "b", "a", "d"]
     assert [each.function for each in ranked(rows, ["divergence"])] == ["a", "c", "b", "d"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import ExitCode
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
@@ -122,7 +122,7 @@ def test_a_log_that_starts_in_the_middle(tmp_path: Path) -> None:
 
 
 def _resolve(run_file: Path, out: Path) -> None:
-    conflict.pipeline.resolve(load_run_file(run_file), str(out), engine="reference", policy=Policy.NEEDS)
+    conflict.pipeline.resolve(load_run_file(run_file), str(out), engine="reference", policy=DeploymentPolicy.NEEDS)
 
 
 @pytest.mark.parametrize("kind", ["wrong", "cut"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.run_file import load_run_file
-from conflict.whatif.comparing.comparison import Comparison, Wanted, compare_run
+from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
 from conflict.whatif.simulating.report import figures_of
 from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
@@ -21,7 +21,7 @@ def compared(run: Simulated, folder: Path) -> Comparison:
     """Compare the binlogs of a simulation."""
     with run_folder(folder, replace=folder.exists()) as work:
         write_run(run, work, schedule=True)
-    return compare_run(load_run_file(folder / RUN_FILE), Wanted("OVERWRITE"), engine="local")
+    return compare_run(load_run_file(folder / RUN_FILE), ComparisonWanted("OVERWRITE"), engine="local")
 
 
 def assert_same(seed: int, folder: Path) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from random import Random
 
 from conflict.whatif.diverging.scope import Scope
-from conflict.whatif.diverging.state import Side, State
+from conflict.whatif.diverging.state import BothStates, ClusterState
 from conflict.whatif.diverging.steps import Commit, Load, Step, possible, taken
 
-START = State((Side({}), Side({})))
+START = BothStates((ClusterState({}), ClusterState({})))
 
 
-def run(scope: Scope, steps: Sequence[Step]) -> State:
+def run(scope: Scope, steps: Sequence[Step]) -> BothStates:
     """Return the state after some steps."""
     state = START
     for step in steps:

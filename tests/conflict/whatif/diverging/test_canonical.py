@@ -9,8 +9,8 @@ import pytest
 
 from conflict.whatif.diverging.canonical import state_key
 from conflict.whatif.diverging.scope import Scope, Values
-from conflict.whatif.diverging.state import State
-from conflict.whatif.diverging.steps import Apply, Commit, Load, SetBack, Step, Wish, possible, taken
+from conflict.whatif.diverging.state import BothStates
+from conflict.whatif.diverging.steps import Apply, Commit, Load, RowWish, SetBack, Step, possible, taken
 from tests.conflict.whatif.diverging.schedules import START, run, walk
 
 FUNCTIONS = (
@@ -24,7 +24,7 @@ FUNCTIONS = (
 )
 
 
-def reached(scope: Scope) -> Iterator[tuple[bytes, State]]:
+def reached(scope: Scope) -> Iterator[tuple[bytes, BothStates]]:
     """Yield states as a search reaches them, each as often as a step leads to it."""
     level = [run(scope, [Load(rows)]) for rows in range(scope.rows + 1)]
     seen = set[bytes]()
@@ -41,7 +41,7 @@ def reached(scope: Scope) -> Iterator[tuple[bytes, State]]:
         level = following
 
 
-def future(state: State, scope: Scope) -> tuple[object, ...]:
+def future(state: BothStates, scope: Scope) -> tuple[object, ...]:
     """What a search makes of a state: whether it is quiet, whether rows differ, and the keys of what follows."""
     keys = frozenset(state_key(taken(state, step, scope)[0], scope) for step in possible(state, scope))
     return state.is_quiet(scope), state.differs(scope), state.stopped(), keys
@@ -49,7 +49,7 @@ def future(state: State, scope: Scope) -> tuple[object, ...]:
 
 def assert_keys_tell_the_future(scope: Scope, share: int) -> None:
     """Compare one in so many of the states that have a key in common with the first state that had it."""
-    first: dict[bytes, State] = {}
+    first: dict[bytes, BothStates] = {}
     futures: dict[bytes, tuple[object, ...]] = {}
     compared = 0
     for number, (key, state) in enumerate(reached(scope)):
@@ -106,7 +106,8 @@ def renamed(step: Step, rows: list[int], columns: list[int], *, exchanged: bool)
     if isinstance(step, Apply):
         return Apply(side, step.joins)
     wishes = [
-        Wish(rows[each.row], each.operation, columns[each.column] if each.column >= 0 else -1) for each in step.wishes
+        RowWish(rows[each.row], each.operation, columns[each.column] if each.column >= 0 else -1)
+        for each in step.wishes
     ]
     return Commit(side, tuple(sorted(wishes, key=lambda wish: wish.row)), step.joins)
 
@@ -126,7 +127,7 @@ def test_names_make_no_difference(function: str) -> None:
 def test_states_that_differ_have_other_keys() -> None:
     """In a row, in a value that is compared, in what has still to arrive, in what came back, in who wrote."""
     scope = Scope("NDB$EPOCH()", 7)
-    update = Commit(0, (Wish(0, 2, 0),))  # type: ignore[arg-type]
+    update = Commit(0, (RowWish(0, 2, 0),))  # type: ignore[arg-type]
     schedules = [
         [Load(1)],
         [Load(0)],

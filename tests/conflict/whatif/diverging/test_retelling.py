@@ -18,7 +18,7 @@ from conflict.whatif.diverging.recording import write_recording, write_recording
 from conflict.whatif.diverging.retelling import history_of, retell
 from conflict.whatif.diverging.scope import NAMES, Goal, Scope, Values
 from conflict.whatif.diverging.search import search
-from conflict.whatif.diverging.state import State, cells
+from conflict.whatif.diverging.state import BothStates, cells
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.whatif.diverging.schedules import walk
 from tests.corpora import RECORDINGS
@@ -37,7 +37,7 @@ def configuration(scope: Scope) -> Run:
     return Run(Configuration(clusters, scope.schema, tuple(scope.replication_rows)))
 
 
-def rows_of(state: State, number: int, scope: Scope) -> list[tuple[int | None, ...]]:
+def rows_of(state: BothStates, number: int, scope: Scope) -> list[tuple[int | None, ...]]:
     """The rows of a cluster at the end of a search."""
     return sorted(
         (scope.keys.index(key) + 1, *(None if value < 0 else value for value in cells(row, scope) or ()))

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Verdict
 from conflict.whatif.diverging.retelling import ending, retell, timeline
 from conflict.whatif.diverging.scope import Goal, Scope, Values
 from conflict.whatif.diverging.search import Found, search
-from conflict.whatif.diverging.state import State
-from conflict.whatif.diverging.steps import Apply, Commit, Load, SetBack, Step, Wish, loses_update, possible, taken
+from conflict.whatif.diverging.state import BothStates
+from conflict.whatif.diverging.steps import Apply, Commit, Load, RowWish, SetBack, Step, loses_update, possible, taken
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.whatif.diverging.schedules import run
 
-INSERT, DELETE = Wish(0, Operation.WRITE_ROW), Wish(0, Operation.DELETE_ROW)
-UPDATE = Wish(0, Operation.UPDATE_ROW, 0)
+INSERT, DELETE = RowWish(0, Operation.WRITE_ROW), RowWish(0, Operation.DELETE_ROW)
+UPDATE = RowWish(0, Operation.UPDATE_ROW, 0)
 
 
 def found(function: str | None, goal: Goal = Goal.DIFFERENCE, **bounds: object) -> Found:
@@ -150,7 +150,7 @@ def test_seen_updates_are_not_lost() -> None:
 
 def shortest(scope: Scope, depth: int) -> int | None:
     """Try every schedule of so many steps, one after the other, and return the length of the shortest difference."""
-    level: list[State] = [run(scope, [Load(rows)]) for rows in range(scope.rows + 1)]
+    level: list[BothStates] = [run(scope, [Load(rows)]) for rows in range(scope.rows + 1)]
     for length in range(1, depth + 1):
         level = [taken(state, step, scope)[0] for state in level for step in possible(state, scope)]
         level = [state for state in level if not state.stopped()]
@@ -210,4 +210,4 @@ def test_bounds_of_epochs() -> None:
 def test_scopes_that_are_refused(function: str, binlog_type: int, said: str) -> None:
     """As servers and the policy refuse them, before anything is searched."""
     with pytest.raises(ConfigurationError, match=said):
-        Scope(function, binlog_type).check(Policy.MANUAL)
+        Scope(function, binlog_type).check(DeploymentPolicy.MANUAL)

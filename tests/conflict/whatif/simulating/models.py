@@ -8,7 +8,7 @@ import attrs
 
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.roles import Role
-from conflict.whatif.simulating.configuration import Applier, Latency, Link, Model, ModelTable, Site, Span
+from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site, Span
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian
 from conflict.whatif.simulating.workload import InsertKeys, Mix, Workload
@@ -43,7 +43,7 @@ def random_model(seed: int, duration: int = 3_000_000) -> Model:
             _workload(chance, len(tables)),
             role,
             _link(chance, duration),
-            Applier(chance.choice([0, 2000, 50_000]), chance.choice([0, 500]), _spans(chance, duration)),
+            ApplierSettings(chance.choice([0, 2000, 50_000]), chance.choice([0, 500]), _spans(chance, duration)),
             chance.choice([50, 100, 100, 330]) * MILLISECOND,
             skew=chance.choice([0, 0, -400, 250]) * MILLISECOND,
         )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.pipeline import resolve
@@ -19,7 +19,7 @@ from conflict.result import Result, read_result
 from conflict.rules.decision import Cause
 from conflict.runs.runner import ResolveOptions
 from conflict.whatif.simulating.binlogs import bytes_by_type, write_binlogs
-from conflict.whatif.simulating.configuration import Applier, Latency, Link, Model, ModelTable, Site
+from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
 from conflict.whatif.simulating.figures import counters_of, decided, final_rows
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.logged_rows import logged_epochs
@@ -34,7 +34,7 @@ from ndb_formats.rules.images import Logging
 from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Value
-from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, RowChange
+from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
 from tests.conflict.whatif.simulating.models import random_model
 
 TYPES = (2, 3, 6, 7, 8, 9)
@@ -51,7 +51,7 @@ def small(binlog_type: int, function: str | None, *, drain: int = 60_000_000, de
     made = ModelTable("t", 20, 9, functions, binlog_type, Stamp.VERSION)
     mix = Mix({**WISHES, Wish.DELETE: 1.0} if deletes else WISHES, {1: 1, 3: 1})
     work = Workload((60.0,), mix, inserts={0: InsertKeys.ANY}, columns=2)
-    link, applier = Link(Latency("constant", 60_000)), Applier(per_row=3000)
+    link, applier = Link(Latency("constant", 60_000)), ApplierSettings(per_row=3000)
     first, second = (Site(name, number, work, link=link, applier=applier) for number, name in enumerate("AB", start=1))
     return simulate(Model((first, second), (made,), 1_000_000, drain), 5)
 
@@ -61,7 +61,7 @@ def resolved(run: Simulated, folder: Path, *, schedule: bool, engine: str = "loc
     with run_folder(folder, replace=folder.exists()) as work:
         write_run(run, work, schedule=schedule)
     made, out = load_run_file(folder / RUN_FILE), str(folder / "result")
-    done = resolve(made, out, engine=engine, policy=Policy.NEEDS, options=ResolveOptions(all_outcomes=True))
+    done = resolve(made, out, engine=engine, policy=DeploymentPolicy.NEEDS, options=ResolveOptions(all_outcomes=True))
     assert not done.contradicted
     return read_result(out)
 
@@ -159,7 +159,7 @@ def written_row_by_row(run: Simulated, side: int, log: list[LoggedRow], number: 
     for epoch, rows in groupby(zip(log, whole_rows(log), strict=True), key=lambda pair: pair[0].epoch):
         assert epoch is not None
         changes = [
-            RowChange(
+            WrittenChange(
                 tables[f"{row.database}.{row.table}"],
                 before,
                 after,

@@ -12,7 +12,7 @@ import pytest
 from conflict.errors import ConfigurationError
 from conflict.rules.lost_updates import loses
 from conflict.rules.roles import Role
-from conflict.whatif.simulating.configuration import Applier, Latency, Link, Model, ModelTable, Site
+from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
 from conflict.whatif.simulating.figures import counters_of, decided, lost_in
 from conflict.whatif.simulating.kernels.loop import run_until
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
@@ -137,7 +137,7 @@ def test_the_greater_clock_wins() -> None:
 def test_how_long_changes_take() -> None:
     """The wait for the end of the epoch, the transmission, the latency, and the applier's own time."""
     link = Link(Latency("constant", 30 * MILLISECOND), bandwidth=80_000)  # 1 ms per change of 80 bytes
-    applier = Applier(per_epoch=2 * MILLISECOND, per_row=100)
+    applier = ApplierSettings(per_epoch=2 * MILLISECOND, per_row=100)
     once = attrs.evolve(UPDATES, rates=(2.0,))
     run = simulate(model(None, site("A", NOTHING, applier=applier), site("B", once, link=link)), 5)
     epochs = epochs_of(run, 1)
@@ -153,7 +153,7 @@ def test_how_long_changes_take() -> None:
 
 def test_a_stopped_applier_applies_nothing() -> None:
     """Epochs queue up until it goes on."""
-    stop = Applier(stops=((0, 2 * SECOND),))
+    stop = ApplierSettings(stops=((0, 2 * SECOND),))
     run = simulate(model(None, site("A", NOTHING, applier=stop), site("B")), 1)
     assert (taken_of(run, 1)["applied"] >= run.start + 2 * SECOND).all()
     assert figures_of(run)["clusters"]["B"]["epochs"]["behind_ms"]["max"] > 1900

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import SettingError
-from ndb_formats.findings import Effect, Finding, Severity
+from ndb_formats.findings import Finding, ReplicaEffect, ReplicaSeverity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.check import ReplicaSettings, check_replica, check_table
 from ndb_formats.rules.replica.codes import RULES
@@ -149,7 +149,7 @@ def test_codes_are_stable_and_unique():
 
 def test_errors_have_an_effect():
     """A note is without effect, and anything worse has one."""
-    assert all((rule.severity is Severity.NOTE) == (rule.effect is Effect.NOTHING) for rule in RULES)
+    assert all((rule.severity is ReplicaSeverity.NOTE) == (rule.effect is ReplicaEffect.NOTHING) for rule in RULES)
 
 
 def test_type_conversions_are_read_in_any_spelling():
@@ -221,7 +221,11 @@ def test_full_images_ask_for_no_more_than_partial_ones(source: str, replica: str
     """Every error under binlog_row_image=FULL is one under MINIMAL, too."""
     tables = [schema(("t", body)).tables[0] for body in (source, replica)]
     errors = [
-        {finding for finding in check_table(*tables, _with_image(settings, rule)) if finding.severity is Severity.ERROR}
+        {
+            finding
+            for finding in check_table(*tables, _with_image(settings, rule))
+            if finding.severity is ReplicaSeverity.ERROR
+        }
         for rule in (RowImageRule.FULL, RowImageRule.MINIMAL)
     ]
     assert errors[0] <= errors[1]
@@ -235,5 +239,5 @@ def _stopping(findings: tuple[Finding, ...]) -> set[tuple[str, str | None]]:
     return {("types", finding.column) for finding in findings if finding.code in ("NDB-R020", "NDB-R021")} | {
         (finding.code, finding.column)
         for finding in findings
-        if finding.rule.effect is Effect.STOPS and finding.code not in ("NDB-R020", "NDB-R021")
+        if finding.rule.effect is ReplicaEffect.STOPS and finding.code not in ("NDB-R020", "NDB-R021")
     }

@@ -10,7 +10,7 @@ import json
 import attrs
 import pytest
 
-from ndb_formats.findings import Severity
+from ndb_formats.findings import ReplicaSeverity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.check import ReplicaSettings, check_table
 from ndb_formats.rules.replica.conversions import conversion, is_allowed, parse_type_conversions
@@ -51,6 +51,6 @@ def test_what_is_guaranteed_does_not_stop(image: RowImageRule):
                 other = attrs.evolve(TABLES[replica], name=TABLES[source].name)
                 found = check_table(TABLES[source], other, settings)
                 goes_on = bool(int(digit, 16) >> bit & 1)
-                if not any(each.severity is Severity.ERROR for each in found):
+                if not any(each.severity is ReplicaSeverity.ERROR for each in found):
                     assert goes_on, (TYPES[source], TYPES[replica])
                 assert any(each.code[-3:] in STOPS for each in found) is not goes_on, (TYPES[source], TYPES[replica])

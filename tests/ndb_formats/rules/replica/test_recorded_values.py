@@ -10,7 +10,7 @@ import lzma
 
 import pytest
 
-from ndb_formats.findings import Effect, Severity
+from ndb_formats.findings import ReplicaEffect, ReplicaSeverity
 from ndb_formats.rules.replica.check import ReplicaSettings, check_table
 from ndb_formats.rules.replica.conversions import Conversion, conversion, parse_type_conversions
 from ndb_formats.schema.create_table import parse_schema
@@ -32,8 +32,8 @@ def test_every_pair_of_types(family: str):
             for replica, digit in enumerate(row):
                 found = check_table(tables[source], tables[replica], settings)
                 goes_on = bool(int(digit, 16) >> bit & 1)
-                stops = any(each.rule.effect is Effect.STOPS for each in found)
-                sure = all(each.severity is Severity.NOTE for each in found)
+                stops = any(each.rule.effect is ReplicaEffect.STOPS for each in found)
+                sure = all(each.severity is ReplicaSeverity.NOTE for each in found)
                 if stops is goes_on or (sure and recorded["equal"][source][replica] != "1"):
                     wrong.append((recorded["types"][source][:40], recorded["types"][replica][:40], setting, found))
     assert wrong == []

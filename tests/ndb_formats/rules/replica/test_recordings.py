@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ndb_formats.findings import Effect, Finding, Severity
+from ndb_formats.findings import Finding, ReplicaEffect, ReplicaSeverity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.check import ReplicaSettings, check_replica, check_table
 from ndb_formats.rules.replica.conversions import is_integer, parse_type_conversions
@@ -29,7 +29,7 @@ MORE_THAN_RECORDED = {"replica_other_key", "replica_no_key", "replica_longer_key
 
 def stops(findings: tuple[Finding, ...]) -> bool:
     """Return whether the applier is said to stop."""
-    return any(finding.rule.effect is Effect.STOPS for finding in findings)
+    return any(finding.rule.effect is ReplicaEffect.STOPS for finding in findings)
 
 
 @pytest.mark.parametrize("source", TYPES["types"])
@@ -47,7 +47,7 @@ def test_types(source: str):
             continue  # the value was a point; `test_recorded_values.py` has others
         assert stops(findings) == (recorded == "stops"), (replica, setting)
         if recorded == "differs":
-            assert any(finding.rule.effect is not Effect.NOTHING for finding in findings), (replica, setting)
+            assert any(finding.rule.effect is not ReplicaEffect.NOTHING for finding in findings), (replica, setting)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_tables(case: dict[str, Any], image: RowImageRule):
     source = parse_schema(f"CREATE TABLE t ({case['source']})")
     replica = parse_schema("" if case["replica"] is None else f"CREATE TABLE t ({case['replica']})")
     findings = check_replica(source, replica, ReplicaSettings(Logging(row_image=image)))
-    errors = [finding.code for finding in findings if finding.severity is Severity.ERROR]
+    errors = [finding.code for finding in findings if finding.severity is ReplicaSeverity.ERROR]
     if case["name"] not in MORE_THAN_RECORDED:
         assert bool(errors) == (recorded != "same"), errors
         assert stops(findings) == recorded.isdecimal()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.checking.deployment import Policy
+from conflict.checking.deployment import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.pipeline import resolve
 from conflict.result import Result, read_result
@@ -52,7 +52,9 @@ def assert_resolves_to_itself(seed: int, folder: Path) -> None:
     with run_folder(folder / "run") as work:
         write_run(run, work)
     made, out = load_run_file(folder / "run" / RUN_FILE), str(folder / "result")
-    done = resolve(made, out, engine="reference", policy=Policy.NEEDS, options=ResolveOptions(all_outcomes=True))
+    done = resolve(
+        made, out, engine="reference", policy=DeploymentPolicy.NEEDS, options=ResolveOptions(all_outcomes=True)
+    )
     assert not done.contradicted
     assert_same(run, read_result(out))
 
