@@ -266,7 +266,7 @@ def _print_start(console: Console, resolved: ResolvedRun) -> None:
     places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in resolved.starts.items())
     console.print(
         f"The logs start in the middle, {places}. Older rows are not known until the logs show them. Final rows are "
-        "those of which all columns are known; counters start with the logs."
+        "those whose columns are all known; counters start with the logs."
     )
     for name, tables in resolved.summary.not_known.items():
         rows, part, columns = (
