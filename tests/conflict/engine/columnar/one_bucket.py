@@ -24,11 +24,12 @@ from tests.conflict.histories import Setups, numbers_of
 def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]) -> Conflicts:
     """Return the transactions that the reference engine rejected, per epoch apply."""
     groups = []
-    for applier, foreign in zip(applies.applier, applies.foreign_epoch, strict=True):
+    for applier, foreign, own in zip(applies.applier, applies.foreign_epoch, applies.epoch, strict=True):
         found = {
             outcome.group
             for outcome in resolution.outcomes
-            if (outcome.applier, outcome.source_epoch) == (names[applier], foreign)
+            if (outcome.applier, outcome.source_epoch, outcome.epoch)
+            == (names[applier], foreign, own)  # it may come twice
             and outcome.cause is Cause.TRANS_IN_CONFLICT
         }
         groups.append(sorted(found))

@@ -5,7 +5,7 @@ from itertools import product
 
 import attrs
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.fixed_point import in_conflict
@@ -105,6 +105,7 @@ LOGGING = {
 
 
 @given(**LOGGING)
+@example(seed=9, steps=86, setting=9, binlog_type=7)  # an epoch is applied twice
 @settings(max_examples=60)
 def test_what_appliers_log(seed: int, steps: int, setting: int, binlog_type: int) -> None:
     """One event per row that is refreshed or reflected, in each epoch apply."""
