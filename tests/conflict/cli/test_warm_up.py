@@ -36,7 +36,7 @@ from importlib import import_module
 from pkgutil import walk_packages
 import conflict, ndb_formats
 from tests.conflict.cli.commands import invoke
-from tests.layers import ROOT
+from ndb_formats.columnar.kernel import Kernel, Use
 code, said = invoke("warm-up")
 packages = [each for top in (conflict, ndb_formats) for each in walk_packages(top.__path__, f"{top.__name__}.")]
 modules = [import_module(each.name) for each in packages if ".kernels." in each.name]
