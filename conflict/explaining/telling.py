@@ -215,5 +215,10 @@ def _note(draft: EventDraft, number: int, heard: Heard, told: StorySoFar) -> Non
         told.changed[seat] = number
     if not heard.exists:
         writers.clear()
-    if heard.existed != heard.exists:
+    if heard.existed != heard.exists and not _updated_unknown(draft, heard):
         told.made[seat] = told.changed[seat] = number
+
+
+def _updated_unknown(draft: EventDraft, heard: Heard) -> bool:
+    """Whether an event updated a row that is older than the log: it was there before, and nothing made it."""
+    return heard.existed is None and draft.change is not None and draft.change.operation == "UPDATE_ROW"

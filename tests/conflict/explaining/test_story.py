@@ -174,6 +174,29 @@ def test_changes_that_cross() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("operation", "after", "made"),
+    [
+        ("UPDATE_ROW", {"x": 2}, {}),
+        ("WRITE_ROW", {"k": 1, "x": 2}, {("A", ROW): 1}),
+        ("DELETE_ROW", None, {("A", ROW): 1}),
+    ],
+)
+def test_the_first_change_of_a_row_that_is_older_than_the_log(
+    operation: str, after: Row | None, made: dict[Any, int]
+) -> None:
+    """An update shows that the row was there, and does not make it; a write makes it, a delete removes it."""
+    facts = StoryFacts(
+        {"A": log("A", [change("A", 10, operation, after)], {}), "B": log("B", [], {})},
+        {"A": [], "B": []},
+        [],
+        {"A": 1, "B": 2},
+        {"A": ("B",), "B": ("A",)},
+    )
+    replayed = ReplayedStory.of_setups(setups("NDB$EPOCH()"), facts, {"A": 10, "B": 10}, {})
+    assert tell(drafts_of(facts), facts, replayed).made == made
+
+
 def test_a_late_write_makes_a_deleted_row_again() -> None:
     """
     A deletes a row that B had deleted and written before that, so that B's late write comes after A's delete.
