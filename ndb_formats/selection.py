@@ -1,5 +1,7 @@
 """
-The selection of events: by the options of mysqlbinlog, and by NDB epochs.
+Which events of a log are wanted (`Selection`), and the decoding of each, whatever its type (`decode_event`).
+
+Events are selected by the options of mysqlbinlog, and by NDB epochs. To add a type of event: see docs/adding.md.
 
 Rows of `mysql.ndb_apply_status` tell which epoch a binlog transaction of NDB is, and which foreign epochs it applied:
 

@@ -24,8 +24,8 @@ from ndb_formats.binlog_reader import first_event
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import decode_format_description
-from ndb_formats.schema.column_type import charset_name
 from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.declared_type import charset_name
 from ndb_formats.schema.session import ServerVersion
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.charsets import is_charset

@@ -1,6 +1,8 @@
 """
-Status counters under their NDB names.
+What a rejection moves: the status counters under their NDB names, and which of them each decision adds to.
 
+A delete of a row that is gone (delete-delete) is rejected and counted as any other; it is only not refreshed, and puts
+its transaction in conflict under `NDB$EPOCH2_TRANS` alone: see `moved_counters`.
 Source: MySQL manual, "NDB Cluster Status Variables".
 """
 
@@ -69,7 +71,12 @@ def zero_counters(functions: Sequence[FunctionSpec] = FUNCTIONS) -> dict[str, in
 
 
 def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision | None) -> Counter[str]:
-    """Return the counters that a decision on a row moves, and by how much; None moves none."""
+    """
+    Return the counters that a decision on a row moves, and by how much; None moves none.
+
+    A delete-delete moves its function's counter, too, as it is rejected; `DELETE_DELETE` counts those that a function
+    that refreshes rows leaves without a refresh.
+    """
     moved: Counter[str] = Counter()
     if decision is None or decision.verdict is not Verdict.REJECTED:
         return moved

@@ -141,7 +141,13 @@ class Decision:
 
 
 def is_delete_delete(operation: int, cause: int) -> bool:
-    """Whether both clusters deleted a row: a delete is rejected because its row is gone. Kernels compile this, too."""
+    """
+    Whether both clusters deleted a row: a delete is rejected because its row is gone.
+
+    It is a conflict under every function: rejected, counted and logged as an exception. But no row is refreshed for it
+    (`conflict.engine.kernels.rules.needs_refresh`), no update is lost, and only `NDB$EPOCH2_TRANS` rejects its
+    transaction (`FunctionSpec.delete_delete_conflicts`). Kernels compile this, too.
+    """
     return operation == _DELETE and cause == _MISSING
 
 

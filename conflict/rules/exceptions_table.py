@@ -27,7 +27,7 @@ import attrs
 from conflict.rules.decision import Cause
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.column_type import CHAR, ndb_length, ndb_type
+from ndb_formats.schema.declared_type import CHAR, ndb_length, ndb_type
 from ndb_formats.schema.default_values import default_value, implied_value
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.types.values import ABSENT, MaybeValue, Value

@@ -17,7 +17,7 @@ import attrs
 from ndb_formats.errors import CorruptError, SchemaError
 from ndb_formats.schema.alter_clauses import Clauses, NewColumn
 from ndb_formats.schema.column_definition import ROW_END, ROW_START, with_implicit_timestamps
-from ndb_formats.schema.column_type import converted_type
+from ndb_formats.schema.declared_type import converted_type
 from ndb_formats.schema.row_keys import without_serving_key
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_body import with_row_versions

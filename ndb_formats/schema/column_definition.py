@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
-from ndb_formats.schema.column_type import DeclaredType, charset_name, literal_bytes, take_type
+from ndb_formats.schema.declared_type import DeclaredType, charset_name, literal_bytes, take_type
 from ndb_formats.schema.default_values import declared_default, zero_value
 from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.session import Session, Text

@@ -17,7 +17,7 @@ from ndb_formats.schema.column_definition import (
     take_column,
     with_implicit_timestamps,
 )
-from ndb_formats.schema.column_type import charset_name, collation_name
+from ndb_formats.schema.declared_type import charset_name, collation_name
 from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_keys import (

@@ -4,7 +4,8 @@ The column types: one row of `COLUMN_TYPES` each, with the codec between the byt
 Every value has either a fixed number of bytes, or a length of 1 to 4 bytes and then that many bytes. So a column can
 be skipped whatever its type is. Values of JSON, GEOMETRY and VECTOR keep their bytes.
 
-To add a type: write its decoding and encoding in a module beside this one, and add a row to `COLUMN_TYPES`.
+To add a type: write its decoding and encoding in a module beside this one, and add a row to `COLUMN_TYPES`;
+docs/adding.md lists what else changes.
 
 Source: `libs/mysql/binlog/event` (`calc_field_size`) and the field types' `pack` methods of MySQL 9.x.
 """

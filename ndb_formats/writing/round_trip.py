@@ -4,7 +4,7 @@ The bytes of a binlog file from its events, each decoded and encoded again: the 
 Events that this package can decode are encoded from their values; all others, and compressed payloads, are written as
 they were read. Sizes and checksums are computed.
 
-To add an event: see `ndb_formats.events`.
+To add an event: a line in `_CODECS`; docs/adding.md lists what else changes.
 """
 
 from __future__ import annotations

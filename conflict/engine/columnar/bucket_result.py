@@ -29,14 +29,14 @@ from conflict.engine.kernels.fold import Folded
 from conflict.engine.kernels.provenance import trace_images
 from conflict.engine.kernels.provenance_records import FinalRows
 from conflict.rules.counters import (
-    DELETE_DELETE,
     REFLECTED_DISCARDED,
     REFLECTED_RECEIVED,
     REFRESH_RECEIVED,
     TRANSACTION_ROW_CONFLICTS,
     TRANSACTION_ROW_REJECTS,
+    moved_counters,
 )
-from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketResult", "count_bucket", "status_counters"]
@@ -108,9 +108,6 @@ class BucketResult:
         return self.older.never_met & ~self.folded.exists
 
 
-DELETE = int(Operation.DELETE_ROW)
-
-
 def count_bucket(result: BucketResult) -> list[tuple[Int64, Int64, dict[str, int]]]:
     """
     Count what each cluster's applier did.
@@ -153,8 +150,7 @@ def status_counters(cluster: ClusterSetup, counts: Int64) -> Counter[str]:
     """Return the status counters. Shape of `counts` (tables, operations, kinds, verdicts, causes)."""
     rejected = counts[:, :, :, Verdict.REJECTED]
     with_transaction = int(rejected[..., Cause.TRANS_IN_CONFLICT].sum())
-    own = rejected.sum(axis=(2, 3)) - rejected[..., Cause.TRANS_IN_CONFLICT].sum(axis=2)  # by table and operation
-    delete_deletes = rejected[:, DELETE, :, Cause.ROW_DOES_NOT_EXIST].sum(axis=1)
+    own = rejected.sum(axis=2)[..., : Cause.TRANS_IN_CONFLICT]  # by table, operation and cause
     counters: Counter[str] = Counter(
         {
             REFRESH_RECEIVED: int(counts[:, :, OperationKind.REFRESH].sum()),
@@ -167,11 +163,8 @@ def status_counters(cluster: ClusterSetup, counts: Int64) -> Counter[str]:
     for table, setup in enumerate(cluster.setups):
         if setup.function is None:
             continue
-        spec = setup.function.spec
-        counters[spec.counter] += int(own[table].sum())
-        if spec.refreshes:
-            counters[DELETE_DELETE] += int(delete_deletes[table])
-        if spec.transactional:
-            ignored = 0 if spec.delete_delete_conflicts else int(delete_deletes[table])
-            counters[TRANSACTION_ROW_CONFLICTS] += int(own[table].sum()) - ignored
+        for operation, cause in np.argwhere(own[table]).tolist():
+            decision = Decision(Verdict.REJECTED, Cause(cause))
+            for name, by in moved_counters(setup.function.spec, Operation(operation), decision).items():
+                counters[name] += by * int(own[table, operation, cause])
     return counters

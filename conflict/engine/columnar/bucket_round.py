@@ -36,7 +36,7 @@ from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded, fold
 from conflict.engine.kernels.places import boundaries_of
 from conflict.engine.kernels.records import packed_changes
-from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import Cause, Verdict, is_delete_delete
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
@@ -218,6 +218,12 @@ def _own_groups(applies: EpochApplies) -> list[list[np.ndarray]]:
     return found
 
 
+# By operation and cause.
+_DELETE_DELETE = np.array(
+    [[is_delete_delete(operation, cause) for cause in Cause] for operation in range(len(Operation) + 1)]
+)
+
+
 def row_conflicts(
     decisions: Decisions, clusters: Sequence[ClusterSetup], applies: EpochApplies, key_table: Int16
 ) -> Int64:
@@ -232,7 +238,7 @@ def row_conflicts(
     rejected = np.flatnonzero(decisions.verdict == Verdict.REJECTED)
     cause = decisions.cause[rejected]
     table = (applies.applier[decisions.apply[rejected]], key_table[decisions.key[rejected]])
-    delete_delete = (decisions.operation[rejected] == Operation.DELETE_ROW) & (cause == Cause.ROW_DOES_NOT_EXIST)
+    delete_delete = _DELETE_DELETE[decisions.operation[rejected], cause]
     found = transactional_tables(clusters)[table] & (~delete_delete | delete_deletes[table])
     return np.asarray(rejected[found & (cause != Cause.TRANS_IN_CONFLICT)])
 

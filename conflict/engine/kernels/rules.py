@@ -112,5 +112,5 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
 
 @inlined
 def needs_refresh(refreshes, operation, cause):
-    """Whether a rejected operation refreshes its row; a delete-delete does not."""
+    """Whether a rejected operation refreshes its row; a delete-delete does not, though it is rejected, too."""
     return cause == TRANSACTION or (refreshes and not is_delete_delete(operation, cause))

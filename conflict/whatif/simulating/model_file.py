@@ -29,7 +29,7 @@ from conflict.whatif.simulating.configuration import (
     refuse_unconnected,
 )
 from conflict.whatif.simulating.kernels.world import Stamp
-from conflict.whatif.simulating.words import MILLISECOND, SECOND, TableEntries, is_time
+from conflict.whatif.simulating.table_entries import MILLISECOND, SECOND, TableEntries, is_time
 from conflict.whatif.simulating.workload_file import workload_of
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import effective_format, parse_binlog_type

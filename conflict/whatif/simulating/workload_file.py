@@ -10,7 +10,7 @@ from typing import Any
 from conflict.whatif.simulating.configuration import ModelTable
 from conflict.whatif.simulating.kernels.world import Wish
 from conflict.whatif.simulating.key_choice import KeyChoice, Weighted, key_choice
-from conflict.whatif.simulating.words import SECOND, TableEntries, is_number
+from conflict.whatif.simulating.table_entries import SECOND, TableEntries, is_number
 from conflict.whatif.simulating.workload import InsertKeys, Listed, Mix, Pairs, Shapes, Workload
 
 __all__ = ["WISHES", "workload_of"]

@@ -17,7 +17,7 @@ import attrs
 from conflict.config.text_file import located, parsed_toml, read_text, refuse_address
 from conflict.errors import ConfigurationError
 from conflict.whatif.simulating.model_file import parse_model, with_preset
-from conflict.whatif.simulating.words import TableEntries, is_number
+from conflict.whatif.simulating.table_entries import TableEntries, is_number
 
 __all__ = ["AXES", "Point", "Sweep", "document_at", "load_sweep"]
 

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from enum import Enum, StrEnum
 
 from ndb_formats.errors import SettingError, did_you_mean
-from ndb_formats.schema.column_type import ndb_length
+from ndb_formats.schema.declared_type import ndb_length
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.collation_names import max_bytes
 
