@@ -5,119 +5,144 @@ What Python users call: bare binlogs or a run file to a result, in one call.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 
-from conflict.checking.check import Report, check_configuration
 from conflict.checking.deployment import DeploymentPolicy
-from conflict.checking.draft import draft_check
-from conflict.config.option_values import seconds_of, words_of
-from conflict.config.run_file import RunFile, load_run_file
-from conflict.discovery.draft import Additions, ConflictFns, additions_of, draft_run
+from conflict.config.arguments import (
+    CLUSTER,
+    CONFLICT_FN,
+    DATETIME,
+    EPOCH,
+    RULE,
+    SOURCES,
+    ConflictFns,
+    OnMissing,
+    ResolveEngine,
+    StageProgress,
+    answering,
+    no_progress,
+)
+from conflict.config.option_values import Moment, known_name, seconds_of, words_of
 from conflict.errors import ConfigurationError
-from conflict.pipeline import folder_of
-from conflict.pipeline import ingest as ingest_into
-from conflict.pipeline import resolve as resolve_into
-from conflict.result import Result, read_result
-from conflict.rules.user_policies import load_functions
-from conflict.runs.ingest_job import Ingested
-from conflict.runs.runner import ResolveOptions, StageProgress, no_progress
-from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
-from conflict.whatif.comparing.figures import CRITERIA, parse_criteria
-from conflict.whatif.comparing.pairs import parse_formats
 
-__all__ = ["Source", "check", "compare", "ingest", "path_of", "resolve", "run_of"]
+if TYPE_CHECKING:
+    from conflict.checking.check import Report
+    from conflict.config.arguments import StageProgress
+    from conflict.config.run_file import RunFile
+    from conflict.discovery.draft import Additions
+    from conflict.discovery.logs import FoundLog
+    from conflict.result import Result
+    from conflict.results.run_document import ResolvedRun
+    from conflict.runs.ingest_job import Ingested
+    from conflict.whatif.comparing.comparison import Comparison
 
-Source = RunFile | Path | str | Iterable[Path | str]
+    Source = RunFile | Path | str | Iterable[Path | str]
+
+__all__ = ["check", "compare", "ingest", "path_of", "resolve", "run_of"]
 
 
+def _result_of(found: tuple[ResolvedRun, str]) -> Result:
+    from conflict.result import read_result
+
+    return read_result(found[1])
+
+
+@answering(_result_of)
 def resolve(
-    *sources: Source,
+    *sources: Annotated[Source, SOURCES],
     out: Path | str | None = None,
-    engine: str = "auto",
-    function: str | Sequence[str] | None = None,
-    policy: str = DeploymentPolicy.MANUAL.value,
-    schema: Path | str | None = None,
-    ndb_replication: Path | str | None = None,
-    conflict_fn: ConflictFns | None = None,
-    primary: str | None = None,
+    engine: ResolveEngine | str = "auto",
+    function: Annotated[str | Sequence[str] | None, RULE] = None,
+    policy: DeploymentPolicy | str = "manual",
+    on_missing: OnMissing | str = "stop",
     history: Path | str | None = None,
     keep_history: Path | str | None = None,
     final_rows: bool = True,
-    start_epoch: Mapping[str, int] | None = None,
-    stop_epoch: Mapping[str, int] | None = None,
-    start_datetime: datetime | str | None = None,
-    stop_datetime: datetime | str | None = None,
-    on_missing: str = "stop",
-    inexact_keys: bool = False,
+    start_epoch: Annotated[Mapping[str, int] | None, EPOCH] = None,
+    stop_epoch: Annotated[Mapping[str, int] | None, EPOCH] = None,
+    start_datetime: Annotated[Moment | None, DATETIME] = None,
+    stop_datetime: Annotated[Moment | None, DATETIME] = None,
     all_outcomes: bool = False,
+    inexact_keys: bool = False,
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
+    primary: Annotated[str | None, CLUSTER] = None,
     force: bool = False,
     progress: StageProgress = no_progress,
-) -> Result:
+) -> tuple[ResolvedRun, str]:
     """
-    Resolve the binlogs of a run; as the command ``resolve``.
+    Resolve the binlogs of a run; as the command ``resolve``. Return a `Result`.
 
     Args:
         sources: A run file, or one that `load_run_file` has read; or the bare binlogs of both clusters: folders, index
             files, patterns or files.
         out: Folder for the result; a new temporary one if there is none.
-        engine: ``auto``, ``spark``, ``local`` or ``reference``.
-        function: Rules in Python, ``MODULE:NAME`` each.
-        policy: ``manual`` or ``needs``: which functions go with which binlog types.
-        schema: File of CREATE TABLE statements, for bare binlogs.
-        ndb_replication: File with the rows of ``mysql.ndb_replication``, for bare binlogs.
-        conflict_fn: Conflict function by table or pattern, for bare binlogs: ``{"shop.*": "NDB$MAX(version)"}``; or
-            as on the command line: ``"shop.*=NDB$MAX(version)"``, also several in a list or with commas between.
-        primary: The primary cluster, for bare binlogs and functions by epoch.
-        history: A History of these binlogs that `ingest` made; the binlogs are not read again.
-        keep_history: Folder in which the History that is made of the binlogs is kept; an existing one is continued.
-        final_rows: Whether the rows of the tables at the end are wanted.
-        start_epoch: By cluster, the own epoch that it is read from on; the other one follows.
-        stop_epoch: By cluster, the last own epoch that is read.
-        start_datetime: Moment from which on the first cluster is read: a datetime, or a text as in ISO 8601; UTC
-            without an offset.
-        stop_datetime: Moment to stop before.
+        engine: The engine: ``auto``, ``local``, ``spark`` or ``reference``; auto is local for binlogs of up to 256
+            MiB, else spark.
+        function: A rule in Python, ``MODULE:NAME``, for the reference engine.
+        policy: ``manual`` allows functions as the manual does for a binlog type; ``needs`` allows all that get the
+            columns they need.
         on_missing: Where an operation lacks the value to compare: ``stop`` the applier as servers do, or ``skip`` it.
-        inexact_keys: Take keys as equal by their bytes where a collation is not known.
-        all_outcomes: Write an outcome for every operation, not only for those that were not simply applied.
-        force: Replace a result that is in the folder already.
+        history: Resolve this History, made by `ingest`, and read no binlogs.
+        keep_history: Keep what is read of the binlogs as a History in this folder; one that is there is continued.
+        final_rows: Write the final rows of the tables, which reads all images of the History.
+        start_epoch: By cluster, the first own epoch that is read; the other cluster follows.
+        stop_epoch: By cluster, the last own epoch that is read.
+        start_datetime: Read the first cluster from then on; UTC without an offset; the other one follows.
+        stop_datetime: Read up to this moment, exclusive; UTC without an offset.
+        all_outcomes: Write an outcome for every operation, those applied among them.
+        inexact_keys: Allow keys under collations whose equality is not known exactly.
+        schema: CREATE TABLE statements, for bare binlogs that neither create nor describe their tables.
+        ndb_replication: Rows of mysql.ndb_replication, for bare binlogs: .sql, .csv, .tsv, .toml.
+        conflict_fn: For bare binlogs, the conflict function by table or pattern: ``{"shop.*": "NDB$MAX(version)"}``; or
+            as on the command line: ``"shop.*=NDB$MAX(version)"``, also several in a list or with commas between.
+        primary: For bare binlogs and functions by epoch: the primary cluster.
+        force: Replace what is there already.
         progress: Called with the name of a stage, what is done, and what there is to do.
 
     Raises:
         ConfigurationError: The run cannot be resolved as it is, or `out` cannot be written; nothing was written.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
-    run = run_of(sources, additions)
-    span, (first, last) = run.configuration.span, (dict(each or {}) for each in (start_epoch, stop_epoch))
-    unknown = sorted({*first, *last} - run.configuration.links.server_ids.keys())
-    if unknown or on_missing not in ("stop", "skip"):
-        names = ", ".join(run.configuration.links.server_ids)
-        message = (
-            f"on_missing is stop or skip, and epochs are those of {names}, not of {', '.join(unknown) or 'others'}"
-        )
+    from conflict.pipeline import folder_of
+    from conflict.pipeline import resolve as resolve_into
+    from conflict.runs.runner import ResolveOptions
+
+    run = run_of(sources, additions_of(schema, ndb_replication, conflict_fn, primary))
+    if on_missing not in tuple(OnMissing):
+        message = f"on_missing {on_missing} is not known; give {' or '.join(OnMissing)}"
         raise ConfigurationError(message)
+    span, names = run.configuration.span, run.configuration.links.server_ids
+    first, last = (
+        {
+            known_name("cluster", name, names, "the run", ConfigurationError): epoch
+            for name, epoch in (each or {}).items()
+        }
+        for each in (start_epoch, stop_epoch)
+    )
     begins, ends = seconds_of(start_datetime, "start_datetime"), seconds_of(stop_datetime, "stop_datetime")
     span = attrs.evolve(span, first={**span.first, **first}, last=last, first_time=begins, stop_time=ends)
-    configuration = attrs.evolve(run.configuration, skip_missing=on_missing == "skip", span=span)
+    configuration = attrs.evolve(run.configuration, skip_missing=on_missing == OnMissing.SKIP, span=span)
     run = _changed(attrs.evolve(run, configuration=configuration), function, inexact_keys=inexact_keys)
-    target = Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out
+    target = str(Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out)
     made, kept = (None if path is None else folder_of(path) for path in (history, keep_history))
     options = ResolveOptions(
         history=made, keep_history=kept, final_rows=final_rows, all_outcomes=all_outcomes, replace=force
     )
-    resolve_into(run, str(target), engine=engine, policy=DeploymentPolicy(policy), options=options, progress=progress)
-    return read_result(str(target))
+    allowed = DeploymentPolicy(policy)
+    return resolve_into(run, target, engine=engine, policy=allowed, options=options, progress=progress), target
 
 
 def compare(
     *sources: Source,
     functions: str | Sequence[str] = (),
     formats: str | int | Sequence[int] = (),
-    prefer: str | Sequence[str] = tuple(CRITERIA),
+    prefer: str | Sequence[str] = ("lost-updates", "divergence", "traffic"),
     engine: str = "auto",
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
@@ -151,6 +176,11 @@ def compare(
         ConfigurationError: The run cannot be compared, or something that is asked for is not known.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
+    from conflict.pipeline import folder_of
+    from conflict.whatif.comparing.comparison import ComparisonWanted, compare_run
+    from conflict.whatif.comparing.figures import parse_criteria
+    from conflict.whatif.comparing.pairs import parse_formats
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     tried, types, order = (",".join(words_of(each)) for each in (functions, formats, prefer))
     wanted = ComparisonWanted(tried, parse_formats(types) if types else (), parse_criteria(order))
@@ -186,6 +216,8 @@ def ingest(
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The folder holds a History of something else.
     """
+    from conflict.pipeline import ingest as ingest_into
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     return ingest_into(_changed(run_of(sources, additions), inexact_keys=inexact_keys), str(out), progress)
 
@@ -219,6 +251,11 @@ def check(
     Raises:
         ConfigurationError: Something that is needed is missing, or a file is wrong.
     """
+    from conflict.checking.check import check_configuration
+    from conflict.checking.draft import draft_check
+    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.discovery.draft import Additions
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     files = [{name: Path(file) for name, file in (given or {}).items()} for given in (variables, config_ini)]
     if run is None:
@@ -233,40 +270,61 @@ def check(
 
 def _changed(run: RunFile, function: str | Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:
     """Return a run with rules in Python, and with keys that are taken as equal by their bytes."""
+    from conflict.rules.user_policies import load_functions
+
     configuration = run.configuration
     functions = load_functions(words_of(function), configuration.functions)
     configuration = attrs.evolve(configuration, functions=functions)
     return attrs.evolve(run, configuration=configuration.with_inexact_keys() if inexact_keys else configuration)
 
 
-def run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:
+def additions_of(
+    schema: Path | str | None, ndb_replication: Path | str | None, conflict_fn: ConflictFns | None, primary: str | None
+) -> Additions:
+    """Return what a user adds to bare binlogs; imported when it is needed."""
+    from conflict.discovery import draft
+
+    return draft.additions_of(schema, ndb_replication, conflict_fn, primary)
+
+
+def run_of(
+    sources: Iterable[Source], additions: Additions, found: Callable[[Sequence[FoundLog]], None] = lambda logs: None
+) -> RunFile:
     """
     Return the run of a run file, or of bare binlogs and what is said besides.
+
+    Args:
+        sources: What is given.
+        additions: What is said besides.
+        found: Called with the binlogs that are found, if they are bare.
 
     Raises:
         ConfigurationError: Nothing is given, or something beside a run file.
     """
-    given = [each for source in sources for each in _each(source)]
+    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.discovery.draft import Additions, draft_run
+
+    given = [each for source in sources for each in ([source] if isinstance(source, RunFile) else _paths(source))]
     if not given:
         message = "give a run file, or the binlogs of both clusters"
         raise ConfigurationError(message)
     runs = [source for source in given if isinstance(source, RunFile)]
     paths = [source for source in given if not isinstance(source, RunFile)]
     if not runs and len(paths) == 1 and paths[0].suffix == ".toml":
-        runs = [load_run_file(paths.pop())]
+        runs = [load_run_file(paths.pop().absolute())]  # tasks of Spark run elsewhere
     if not runs:
-        return draft_run(paths, additions, Path("run.toml")).run
+        draft = draft_run(paths, additions, Path("run.toml"))
+        found(draft.logs)
+        return draft.run
     if len(runs) > 1 or paths or additions != Additions():
-        message = "a run file has entries for the arguments of bare binlogs; give it alone"
+        message = f"{runs[0].path} is a run file, which has entries for what is given besides; change it there"
         raise ConfigurationError(message)
     return runs[0]
 
 
-def _each(source: Source) -> list[RunFile | Path]:
-    """Return what a source represents: a list of paths is as good as the paths one by one."""
-    if isinstance(source, RunFile):
-        return [source]
-    return [Path(source)] if isinstance(source, Path | str) else [Path(each) for each in source]
+def _paths(given: Path | str | Iterable[Path | str]) -> list[Path]:
+    """Return the paths of a source: a list of them is as good as the paths one by one."""
+    return [Path(given)] if isinstance(given, Path | str) else [Path(each) for each in given]
 
 
 def path_of(given: Path | str | None) -> Path | None:

@@ -16,6 +16,7 @@ import attrs
 
 from conflict.checking.check import refuse_by_policy
 from conflict.checking.deployment import DeploymentPolicy
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.text_file import refuse_address
@@ -37,7 +38,7 @@ from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.reference_run import run_reference
-from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, StageProgress, in_threads, no_progress
+from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, in_threads
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
@@ -20,16 +20,17 @@ from conflict.cli.views.conflicts import conflicts_json
 from conflict.cli.views.sizes import sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.cli.views.sizes_files import configured_types, measured_log
+from conflict.config.arguments import ConflictFns, StageProgress, no_progress
 from conflict.config.option_values import Moment, moment_of
 from conflict.decoding.binlog_table import BinlogTable, read_binlog
 from conflict.decoding.staging import staged_file
-from conflict.discovery.draft import ConflictFns, additions_of
+from conflict.discovery.draft import additions_of
 from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer
-from conflict.library import Source, path_of, run_of
+from conflict.library import path_of, run_of
 from conflict.pipeline import spark_workers
 from conflict.reporting.joining import joined
 from conflict.reporting.kinds.simulate import simulation_document
@@ -42,7 +43,7 @@ from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
 from conflict.runs.engine_choice import spark_asked_for
-from conflict.runs.runner import StageProgress, no_progress, process_runner
+from conflict.runs.runner import process_runner
 from conflict.whatif.simulating.learning import learnt_model
 from conflict.whatif.simulating.model_file import model_document, model_text, parse_model
 from conflict.whatif.simulating.report import run_seeds
@@ -54,6 +55,9 @@ from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
 
 __all__ = ["conflicts", "decode", "report", "simulate", "sizes", "sweep", "workload"]
+
+if TYPE_CHECKING:
+    from conflict.library import Source
 
 Paths = Path | str | Iterable[Path | str]
 

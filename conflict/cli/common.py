@@ -35,8 +35,8 @@ from conflict.cli.refusals import ExitCode, PlainConsole, messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conflict.config.arguments import StageProgress
     from conflict.config.run_file import RunFile
-    from conflict.runs.runner import StageProgress
     from ndb_formats.findings import LogRemark
     from ndb_formats.schema.tables import Schema
 

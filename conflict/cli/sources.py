@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from conflict.cli.refusals import messages
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from conflict.cli.from_functions import Call
     from conflict.config.run_file import RunFile
     from conflict.discovery.draft import Additions
     from conflict.discovery.logs import FoundLog
@@ -26,6 +27,7 @@ __all__ = [
     "SchemaOption",
     "SourcesArgument",
     "additions_of",
+    "load_run_of",
     "load_sources",
     "show_logs",
 ]
@@ -90,6 +92,21 @@ def load_sources(
     draft = draft_run(sources, additions, Path("run.toml"))
     show_logs(draft.logs)
     return load_run(draft.run, functions, inexact_keys=inexact_keys)
+
+
+def load_run_of(call: Call[Any]) -> RunFile:
+    """
+    Read a run file, or draft one from bare binlogs and print which were found; call the function with that.
+
+    Raises:
+        ConfigurationError: What is given is missing or wrong, or something is added to a run file.
+    """
+    from conflict.library import run_of
+
+    said = [call.options.pop(name) for name in ("schema", "ndb_replication", "conflict_fn", "primary")]
+    run = run_of(call.sources, additions_of(*said), show_logs)
+    call.sources = [run]
+    return run
 
 
 def show_logs(logs: Sequence[FoundLog]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.arguments import ConflictFns
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.option_values import words_of
 from conflict.config.replication_rows import load_replication_rows
@@ -30,16 +31,12 @@ from ndb_formats.errors import did_you_mean
 
 __all__ = [
     "Additions",
-    "ConflictFns",
     "Draft",
     "additions_of",
     "draft_run",
     "functions_by_table",
     "refuse_other_primary",
 ]
-
-# Conflict functions as users give them: by table, or as texts such as `shop.*=NDB$MAX(version)`.
-ConflictFns = Mapping[str, str] | str | Sequence[str]
 
 # By cluster, the server options that are not at their defaults.
 Options = Mapping[str, Mapping[str, bool]]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.discovery.logs import refuse_inputs
 from conflict.errors import ConfigurationError
@@ -20,7 +21,6 @@ from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.library import resolve
 from conflict.result import Result, read_result
 from conflict.results.catalogue import RESOLVE_AGAIN
-from conflict.runs.runner import StageProgress, no_progress
 
 __all__ = ["explain", "explain_differences", "opened"]
 

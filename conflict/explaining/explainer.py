@@ -12,6 +12,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.errors import HistoryError
 from conflict.explaining.asked import (
     EXCEPTIONS_KEY,
@@ -51,7 +52,6 @@ from conflict.result import Result
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
-from conflict.runs.runner import StageProgress, no_progress
 from conflict.shown_text import short_names
 from ndb_formats.schema.tables import Table
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration
 from conflict.explaining.events import LogPlace
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
@@ -30,7 +31,6 @@ from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Summary, summarize
 from conflict.history.tables import TableNumbers
-from conflict.runs.runner import no_progress
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout

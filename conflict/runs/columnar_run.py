@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
 from conflict.engine.columnar.setups import changes_functions, compares_reflected
@@ -40,7 +41,7 @@ from conflict.runs.keyless_rows import changes_older_keyless_rows
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_job import SettledHistory, settle_history
 from conflict.runs.resolve_run import part_of_log
-from conflict.runs.runner import ResolveOptions, Runner, StageProgress
+from conflict.runs.runner import ResolveOptions, Runner
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 

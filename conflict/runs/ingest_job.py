@@ -17,6 +17,7 @@ from functools import partial
 
 import attrs
 
+from conflict.config.arguments import StageProgress
 from conflict.errors import ConflictError
 from conflict.history.grid.catalogue import FileFacts, catalogue_part, facts_of, refusing_contradictions
 from conflict.history.grid.epoch_files import epochs_part, read_summaries, schedule_table
@@ -39,7 +40,7 @@ from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, STAGED, l
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run
 from conflict.history.scheduling.start import consistent_cut
-from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.runner import Runner
 from ndb_formats.errors import FormatError
 
 __all__ = ["Ingested", "ingest"]

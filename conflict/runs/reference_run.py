@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import resolve as replay
@@ -45,7 +46,7 @@ from conflict.results.resolution_ledger import (
 from conflict.results.run_document import ResolvedRun, changes_under_way, is_same_result, reading_path, with_readings
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.runner import DEFAULTS, ResolveOptions, StageProgress, no_progress
+from conflict.runs.runner import DEFAULTS, ResolveOptions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 __all__ = ["place_in_memory", "resolve_settled", "run_reference"]

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import stop_of
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.order import ApplierEpochs
@@ -51,7 +52,7 @@ from conflict.results.summary import (
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolve_run import WHOLE, LogPart, ResolveRun
 from conflict.runs.resolve_stages import Resolved, ResolveJob
-from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.runner import Runner
 from conflict.runs.settling import Examined, Settling, layouts_of
 
 __all__ = ["SettledHistory", "count_transactions", "resolve_history", "settle_history"]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import attrs
 import numpy as np
 
+from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import StoppingOperation
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_round import Findings
@@ -42,7 +43,7 @@ from conflict.runs.bucket_tasks import (
 )
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import read_careful
-from conflict.runs.runner import Runner, Shared, StageProgress, in_threads, share
+from conflict.runs.runner import Runner, Shared, in_threads, share
 from conflict.runs.touched_rows import TouchedRows
 
 __all__ = ["LINK_ACTS", "ResolveJob", "Resolved", "earliest_stops"]

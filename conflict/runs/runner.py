@@ -35,10 +35,8 @@ __all__ = [
     "ResolveOptions",
     "Runner",
     "Shared",
-    "StageProgress",
     "in_process",
     "in_threads",
-    "no_progress",
     "process_runner",
     "share",
 ]
@@ -63,16 +61,11 @@ class ResolveOptions(ResultOptions):
 DEFAULTS = ResolveOptions()
 
 
-def no_progress(stage: str, done: int, total: int) -> None:
-    """Report nothing."""
-
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 # Called with the tasks done and their number; a job adds the name of the stage in front.
 Progress = Callable[[int, int], None]
-StageProgress = Callable[[str, int, int], None]
 
 
 class Runner(Protocol):

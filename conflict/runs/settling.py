@@ -13,6 +13,7 @@ from functools import partial
 import attrs
 import numpy as np
 
+from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.columnar.order import Located
 from conflict.engine.inference.background import Recorded
@@ -30,7 +31,7 @@ from conflict.runs.keyless_rows import read_keyless
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import WantedRows
-from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.runner import Runner
 from conflict.runs.touched_rows import TouchedTask, read_touched, touched_history
 from ndb_formats.events.row_image import RowLayout
 

@@ -13,6 +13,8 @@ import pytest
 
 import conflict
 from conflict.cli.app import COMMANDS
+from conflict.cli.from_functions import help_of
+from conflict.runs.engine_choice import LOCAL_BYTES
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
@@ -133,7 +135,7 @@ def test_a_part_of_the_binlogs() -> None:
     later = conflict.resolve(DEMO / "run.toml", stop_datetime="2026-11-20T21:00:17+05:00", engine="local")
     assert early.summary == later.summary
     assert 0 < early.summary.changes < 90
-    with pytest.raises(conflict.ConfigurationError, match="epochs are those of A, B, not of C"):
+    with pytest.raises(conflict.ConfigurationError, match="the run has no cluster C; it has A and B"):
         conflict.resolve(DEMO / "run.toml", stop_epoch={"C": 1})
     with pytest.raises(conflict.ConfigurationError, match="stop_datetime noon: not a date and time"):
         conflict.resolve(DEMO / "run.toml", stop_datetime="noon")
@@ -168,3 +170,8 @@ def test_a_model_is_learnt_simulated_and_swept(tmp_path: Path) -> None:
     grid.write_text('model = "learnt.toml"\n[grid]\nlatency_ms = [0, 100]\n')
     table = conflict.sweep(grid, out=tmp_path / "swept", workers=1)
     assert table["unsettled_changes"].to_pylist() == [0, 0]
+
+
+def test_help_names_the_size_from_which_spark_pays() -> None:
+    """As the program chooses."""
+    assert f"up to {LOCAL_BYTES >> 20} MiB" in help_of(conflict.resolve)["engine"]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import conflict
-from conflict.discovery.draft import ConflictFns
+from conflict.config.arguments import ConflictFns
 from conflict.results.glance import summary_of
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO

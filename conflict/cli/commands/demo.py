@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from importlib.resources import files
+from inspect import unwrap
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from conflict.checking.deployment import DeploymentPolicy
-from conflict.cli.common import console, load_run
+from conflict.cli.common import console
 from conflict.cli.refusals import exit_with
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
@@ -38,13 +39,13 @@ def demo(
 
     Example: ndb-conflict demo build/demo
     """
-    from conflict.cli.commands.resolve import ResolveEngine, code_of, show_resolved
-    from conflict.runs.runner import ResolveOptions
+    from conflict.cli.commands.resolve import code_of, show_resolved
+    from conflict.library import resolve
 
     recording, result = folder / "recording", folder / "result"
     _copy(recording)
-    run = load_run(recording / "run.toml", None)
-    resolved, _ = show_resolved(run, result, ResolveEngine.AUTO, DeploymentPolicy.MANUAL, ResolveOptions(replace=True))
+    call = partial(unwrap(resolve), recording / "run.toml", out=result, force=True)
+    resolved, _ = show_resolved(call, is_chosen=True)
     exit_with(code_of(resolved))
     _print_next(folder)
 

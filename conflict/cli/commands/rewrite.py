@@ -20,7 +20,7 @@ from conflict.errors import ConfigurationError
 from ndb_formats.errors import CutFileError
 
 if TYPE_CHECKING:
-    from conflict.runs.runner import StageProgress
+    from conflict.config.arguments import StageProgress
     from ndb_formats.binlog_reader import Event
     from ndb_formats.rules.row_image_rules import RowImageRule
     from ndb_formats.rules.update_format import UpdateFormat

@@ -15,8 +15,9 @@ from conflict.cli.refusals import ExitCode, exit_with
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from conflict.config.arguments import StageProgress
     from conflict.history.grid.folder import Folder
-    from conflict.runs.runner import Runner, StageProgress
+    from conflict.runs.runner import Runner
 
 __all__ = ["sweep"]
 

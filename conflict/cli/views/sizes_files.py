@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 import numpy as np
 
+from conflict.config.arguments import StageProgress
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.plan import files_document
 from conflict.rules.table_setup import set_up
-from conflict.runs.runner import StageProgress
 from ndb_formats.binlog_reader import first_event, server_of
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.errors import CutFileError

@@ -18,6 +18,7 @@ from typing import Self
 import attrs
 import numpy as np
 
+from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import first_stopping, stop_of
 from conflict.engine.columnar.bucket import Bucket, load_bucket
 from conflict.engine.columnar.bucket_result import BucketResult
@@ -34,7 +35,7 @@ from conflict.history.grid.epoch_files import EPOCHS, epochs_part
 from conflict.runs.resolve_job import SettledHistory, count_transactions
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
-from conflict.runs.runner import Runner, Shared, StageProgress, share
+from conflict.runs.runner import Runner, Shared, share
 from conflict.whatif.comparing.bucket_figures import (
     BucketFigures,
     Rejected,

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.run_file import RunFile
 from conflict.engine.columnar.setups import ClusterSetup
 from conflict.errors import ConfigurationError, NotBuiltError
@@ -36,7 +37,7 @@ from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
-from conflict.runs.runner import Runner, StageProgress, in_threads, no_progress
+from conflict.runs.runner import Runner, in_threads
 from conflict.shown_text import listed, printable
 from conflict.whatif.comparing.compare_job import compare_settled
 from conflict.whatif.comparing.figures import (

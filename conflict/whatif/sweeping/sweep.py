@@ -23,12 +23,13 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from conflict.config.arguments import StageProgress
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.results.catalogue import catalogue_result
 from conflict.results.files import RESULT
 from conflict.results.run_document import versions
-from conflict.runs.runner import Runner, StageProgress
+from conflict.runs.runner import Runner
 from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.report import figures_of
 from conflict.whatif.simulating.run import simulate

@@ -187,7 +187,7 @@ SITUATIONS = [
     Case("epoch as text", f"{RESOLVE} --start-epoch A=x", "--start-epoch A=x is not understood"),
     Case("epoch too high", f"{RESOLVE} --start-epoch A=18446744073709551616", "is not understood"),
     Case("long epoch", f"{RESOLVE} --stop-epoch A={'9' * 5000}", "is not understood"),
-    Case("epoch of nobody", f"{RESOLVE} --start-epoch Z=1", "give cluster A or B"),
+    Case("epoch of nobody", f"{RESOLVE} --start-epoch Z=1", "the run has no cluster Z; it has A and B"),
     Case("epoch beyond", f"{RESOLVE} --start-epoch A=18446744073709551615", "cluster A has no epoch between the start"),
     Case("no History", f"{LOCAL} --history {{d}}/none", "there is no History in"),
     Case("another folder", f"{LOCAL} --history {{d}}", "there is no History in"),

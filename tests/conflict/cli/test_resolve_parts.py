@@ -87,8 +87,8 @@ def test_a_part_is_resolved_by_the_columnar_engine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--start-epoch", "C=5"], "give cluster A or B"),
-        (["--start-epoch", "A=x"], "an own epoch of it"),
+        (["--start-epoch", "C=5"], "the run has no cluster C; it has A and B"),
+        (["--start-epoch", "A=x"], "give CLUSTER=EPOCH"),
         (["--start-epoch", "A=9999999999999"], "cluster A has no epoch between"),
         (["--start-datetime", "2999-01-01"], "cluster A has no epoch between"),
     ],

@@ -1,0 +1,102 @@
+"""
+What the arguments of functions for users are made of: types, choices, and how each is typed on the command line.
+
+A function that `conflict` exports is the only declaration of its command (see `conflict.cli.from_functions`). What the
+name, the type and the docstring of an argument do not say of its option stands here or beside it, as
+``Annotated[type, Typed(...)]``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import attrs
+
+__all__ = [
+    "CLUSTER",
+    "CONFLICT_FN",
+    "DATETIME",
+    "EPOCH",
+    "RULE",
+    "SOURCES",
+    "ConflictFns",
+    "OnMissing",
+    "ResolveEngine",
+    "StageProgress",
+    "Typed",
+    "answering",
+    "no_progress",
+]
+
+# Conflict functions as users give them: by table, or as texts such as `shop.*=NDB$MAX(version)`.
+ConflictFns = Mapping[str, str] | str | Sequence[str]
+
+
+class ResolveEngine(StrEnum):
+    """An engine, or the one that fits the run."""
+
+    AUTO = "auto"
+    REFERENCE = "reference"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+class OnMissing(StrEnum):
+    """What the applier does with an operation that lacks the value that its function compares."""
+
+    STOP = "stop"
+    SKIP = "skip"
+
+
+@attrs.frozen
+class Typed:
+    """
+    How an argument is typed on the command line.
+
+    Attributes:
+        metavar: What its help shows in place of the value; by default the kind of value.
+        help: What its help says, where that is not what Python users read in the docstring.
+    """
+
+    metavar: str | None = None
+    help: str | None = None
+
+
+CLUSTER, DATETIME, EPOCH = Typed("CLUSTER"), Typed("DATETIME"), Typed("CLUSTER=EPOCH")
+RULE = Typed("MODULE:NAME")
+SOURCES = Typed(
+    "RUN_FILE | BINLOGS...",
+    "A run file (.toml); or the binlogs of both clusters: folders, index files, patterns or files.",
+)
+CONFLICT_FN = Typed(
+    "TABLE=FUNCTION", "For bare binlogs: 'shop.orders=NDB$MAX(version)', in single quotes; or 'shop.*=...'."
+)
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+Answer = TypeVar("Answer")
+
+StageProgress = Callable[[str, int, int], None]
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
+def answering(answer: Callable[[Found], Answer]) -> Callable[[Callable[Given, Found]], Callable[Given, Answer]]:
+    """Make a function return to its users what `answer` makes of what it found; its command prints what it found."""
+
+    def decorate(function: Callable[Given, Found]) -> Callable[Given, Answer]:
+        @wraps(function)
+        def answered(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+            return answer(function(*args, **kwargs))
+
+        said = inspect.signature(answer).return_annotation
+        answered.__signature__ = inspect.signature(function).replace(return_annotation=said)  # type: ignore[attr-defined]
+        return answered
+
+    return decorate
