@@ -15,14 +15,18 @@ from conflict.checking.deployment import DeploymentPolicy
 from conflict.config.arguments import (
     CLUSTER,
     CONFLICT_FN,
+    CONFLICT_FN_OF_CHECK,
     DATETIME,
     EPOCH,
+    FILE,
     RULE,
     SOURCES,
     ConflictFns,
     OnMissing,
     ResolveEngine,
     StageProgress,
+    Typed,
+    WhatIfEngine,
     answering,
     no_progress,
 )
@@ -139,17 +143,17 @@ def resolve(
 
 
 def compare(
-    *sources: Source,
-    functions: str | Sequence[str] = (),
-    formats: str | int | Sequence[int] = (),
-    prefer: str | Sequence[str] = ("lost-updates", "divergence", "traffic"),
-    engine: str = "auto",
-    schema: Path | str | None = None,
-    ndb_replication: Path | str | None = None,
-    conflict_fn: ConflictFns | None = None,
-    primary: str | None = None,
+    *sources: Annotated[Source, SOURCES],
+    functions: Annotated[str | Sequence[str], Typed(in_one=True)] = (),
+    formats: Annotated[str | int | Sequence[int], Typed(in_one=True)] = (),
+    prefer: Annotated[str | Sequence[str], Typed(in_one=True)] = ("lost-updates", "divergence", "traffic"),
+    engine: WhatIfEngine | str = "auto",
     history: Path | str | None = None,
     out: Path | str | None = None,
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
+    primary: Annotated[str | None, CLUSTER] = None,
     force: bool = False,
     progress: StageProgress = no_progress,
 ) -> Comparison:
@@ -158,18 +162,18 @@ def compare(
 
     Args:
         sources: As for `resolve`.
-        functions: Such as ``NDB$EPOCH()@london`` or ``LAST_COMMIT`` (see docs/compare.md); none for all that the tables
-            and the log allow. These lists can also be texts with commas, as on the command line.
-        formats: Binlog types to try besides the one in the log.
-        prefer: ``lost-updates``, ``divergence``, ``traffic``, the most important first.
-        engine: ``auto``, ``spark`` or ``local``.
+        functions: Functions, separated by commas: ``NDB$MAX(x),NDB$EPOCH()@london,LAST_COMMIT``; by default, all that
+            the tables and the log allow.
+        formats: Binlog types to try besides the one in the log: ``3,9``.
+        prefer: The order of the functions: the most important criterion first.
+        engine: The engine; auto chooses as resolve does.
+        history: Compare on this History, made by `ingest`; it keeps one column per table.
+        out: Folder for the comparison as Parquet and JSON.
         schema: As for `resolve`.
         ndb_replication: As for `resolve`.
         conflict_fn: As for `resolve`.
         primary: As for `resolve`.
-        history: As for `resolve`.
-        out: Folder for the comparison as Parquet and JSON; None for none.
-        force: Replace a comparison that is in the folder already.
+        force: As for `resolve`.
         progress: As for `resolve`.
 
     Raises:
@@ -190,13 +194,13 @@ def compare(
 
 
 def ingest(
-    *sources: Source,
+    *sources: Annotated[Source, SOURCES],
     out: Path | str,
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: ConflictFns | None = None,
-    primary: str | None = None,
+    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
+    primary: Annotated[str | None, CLUSTER] = None,
     progress: StageProgress = no_progress,
 ) -> Ingested:
     """
@@ -204,7 +208,7 @@ def ingest(
 
     Args:
         sources: As for `resolve`.
-        out: Folder for the History; one that is there is continued.
+        out: Folder for the History; an existing History is continued.
         inexact_keys: As for `resolve`.
         schema: As for `resolve`.
         ndb_replication: As for `resolve`.
@@ -223,49 +227,66 @@ def ingest(
 
 
 def check(
-    run: RunFile | Path | str | None = None,
+    run: Annotated[
+        RunFile | Path | str | None, Typed("run_file", "The run file (TOML); its binlogs need not be there.")
+    ] = None,
     *,
-    policy: str = DeploymentPolicy.MANUAL.value,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: ConflictFns | None = None,
-    primary: str | None = None,
-    variables: Mapping[str, Path | str] | None = None,
-    config_ini: Mapping[str, Path | str] | None = None,
-    function: str | Sequence[str] | None = None,
+    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN_OF_CHECK] = None,
+    primary: Annotated[str | None, CLUSTER] = None,
+    variables: Annotated[Mapping[str, Path | str] | None, FILE] = None,
+    config_ini: Annotated[Mapping[str, Path | str] | None, FILE] = None,
+    policy: DeploymentPolicy | str = "manual",
+    function: Annotated[str | Sequence[str] | None, RULE] = None,
 ) -> Report:
     """
     Return what a configuration will do and what servers will refuse, without binlogs; as the command ``check``.
 
     Args:
         run: A run file, or one that `load_run_file` has read; its binlogs need not be there. Without one, the rest:
-        policy: ``manual``, or ``needs`` to leave out what the manual advises against.
-        schema: File of CREATE TABLE statements.
-        ndb_replication: File with the rows of ``mysql.ndb_replication``.
-        conflict_fn: Conflict function by table or pattern, as for `resolve`.
-        primary: The primary cluster.
-        variables: By cluster, its my.cnf or what SHOW GLOBAL VARIABLES prints.
-        config_ini: By cluster, its config.ini.
-        function: Rules in Python, ``MODULE:NAME`` each.
+        schema: Without a run file: CREATE TABLE statements.
+        ndb_replication: Rows of mysql.ndb_replication: .sql, .csv, .tsv or .toml.
+        conflict_fn: In place of rows, the conflict function by table or pattern, as for `resolve`.
+        primary: The primary, for functions by epoch.
+        variables: By name of a cluster, its my.cnf or what SHOW GLOBAL VARIABLES prints.
+        config_ini: By name of a cluster, its config.ini.
+        policy: With ``needs``, leave out what the manual advises against and the server accepts.
+        function: As for `resolve`.
 
     Raises:
         ConfigurationError: Something that is needed is missing, or a file is wrong.
     """
     from conflict.checking.check import check_configuration
+
+    loaded = checked_run(run, additions_of(schema, ndb_replication, conflict_fn, primary), variables, config_ini)
+    return check_configuration(_changed(loaded, function).configuration, DeploymentPolicy(policy))
+
+
+def checked_run(
+    run: RunFile | Path | str | None,
+    additions: Additions,
+    variables: Mapping[str, Path | str] | None = None,
+    config_ini: Mapping[str, Path | str] | None = None,
+) -> RunFile:
+    """
+    Return the run that is checked: that of a run file, or one of what is given in its place.
+
+    Raises:
+        ConfigurationError: Something is given beside a run file, or a file is wrong.
+    """
     from conflict.checking.draft import draft_check
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.discovery.draft import Additions
 
-    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     files = [{name: Path(file) for name, file in (given or {}).items()} for given in (variables, config_ini)]
     if run is None:
-        loaded = draft_check(additions, *files)
-    elif additions != Additions() or any(files):
-        message = "a run file has entries for the other arguments; give it alone"
+        return draft_check(additions, *files)
+    loaded = run if isinstance(run, RunFile) else load_run_file(Path(run).absolute(), binlogs=False)
+    if additions != Additions() or any(files):
+        message = f"{loaded.path} is a run file, which has entries for what is given besides; change it there"
         raise ConfigurationError(message)
-    else:
-        loaded = run if isinstance(run, RunFile) else load_run_file(run, binlogs=False)
-    return check_configuration(_changed(loaded, function).configuration, DeploymentPolicy(policy))
+    return loaded
 
 
 def _changed(run: RunFile, function: str | Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:

@@ -19,7 +19,7 @@ from enum import Enum
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Optional, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -125,12 +125,21 @@ def _option(function: Callable[..., Any], parameter: inspect.Parameter) -> _Opti
     details: dict[str, Any] = {
         "help": typed.help or help_of(function)[parameter.name],
         "metavar": typed.metavar,
+        "min": typed.at_least,
+        "max": typed.at_most,
+        "exists": typed.is_file,
+        "dir_okay": not typed.is_file,
     }
     if parameter.kind is parameter.VAR_POSITIONAL:
         return _Option(parameter.replace(annotation=Annotated[list[Path], typer.Argument(**details)]), _as_it_is)
     kind, value = _kind(declared, name, typed)
+    if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+        argument: Any = Annotated[Optional[kind] if default is None else kind, typer.Argument(**details)]  # noqa: UP045
+        return _Option(parameter.replace(annotation=argument), value)
     if get_origin(kind) is list:
-        details["help"] = f"{details['help'].removesuffix('.')}; can be repeated."
+        details["help"] += " Can be repeated."
+    if isinstance(default, tuple):
+        default = ",".join(default)
     if isinstance(default, str) and issubclass(kind, Enum | Path):
         default = kind(default)
     option = typer.Option(*([name] if default is False else ()), **details)
@@ -141,13 +150,15 @@ def _option(function: Callable[..., Any], parameter: inspect.Parameter) -> _Opti
 def _kind(declared: Any, option: str, typed: Typed) -> tuple[Any, Callable[[Any], Any]]:
     """Return the type that typer reads for a type of Python, and what makes a value of that one of what is read."""
     members = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
-    plain = {each for each in members if isinstance(each, type)}
+    plain = {each for each in members if isinstance(each, type) and each is not NoneType}
     origins = {origin: get_args(each) for each in members if (origin := get_origin(each)) is not None}
-    if origins.keys() == {Mapping}:
+    if typed.in_one:
+        return str, _as_it_is
+    if origins.keys() == {Mapping} and not plain:
         read = partial(_by_cluster, option, typed.metavar, numbers=origins[Mapping] == (str, int))
         return list[str], read
     if origins.keys() & {Sequence, Iterable}:
-        return list[str], lambda given: given or None
+        return list[next(each for each in (Path, int, str) if each in plain)], lambda given: given or None  # type: ignore[misc]
     if date in plain:
         return str, lambda given: None if given is None else moment_of(given, option)
     choices = [each for each in plain if issubclass(each, Enum)]

@@ -27,6 +27,7 @@ __all__ = [
     "SchemaOption",
     "SourcesArgument",
     "additions_of",
+    "additions_of_call",
     "load_run_of",
     "load_sources",
     "show_logs",
@@ -103,10 +104,14 @@ def load_run_of(call: Call[Any]) -> RunFile:
     """
     from conflict.library import run_of
 
-    said = [call.options.pop(name) for name in ("schema", "ndb_replication", "conflict_fn", "primary")]
-    run = run_of(call.sources, additions_of(*said), show_logs)
+    run = run_of(call.sources, additions_of_call(call), show_logs)
     call.sources = [run]
     return run
+
+
+def additions_of_call(call: Call[Any]) -> Additions:
+    """Return what is said besides bare binlogs, and take it from the call."""
+    return additions_of(*(call.options.pop(name) for name in ("schema", "ndb_replication", "conflict_fn", "primary")))
 
 
 def show_logs(logs: Sequence[FoundLog]) -> None:

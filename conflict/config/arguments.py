@@ -19,8 +19,10 @@ import attrs
 __all__ = [
     "CLUSTER",
     "CONFLICT_FN",
+    "CONFLICT_FN_OF_CHECK",
     "DATETIME",
     "EPOCH",
+    "FILE",
     "RULE",
     "SOURCES",
     "ConflictFns",
@@ -28,6 +30,7 @@ __all__ = [
     "ResolveEngine",
     "StageProgress",
     "Typed",
+    "WhatIfEngine",
     "answering",
     "no_progress",
 ]
@@ -41,6 +44,14 @@ class ResolveEngine(StrEnum):
 
     AUTO = "auto"
     REFERENCE = "reference"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+class WhatIfEngine(StrEnum):
+    """An engine that compares and simulates, or the one that fits the run."""
+
+    AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
 
@@ -60,13 +71,22 @@ class Typed:
     Attributes:
         metavar: What its help shows in place of the value; by default the kind of value.
         help: What its help says, where that is not what Python users read in the docstring.
+        at_least: Its least value.
+        at_most: Its greatest value.
+        is_file: Whether it is a file that must be there.
+        in_one: Whether several values are typed with commas between, not each with the option again.
     """
 
     metavar: str | None = None
     help: str | None = None
+    at_least: float | None = attrs.field(default=None, kw_only=True)
+    at_most: float | None = attrs.field(default=None, kw_only=True)
+    is_file: bool = attrs.field(default=False, kw_only=True)
+    in_one: bool = attrs.field(default=False, kw_only=True)
 
 
-CLUSTER, DATETIME, EPOCH = Typed("CLUSTER"), Typed("DATETIME"), Typed("CLUSTER=EPOCH")
+CLUSTER, DATETIME = Typed("CLUSTER"), Typed("DATETIME")
+EPOCH, FILE = Typed("CLUSTER=EPOCH"), Typed("CLUSTER=FILE")
 RULE = Typed("MODULE:NAME")
 SOURCES = Typed(
     "RUN_FILE | BINLOGS...",
@@ -75,6 +95,8 @@ SOURCES = Typed(
 CONFLICT_FN = Typed(
     "TABLE=FUNCTION", "For bare binlogs: 'shop.orders=NDB$MAX(version)', in single quotes; or 'shop.*=...'."
 )
+
+CONFLICT_FN_OF_CHECK = attrs.evolve(CONFLICT_FN, help="In place of rows: shop.orders=NDB$MAX(version), or shop.*=...")
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")

@@ -5,22 +5,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import InexactKeysOption, UnpackedOption, allow_unpacked, console, progress_bars, warn_of
+import conflict.library
+from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars, warn_of
+from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
-from conflict.cli.sources import (
-    ConflictFnOption,
-    PrimaryOption,
-    ReplicationOption,
-    SchemaOption,
-    SourcesArgument,
-    additions_of,
-    load_sources,
-)
+from conflict.cli.sources import load_run_of
 
 if TYPE_CHECKING:
     from conflict.runs.ingest_job import Ingested
@@ -28,16 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["ingest"]
 
 
-def ingest(
-    sources: SourcesArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the History; an existing History is continued.")],
-    inexact_keys: InexactKeysOption = False,
-    schema: SchemaOption = None,
-    ndb_replication: ReplicationOption = None,
-    conflict_fn: ConflictFnOption = None,
-    primary: PrimaryOption = None,
-    unpacked_mib: UnpackedOption = None,
-) -> None:
+@command_of(conflict.library.ingest)
+def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None) -> None:
     """
     Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
 
@@ -45,14 +31,12 @@ def ingest(
 
     Example: ndb-conflict ingest run.toml --out history
     """
-    import conflict.pipeline
     from ndb_formats.columnar.log_scan import log_remarks
 
     allow_unpacked(unpacked_mib)
-    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
-    loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
+    loaded = load_run_of(call)
     with progress_bars() as progress:
-        ingested = conflict.pipeline.ingest(loaded, str(out), progress)
+        ingested = call(progress=progress)
     _print_ingested(ingested, out)
     warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.log.files))
     if ingested.manifest.errors:

@@ -133,7 +133,7 @@ def test_clusters_without_a_name_are_the_servers_of_the_rows(tmp_path: Path) -> 
     ("arguments", "message"),
     [
         ((), "give a run file, or --schema"),
-        ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file, which has entries for these options"),
+        ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file, which has entries for what is given besides"),
         (("--variables", "london"), "--variables london is not understood; give CLUSTER=FILE"),
         (
             ("--schema", EXAMPLE / "schema.sql", "--primary", "C"),
@@ -166,5 +166,5 @@ def test_the_function_for_python() -> None:
         ("NDB-E004", "london", "shop.notes"),
         ("NDB-E004", "paris", "shop.notes"),
     }
-    with pytest.raises(ConfigurationError, match="a run file has entries for"):
+    with pytest.raises(ConfigurationError, match="is a run file, which has entries for"):
         conflict.check(EXAMPLE / "run.toml", primary="london")
