@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from conflict.explaining.story import Story
     from conflict.library import check, compare, ingest, resolve
     from conflict.result import Result, read_result
+    from conflict.simulations import simulate, sweep, workload
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
-    from conflict.studies import conflicts, decode, report, simulate, sizes, sweep, workload
+    from conflict.studies import conflicts, decode, report, sizes
     from conflict.whatif.comparing.comparison import Comparison
 
 __all__ = [
@@ -94,7 +95,8 @@ _MODULES = {
     "conflict.checking.check": ("Report",),
     "conflict.library": ("check", "compare", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),
-    "conflict.studies": ("conflicts", "decode", "report", "simulate", "sizes", "sweep", "workload"),
+    "conflict.simulations": ("simulate", "sweep", "workload"),
+    "conflict.studies": ("conflicts", "decode", "report", "sizes"),
 }
 
 

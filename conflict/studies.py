@@ -9,31 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import attrs
-import pyarrow as pa
-
-from conflict.cli.commands.simulate import check_folders, keep_run
-from conflict.cli.outputs import check_output, refuse_same_output
 from conflict.cli.views.conflicts import conflicts_json
 from conflict.cli.views.sizes import sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.cli.views.sizes_files import configured_types, measured_log
-from conflict.config.arguments import ConflictFns, StageProgress, no_progress
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.option_values import Moment, moment_of
 from conflict.decoding.binlog_table import BinlogTable, read_binlog
-from conflict.decoding.staging import staged_file
-from conflict.discovery.draft import additions_of
+from conflict.decoding.staging import check_output, refuse_same_output
 from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.whole_files import only_writer
-from conflict.library import path_of, run_of
-from conflict.pipeline import spark_workers
+from conflict.library import path_of
 from conflict.reporting.joining import joined
-from conflict.reporting.kinds.simulate import simulation_document
 from conflict.reporting.reading import part_of
 from conflict.reporting.report import write_figures, write_page
 from conflict.result import Result, read_result
@@ -42,22 +33,11 @@ from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, rea
 from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
-from conflict.runs.engine_choice import spark_asked_for
-from conflict.runs.runner import process_runner
-from conflict.whatif.simulating.learning import learnt_model
-from conflict.whatif.simulating.model_file import model_document, model_text, parse_model
-from conflict.whatif.simulating.report import run_seeds
-from conflict.whatif.simulating.run import Simulated
-from conflict.whatif.sweeping.border import check_axis, parse_condition
-from conflict.whatif.sweeping.sweep import Search, check_folder, run_sweep
-from conflict.whatif.sweeping.sweep_file import load_sweep
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["conflicts", "decode", "report", "simulate", "sizes", "sweep", "workload"]
+__all__ = ["conflicts", "decode", "report", "sizes"]
 
-if TYPE_CHECKING:
-    from conflict.library import Source
 
 Paths = Path | str | Iterable[Path | str]
 
@@ -114,93 +94,6 @@ def decode(
     )
 
 
-def simulate(
-    model: Path | str | Mapping[str, Any],
-    *,
-    seeds: int = 1,
-    seed: int | None = None,
-    out: Path | str | None = None,
-    write_binlogs: Path | str | None = None,
-    force: bool = False,
-    progress: StageProgress = no_progress,
-) -> dict[str, Any]:
-    """
-    Simulate a workload on clusters that replicate to each other; as the command ``simulate``.
-
-    Args:
-        model: The file of the model, or its entries (docs/model.md).
-        seeds: How many runs, each with a seed of its own.
-        seed: The first seed, in place of the model's.
-        out: Folder for the result of the first run.
-        write_binlogs: Folder for the binlogs of the first run; by default, beside `out`.
-        force: Replace folders that are there already.
-        progress: As for `conflict.resolve`.
-
-    Returns:
-        The document of ``--json``: ``runs`` has the figures of each run, ``intervals`` their medians and extremes. Runs
-        whose figure ``quiet_at_the_end`` is 0 are not settled, and may lose more.
-
-    Raises:
-        ConfigurationError: The model is wrong, or a folder cannot be written.
-    """
-    file = Path("model.toml") if isinstance(model, Mapping) else Path(model)
-    document = dict(model) if isinstance(model, Mapping) else model_document(file)
-    target, logs = path_of(out), path_of(write_binlogs) or (None if out is None else Path(f"{out}-binlogs"))
-    refuse_same_output(target, logs)
-    check_folders(target, logs, file, force=force)
-    made = parse_model(document)
-    made = made if seed is None else attrs.evolve(made, seed=seed)
-
-    def keep(run: Simulated) -> None:
-        keep_run(run, target, logs, progress, force=force)
-
-    return {**simulation_document(made, run_seeds(made, seeds, progress, keep)), "model": document}
-
-
-def workload(
-    *sources: Source,
-    out: Path | str | None = None,
-    scale: float = 1.0,
-    inexact_keys: bool = False,
-    schema: Path | str | None = None,
-    ndb_replication: Path | str | None = None,
-    conflict_fn: ConflictFns | None = None,
-    primary: str | None = None,
-    force: bool = False,
-) -> dict[str, Any]:
-    """
-    Learn a workload from the binlogs of two clusters, as a model for `simulate`; as the command ``workload``.
-
-    Args:
-        sources: As for `conflict.resolve`, as are `schema`, `ndb_replication`, `conflict_fn` and `primary`.
-        out: File for the model; None for none.
-        scale: Factor for the rates of transactions.
-        inexact_keys: Take keys as equal by their bytes where a collation is not known.
-        schema: See there.
-        ndb_replication: See there.
-        conflict_fn: See there.
-        primary: See there.
-        force: Replace a file that is there already.
-
-    Returns:
-        The entries of the model.
-
-    Raises:
-        ConfigurationError: It is not about two clusters, or the file cannot be written.
-        HistoryError: There is nothing to learn.
-    """
-    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
-    run = run_of(sources, additions)
-    target = path_of(out)
-    check_output(target, run.inputs, force=force)
-    configuration = run.configuration.with_inexact_keys() if inexact_keys else run.configuration
-    document = learnt_model(configuration, scale)
-    if target is not None:
-        with staged_file(target) as file:
-            file.write(model_text(document).encode())
-    return document
-
-
 def sizes(
     files: Paths,
     *,
@@ -244,56 +137,6 @@ def sizes(
     if chart is not None:
         draw_sizes(found.report, chart)
     return sizes_json(found.report, types) | {"files": [each.document() for each in found.facts]}
-
-
-def sweep(
-    sweep_file: Path | str,
-    *,
-    out: Path | str,
-    model: Path | str | None = None,
-    find: str | None = None,
-    over: str | None = None,
-    within: float | None = None,
-    engine: str = "auto",
-    workers: int | None = None,
-    progress: StageProgress = no_progress,
-) -> pa.Table:
-    """
-    Simulate a grid of models; as the command ``sweep``.
-
-    Args:
-        sweep_file: The grid (docs/sweep.md).
-        out: Folder of the sweep; its finished runs are not simulated again.
-        model: The file of the model, in place of that of the grid.
-        find: A condition whose border is looked for, ``lost_updates == 0``; it is in ``borders.parquet``.
-        over: The axis that it is looked for along.
-        within: Distance to the border that is near enough.
-        engine: ``auto``, ``local`` or ``spark``.
-        workers: Processes of engine ``local``; one per core by default.
-        progress: As for `conflict.resolve`.
-
-    Returns:
-        A row per run of the grid; ``lost_updates`` are lower bounds where ``unsettled_changes`` is not 0.
-
-    Raises:
-        ConfigurationError: The grid, the model, the condition or the folder cannot be used.
-    """
-    if engine not in ("auto", "local", "spark"):
-        message = f"engine {engine} does not sweep; use auto, local or spark"
-        raise ConfigurationError(message)
-    if (find is None) != (over is None) or (within is not None and find is None):
-        message = "find and over go together, and within with both: a condition, and the axis of its border"
-        raise ConfigurationError(message)
-    loaded, search = load_sweep(Path(sweep_file), path_of(model)), None
-    if find is not None and over is not None:
-        check_axis(loaded, over, within)
-        search = Search(parse_condition(find), over, within)
-    folder = Folder(str(Path(out).resolve()))
-    check_folder(folder)
-    on_spark = engine == "spark" or (engine == "auto" and spark_asked_for())
-    with only_writer(folder):
-        runner = spark_workers(folder, progress) if on_spark else process_runner(workers)
-        return run_sweep(loaded, folder, runner, search, progress).results
 
 
 def conflicts(

@@ -43,6 +43,7 @@ LAYERS = {
         "library",
         "explaining",
         "reporting",
+        "simulations",
         "cli",
         "studies",
         "__init__",

@@ -121,7 +121,7 @@ def _option(function: Callable[..., Any], parameter: inspect.Parameter) -> _Opti
     """Return the option of an argument: its kind by the type, its help by the docstring."""
     declared, *said = get_args(parameter.annotation) if _said(parameter) else (parameter.annotation,)
     typed = next((each for each in said if isinstance(each, Typed)), Typed())
-    name, default = f"--{parameter.name.replace('_', '-')}", parameter.default
+    name, default = _as_option(parameter.name), parameter.default
     details: dict[str, Any] = {
         "help": typed.help or help_of(function)[parameter.name],
         "metavar": typed.metavar,
@@ -165,6 +165,10 @@ def _kind(declared: Any, option: str, typed: Typed) -> tuple[Any, Callable[[Any]
     return next(each for each in (*choices, bool, int, float, Path, str) if each in plain), _as_it_is
 
 
+def _as_option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _as_it_is(given: Any) -> Any:
     return given
 
@@ -201,4 +205,6 @@ def help_of(function: Callable[..., Any]) -> dict[str, str]:
         other = re.fullmatch(r"As for `(\w+)`\.", text)
         if other is not None:
             said[name] = help_of(getattr(import_module("conflict"), other[1]))[name]
+        else:
+            said[name] = re.sub(r"`(\w+)`", lambda found: _as_option(found[1]) if found[1] in said else found[0], text)
     return said

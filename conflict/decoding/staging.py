@@ -27,7 +27,17 @@ from conflict.history.grid.whole_files import (
     whole_folder,
 )
 
-__all__ = ["check_target", "staged_file", "staged_folder", "stopped_politely"]
+__all__ = [
+    "STANDARD_OUTPUT",
+    "check_output",
+    "check_target",
+    "refuse_same_output",
+    "staged_file",
+    "staged_folder",
+    "stopped_politely",
+]
+
+STANDARD_OUTPUT = Path("-")
 
 _AGAIN = 0.01  # seconds after which an interruption that was swallowed comes again
 
@@ -121,6 +131,54 @@ def _refuse_by_now(target: Path, *, force: bool, before: str = "") -> None:
     if target.exists() and not force:
         message = f"{target} exists already{before}; --force replaces it"
         raise ConfigurationError(message)
+
+
+def check_output(target: Path | None, inputs: Iterable[Path | None], *, force: bool) -> None:
+    """
+    Make sure, before the work, that a command may write a file.
+
+    Args:
+        target: The file; None for an option that was not given; ``-`` is standard output, for JSON.
+        inputs: The files, and folders with all their files, that the command reads; None for an option that was not
+            given.
+        force: Whether a file that is there may be replaced.
+
+    Raises:
+        ConfigurationError: It is an input, is there already, or its folder is missing or not writable.
+    """
+    if target is None or target == STANDARD_OUTPUT:
+        return
+    given = [each for each in inputs if each is not None]
+    check_target(target, given, force=force, folder=False)
+    for folder in given:
+        if target.exists() and folder.is_dir() and folder.resolve() in target.resolve().parents:
+            message = (
+                f"{target} is in {folder}, an input of this command, and would be overwritten; give another output"
+            )
+            raise ConfigurationError(message)
+    if not target.parent.is_dir():
+        message = f"{target}: there is no folder {target.parent}; create it first"
+        raise ConfigurationError(message)
+
+
+def refuse_same_output(*targets: Path | None) -> None:
+    """
+    Make sure, before the work, that no two outputs of a command have the same place.
+
+    Args:
+        targets: The files and folders; None for an option that was not given.
+
+    Raises:
+        ConfigurationError: One would take the place of another.
+    """
+    seen = set()
+    for target in targets:
+        if target is None:
+            continue
+        if target.resolve() in seen:
+            message = f"{target} is given for two outputs; give each a place of its own"
+            raise ConfigurationError(message)
+        seen.add(target.resolve())
 
 
 @contextmanager

@@ -61,7 +61,7 @@ OTHERWISE = {
     ("workload", "out"): "no file",
     ("conflicts", "top"): "all rows",
 }
-RENAMED = {("simulate", "model_file"): "model", ("check", "run_file"): "run"}
+RENAMED: dict[tuple[str, str], str] = {}
 
 
 def command_of(name: str) -> dict[str, inspect.Parameter]:

@@ -5,26 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import InexactKeysOption, console, messages, progress_bars, warn_of
-from conflict.cli.outputs import ForceOption, check_output
+import conflict.simulations
+from conflict.cli.common import console, messages, progress_bars, warn_of
+from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with
-from conflict.cli.sources import (
-    ConflictFnOption,
-    PrimaryOption,
-    ReplicationOption,
-    SchemaOption,
-    SourcesArgument,
-    additions_of,
-    load_sources,
-)
-from conflict.decoding.staging import staged_file
+from conflict.cli.sources import load_run_of
 
 if TYPE_CHECKING:
     from conflict.telling.value import Telling
@@ -32,16 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["workload"]
 
 
+@command_of(conflict.simulations.workload)
 def workload(
-    sources: SourcesArgument,
+    call: Call[dict[str, Any]],
     out: Annotated[Path, typer.Option(help="File for the learnt model (TOML), for `simulate`.")],
-    scale: Annotated[float, typer.Option(help="Factor for the rates of transactions.", min=0, max=1e6)] = 1.0,
-    inexact_keys: InexactKeysOption = False,
-    schema: SchemaOption = None,
-    ndb_replication: ReplicationOption = None,
-    conflict_fn: ConflictFnOption = None,
-    primary: PrimaryOption = None,
-    force: ForceOption = False,
 ) -> None:
     """
     Learn a workload from the binlogs of two clusters: what users change, and how long epochs are on their way.
@@ -50,17 +35,11 @@ def workload(
     """
     from conflict.shown_text import counted
     from conflict.telling.terminal import print_telling
-    from conflict.whatif.simulating.learning import learnt_model
-    from conflict.whatif.simulating.model_file import model_text
     from ndb_formats.columnar.log_scan import log_remarks
 
-    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
-    loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
-    check_output(out, loaded.inputs, force=force)
+    loaded = load_run_of(call)
     with progress_bars(time_left=True) as progress:
-        document = learnt_model(loaded.configuration, scale, partial(progress, "simulating"))
-    with staged_file(out) as file:
-        file.write(model_text(document).encode())
+        document = call(progress=progress)
     print_telling(console, _told(document))
     console.print(f"Written to {out}; `ndb-conflict simulate` takes it.", highlight=False, markup=False)
     warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.log.files))
