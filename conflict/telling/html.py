@@ -110,8 +110,8 @@ def _row(table: Table, number: int, classes: Sequence[str]) -> Html:
     """Return a row of a table, the marked one with its mark."""
     row, column = table.marked or (None, None)
     cells = [
-        _cell(heading, shown(cell), f"{given} marked" if (number, place) == (row, column) else given)
-        for place, (heading, cell, given) in enumerate(zip(table.headings, table.rows[number], classes, strict=True))
+        _cell(heading, table.text(number, place), f"{given} marked" if (number, place) == (row, column) else given)
+        for place, (heading, given) in enumerate(zip(table.headings, classes, strict=True))
     ]
     return element("tr", *cells, **({"class_": "marked"} if number == row and column is None else {}))
 

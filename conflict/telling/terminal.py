@@ -19,7 +19,7 @@ from rich.text import Text
 
 from conflict.shown_text import one_line
 from conflict.telling import value
-from conflict.telling.value import Telling, shown
+from conflict.telling.value import Telling
 
 __all__ = ["print_labelled", "print_table", "print_telling", "table_of"]
 
@@ -62,7 +62,7 @@ def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
 
 def print_table(console: Console, table: value.Table) -> None:
     """Print a table with its note below."""
-    rows = [[_marked(table, row, place) for place in range(len(cells))] for row, cells in enumerate(table.rows)]
+    rows = [[table.text(row, place) for place in range(len(cells))] for row, cells in enumerate(table.rows)]
     headings = table.headings[: table.texts], table.headings[table.texts :]
     made = table_of(escape(table.title), *headings, rows)
     if _widest(made, console) > console.width:
@@ -76,11 +76,6 @@ def print_table(console: Console, table: value.Table) -> None:
 def _widest(made: Table, console: Console) -> int:
     """Return the width of a table in which nothing folds."""
     return int(made.__rich_measure__(console, console.options.update(max_width=10_000)).maximum)
-
-
-def _marked(table: value.Table, row: int, place: int) -> str:
-    cell, mark = shown(table.rows[row][place]), table.marked
-    return f"{cell} *" if mark is not None and mark[0] == row and (mark[1] or 0) == place else cell
 
 
 def table_of(title: str, texts: Sequence[str], figures: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

@@ -92,6 +92,11 @@ class Table:
     even: bool = False
     texts: int = 1
 
+    def text(self, row: int, place: int) -> str:
+        """Return a cell as text; the marked one, or the first one of the marked row, with an asterisk."""
+        cell, mark = shown(self.rows[row][place]), self.marked
+        return f"{cell} *" if mark is not None and (mark[0], mark[1] or 0) == (row, place) else cell
+
 
 @attrs.frozen(eq=False)
 class Telling:

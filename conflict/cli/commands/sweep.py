@@ -53,9 +53,12 @@ def sweep(
 
     Example: ndb-conflict sweep sweep.toml --out build/sweep
     """
-    from conflict.cli.views.sweep import print_sweep
     from conflict.history.grid.folder import Folder
     from conflict.history.grid.whole_files import only_writer
+    from conflict.reporting.kinds.sweep import tell_sweep
+    from conflict.reporting.kinds.sweep_result import read_sweep
+    from conflict.shown_text import counted
+    from conflict.telling.terminal import print_telling
     from conflict.whatif.sweeping.border import check_axis, parse_condition
     from conflict.whatif.sweeping.sweep import Search, check_folder, run_sweep
     from conflict.whatif.sweeping.sweep_file import load_sweep
@@ -75,7 +78,10 @@ def sweep(
     check_folder(folder)
     with only_writer(folder), progress_bars(time_left=True) as progress:
         swept = run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)
-    print_sweep(console, loaded, swept, search, str(out))
+    print_telling(console, tell_sweep(read_sweep(folder)))
+    there = swept.runs - swept.new
+    console.print(f"{counted(swept.runs, 'run')}; {there:,} from an earlier sweep, {swept.new:,} new.", highlight=False)
+    console.print(f"Results are in {out}.", highlight=False, markup=False, soft_wrap=True)
     exit_with(ExitCode.WARNED if any(swept.results["unsettled_changes"].to_pylist()) else ExitCode.DONE)
 
 

@@ -1,52 +1,52 @@
 """
-What a report says of a sweep.
+A sweep: what is told of it, and its part of a report.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from statistics import median
 from typing import Any
 
 import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
-from conflict.reporting.answers.limit import (
-    limit_column,
-)
-from conflict.reporting.answers.simulated import (
-    AXES,
-    point_label,
-    rounded,
-    share_words,
-)
-from conflict.reporting.kinds.sweep_answers import sweep_basis, sweep_findings, sweep_headlines
+from conflict.reporting.answers.limit import limit_column, limit_question
 from conflict.reporting.kinds.sweep_result import SweepResult, read_sweep
-from conflict.reporting.parts import Bytes, Measured, Part
+from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
 from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
+    against_recording,
     is_learnt,
     model_types,
     model_words,
+    recorded_epochs,
     without_function,
 )
-from conflict.shown_text import listed
-from conflict.telling.value import Chart, Form, Table, Telling
-from conflict.whatif.sweeping.summary import Grid, axis_value
+from conflict.shown_text import counted, listed
+from conflict.telling.value import Chart, Form, Table, Telling, shown
+from conflict.whatif.sweeping.border import parse_condition
+from conflict.whatif.sweeping.summary import Grid, axis_value, point_label, value_words
 from conflict.whatif.sweeping.sweep import RESULTS
 
-__all__ = ["sweep_part"]
+__all__ = ["sweep_part", "tell_sweep"]
 
-Row = Mapping[str, Any]
 _PERCENT = 100.0
 _MOST_LINES = 6
+_MOST_VALUES = 4  # of an axis in a sentence
 _LINES = {
-    "lost_share": ("lost-updates", "Lost updates", "% of the changes of users"),
+    "lost_share": ("lost-updates", "Lost updates", "% of all changes"),
     "conflicts": ("conflicts", "Conflicts", "per run"),
     "rows_that_end_different": ("differing-rows", "Rows that end different", "per run"),
     "stale_ms_p99": ("stale-time", "Stale time of rows, 99th percentile", "ms"),
+}
+# What the values of an axis are; others say it by their name.
+_AXES = {
+    "latency_ms": "one way, on each of both links, in milliseconds",
+    "clock_skew_ms": "how far the second cluster's clock is ahead, in milliseconds",
+    "outage_seconds": "how long both links are down",
+    "transactions_per_second": "of each cluster",
 }
 # What a model says, and the axis that sets it instead.
 _SET_BY = {
@@ -66,31 +66,213 @@ def sweep_part(folder: Folder) -> Part:
         HistoryError: It is not as it was written.
     """
     found = read_sweep(folder)
-    document, lost = found.document, found.grid("lost_share")
+    document = found.document
     return Part(
-        Telling(
-            "Simulations",
-            sentences=tuple(sweep_findings(found)),
-            tables=(_matrix(found), *_tables(found)),
-            charts=tuple(_charts(found)),
-            warnings=tuple(_warnings(found.results)),
-        ),
+        tell_sweep(found),
         folder.uri,
         _asked(found),
-        {name: document.get(name) for name in ("axes", "seeds", "model", "find", "over", "within", "versions")},
+        {name: each for name, each in document.items() if name not in ("kind", "versions")},
         (found.function,) if found.function else (),
         _bytes(found),
-        tuple(sweep_headlines(found)),
+        tuple(_headlines(found)),
         tuple(limit_column(found.limits, found.borders[0]["condition"])) if found.borders else (),
-        () if lost.over and is_learnt(document["model"]) else tuple(sweep_basis(found)),
+        tuple(against_recording(document["model"])) if not is_learnt(document["model"]) else (),
         recorded=False,
         log=log_of(document["model"].get("learnt_from", ())),
     )
 
 
+def tell_sweep(sweep: SweepResult) -> Telling:
+    """Return what is told of a sweep; of several runs, medians."""
+    return Telling(
+        "A sweep",
+        sentences=tuple(_sentences(sweep)),
+        tables=tuple(_tables(sweep)),
+        charts=tuple(_charts(sweep)),
+        alarms=tuple(_alarms(sweep)),
+        warnings=tuple(_warnings(sweep)),
+    )
+
+
+def _sentences(sweep: SweepResult) -> Iterator[str]:
+    """Yield where rows end different in some run, which a median does not show, and what to do next."""
+    different = sum(map(bool, sweep.results["rows_that_end_different"].to_pylist()))
+    yield f"Rows end different in {different:,} of {counted(sweep.results.num_rows, 'run')} of the grid."
+    over = sweep.grid("lost_share").over
+    if over is not None and not sweep.borders:
+        yield f"With `--find 'lost_share < 0.05' --over {over}`, sweep finds where 5 % begin to be lost."
+
+
+def _alarms(sweep: SweepResult) -> Iterator[str]:
+    if sweep.borders:
+        figure = parse_condition(sweep.borders[0]["condition"]).figure
+        unknown = sweep.results[figure].null_count
+        if unknown:
+            runs = counted(unknown, "run")
+            yield f"{figure} is empty in {runs} of the grid; the condition does not hold there."
+    stopped = sum(map(bool, sweep.results["stopped_appliers"].to_pylist()))
+    if stopped:
+        yield (
+            f"In {counted(stopped, 'run')} an applier stopped: see stopped_appliers; "
+            "what it did not apply does not count as lost."
+        )
+
+
+def _warnings(sweep: SweepResult) -> Iterator[str]:
+    unsettled = sum(map(bool, sweep.results["unsettled_changes"].to_pylist()))
+    if unsettled:
+        yield (
+            f"≥: in {counted(unsettled, 'run')} changes were not settled at the end, and more may be lost: see "
+            "unsettled_changes."
+        )
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Tables and charts
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _tables(sweep: SweepResult) -> Iterator[Table]:
+    yield _lost(sweep)
+    if sweep.borders:
+        yield _border_table(sweep)
+    yield from recorded_epochs(sweep.document["model"], sweep.latency)
+    for figure in _LINES:
+        if figure != "lost_share" and any(map(any, sweep.grid(figure).rows.values())):
+            yield _grid_table(sweep, figure)
+
+
+def _lost(sweep: SweepResult) -> Table:
+    """Return the shares that are lost, with ≥ where more may be; the row that loses least is marked."""
+    grid, most = sweep.grid("lost_share"), sweep.grid("lost_share_at_most").rows
+    cells = {
+        key: [
+            None if cell is None else f"{'≥' * (cell != high)}{_PERCENT * cell:.2f}"
+            for cell, high in zip(shares, most[key], strict=True)
+        ]
+        for key, shares in grid.rows.items()
+    }
+    if len(grid.rows) == 1:
+        return _over(sweep, grid, "lost_share", cells, _seeds(sweep))
+    least = f"* loses least{' at most values' * (grid.over is not None)}. {_seeds(sweep)}"
+    return _over(sweep, grid, "lost_share", cells, least, sweep.best)
+
+
+def _seeds(sweep: SweepResult) -> str:
+    """Return how far figures can be told apart."""
+    if len(sweep.document["seeds"]) == 1:
+        return "One seed: how much others differ is not known."
+    return f"Seeds differ by up to {_PERCENT * sweep.seeds_differ:.2f} % of all changes."
+
+
+def _grid_table(sweep: SweepResult, figure: str) -> Table:
+    grid = sweep.grid(figure)
+    cells = {key: [None if cell is None else round(cell, 2) for cell in row] for key, row in grid.rows.items()}
+    return _over(sweep, grid, figure, cells)
+
+
+def _over(
+    sweep: SweepResult,
+    grid: Grid,
+    figure: str,
+    cells: Mapping[tuple[Any, ...], list[Any]],
+    note: str = "",
+    marked: tuple[Any, ...] | None = None,
+) -> Table:
+    """Return a table with a row for each point, and a column for each value of the main axis."""
+    rows = [[*(key or ("",)), *row] for key, row in cells.items()]
+    headings = (*(grid.axes or ("",)), *("all" if value is None else axis_value(value) for value in grid.values))
+    mark = None if marked is None else (list(cells).index(marked), None)
+    title = ", ".join(_LINES[figure][1:]) + _along(sweep, grid)
+    return Table(title, headings, rows, mark, note, texts=max(len(grid.axes), 1))
+
+
+def _along(sweep: SweepResult, grid: Grid) -> str:
+    """Return along what the figures are, and that they are medians where several runs make one of them."""
+    cells = sum(cell is not None for row in grid.rows.values() for cell in row)
+    along = "" if grid.over is None else f", by {grid.over}"
+    return f"{along}{' (median)' * (sweep.results.num_rows > cells)}"
+
+
+def _border_table(sweep: SweepResult) -> Table:
+    first = sweep.borders[0]
+    axes = [name for name in first if name not in ("only", "condition", "over", "holds", "fails")]
+    rows = [
+        [
+            *([each[name] for name in axes] or [""]),
+            *("nowhere" if each[side] is None else axis_value(each[side]) for side in ("holds", "fails")),
+            *([] if all(each["only"] for each in sweep.borders) else ["" if each["only"] else "the first of several"]),
+        ]
+        for each in sweep.borders
+    ]
+    runs = " in every run" if len(sweep.document["seeds"]) > 1 else ""
+    headings = [*(axes or [""]), f"holds at{runs}", f"fails at{runs}", "border"][: len(rows[0])]
+    return Table(f"{first['condition']}, by {first['over']}", headings, rows, texts=max(len(axes), 1))
+
+
+def _charts(sweep: SweepResult) -> Iterator[Chart]:
+    for figure, (name, title, measure) in _LINES.items():
+        grid = sweep.grid(figure)
+        scale = _PERCENT if figure == "lost_share" else 1.0
+        every = {
+            point_label(grid.axes, key): [None if cell is None else scale * cell for cell in cells]
+            for key, cells in grid.rows.items()
+        }
+        lines = dict(list(every.items())[:_MOST_LINES])
+        note = ""
+        if figure == "lost_share" and any(sweep.results["unsettled_changes"].to_pylist()):
+            note = "Where changes were not settled at the end, at least so many."
+        if len(every) > _MOST_LINES:
+            note += f" The first {_MOST_LINES} of {len(every)} lines; {RESULTS} of the sweep has all runs."
+        shown_title = f"{title}, {measure}{_along(sweep, grid)}"
+        if grid.over is None:
+            data = pa.table({"at": list(lines), measure: [each[0] for each in lines.values()]})
+            yield Chart(name, shown_title, Form.STACKED, data, measure, note=note.strip())
+        else:
+            data = pa.table({grid.over: list(map(float, grid.values)), **lines})
+            yield Chart(name, shown_title, Form.LINES, data, measure, grid.over, note.strip())
+    sizes, of = _sizes(sweep)
+    yield from bytes_chart(sizes, f"simulated, {of}")
+
+
+# -----------------------------------------------------------------------------------------------------------
+# What a report says besides
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _headlines(sweep: SweepResult) -> Iterator[Headline]:
+    """Yield which function loses least, and which value of the main axis is too much, or what it costs."""
+    lost, best = sweep.grid("lost_share"), point_label(sweep.grid("lost_share").axes, sweep.best)
+    setting = (f"From {counted(sweep.results.num_rows, 'simulation')}.", _seeds(sweep))
+    loses = f"{best} loses {_shares(sweep, lost)} of the changes of users."
+    if len(lost.rows) > 1:
+        least = (
+            f"Of {len(lost.rows)} that were simulated, {best} loses least{' at most values' * (lost.over is not None)}."
+        )
+        told = (least, loses) if lost.over is None else (least,)
+        yield Headline(Topic.FUNCTION, f"Which {listed(lost.axes)} loses least?", best, told, setting)
+    if sweep.borders:
+        condition, limit = sweep.borders[0]["condition"], sweep.limits[sweep.function]
+        where = f"There `{condition}` ceases to hold for {best}."
+        yield Headline(Topic.LIMIT, limit_question(limit.over, condition), limit.words, (where, loses), setting)
+    elif lost.over is not None:
+        question = f"What does {'latency' if lost.over == 'latency_ms' else lost.over} cost?"
+        yield Headline(Topic.LIMIT, question, "", (loses,), setting)
+
+
+def _shares(sweep: SweepResult, lost: Grid) -> str:
+    """Return what is lost where least is, at each value of the main axis; of many, at the first and the last one."""
+    shares = [
+        f"{shown(_PERCENT * share)} %{f' at {value_words(lost.over, value)}' if lost.over else ''}"
+        for value, share in zip(lost.values, lost.rows[sweep.best], strict=True)
+        if share is not None
+    ]
+    return listed(shares if len(shares) <= _MOST_VALUES else [shares[0], shares[-1]])
+
+
 def _asked(sweep: SweepResult) -> dict[str, str]:
     axes = {
-        name: ", ".join(map(str, values)) + (f" ({AXES[name]})" if name in AXES else "")
+        name: ", ".join(map(str, values)) + (f" ({_AXES[name]})" if name in _AXES else "")
         for name, values in sweep.axes.items()
     }
     seeds = len(sweep.document["seeds"])
@@ -134,93 +316,3 @@ def _sizes(sweep: SweepResult) -> tuple[dict[str, float], str]:
     runs = f"median of {len(rows):,} runs" if len(rows) > 1 else "1 run"
     sizes = {name.removeprefix(_BYTES): float(median(row[name] for row in rows)) for name in names if rows}
     return sizes, ", ".join([*where, runs])
-
-
-def _warnings(results: pa.Table) -> Iterator[str]:
-    stopped = sum(map(bool, results["stopped_appliers"].to_pylist()))
-    if stopped:
-        yield (
-            f"In {stopped:,} of {results.num_rows:,} runs an applier stopped; "
-            "what it did not apply does not count as lost."
-        )
-    unsettled = sum(map(bool, results["unsettled_changes"].to_pylist()))
-    if unsettled:
-        yield (
-            f"≥: in {unsettled:,} of {results.num_rows:,} runs changes of users were not settled at the end; they do "
-            "not count as lost, and more may be lost."
-        )
-
-
-def _runs_note(sweep: SweepResult, grid: Grid) -> str:
-    """Return how many runs a cell stands for."""
-    names = [*grid.axes, *([grid.over] if grid.over is not None else [])]
-    points = {tuple(row.values()) for row in sweep.results.select(names).to_pylist()}
-    if len(points) * len(sweep.document["seeds"]) >= sweep.results.num_rows:
-        return ""  # the page has said how many seeds there are
-    return "Medians, also over the axes that are not shown."
-
-
-def _matrix(sweep: SweepResult) -> Table:
-    """Return lost updates, and beside them how long rows are stale."""
-    lost, stale = sweep.grid("lost_share"), sweep.grid("stale_ms_p99").rows
-    most = sweep.grid("lost_share_at_most").rows
-    rows = [
-        [
-            *key,
-            *(
-                f"{'≥' * (share != high)}{share_words(share)} / {rounded(time)} ms"
-                for share, high, time in zip(cells, most[key], stale.get(key, [None] * len(cells)), strict=True)
-            ),
-        ]
-        for key, cells in lost.rows.items()
-    ]
-    note = f"Lost changes of users / stale time of rows, 99th percentile. {_runs_note(sweep, lost)}"
-    return Table("Lost updates and stale times", _headings(lost), rows, note=note)
-
-
-def _grid_table(sweep: SweepResult, figure: str, title: str) -> Table:
-    grid = sweep.grid(figure)
-    rows = [[*key, *(None if cell is None else round(cell, 2) for cell in cells)] for key, cells in grid.rows.items()]
-    return Table(title, _headings(grid), rows, note=_runs_note(sweep, grid))
-
-
-def _headings(grid: Grid) -> list[str]:
-    return [*grid.axes, *("all" if value is None else f"{grid.over} {axis_value(value)}" for value in grid.values)]
-
-
-def _charts(sweep: SweepResult) -> Iterator[Chart]:
-    for figure, (name, title, measure) in _LINES.items():
-        grid = sweep.grid(figure)
-        scale = _PERCENT if figure == "lost_share" else 1.0
-        lines = dict(list(_lines(grid, scale))[:_MOST_LINES])
-        note = _runs_note(sweep, grid)
-        if figure == "lost_share" and any(sweep.results["unsettled_changes"].to_pylist()):
-            note = f"{note} Where changes were not settled at the end, at least so many.".lstrip()
-        if len(grid.rows) > _MOST_LINES:
-            note += f" The first {_MOST_LINES} of {len(grid.rows)} lines; {RESULTS} of the sweep has all runs."
-        if grid.over is None:
-            data = pa.table({"at": list(lines), measure: [each[0] for each in lines.values()]})
-            yield Chart(name, f"{title}, {measure}", Form.STACKED, data, measure, note=note)
-        else:
-            data = pa.table({grid.over: list(map(float, grid.values)), **lines})
-            yield Chart(name, f"{title}, {measure}, over {grid.over}", Form.LINES, data, measure, grid.over, note)
-    sizes, of = _sizes(sweep)
-    yield from bytes_chart(sizes, f"simulated, {of}")
-
-
-def _lines(grid: Grid, scale: float) -> Iterator[tuple[str, list[float | None]]]:
-    for key, cells in grid.rows.items():
-        yield point_label(grid, key), [None if cell is None else scale * cell for cell in cells]
-
-
-def _tables(sweep: SweepResult) -> Iterator[Table]:
-    if sweep.borders:
-        what, over = sweep.borders[0]["condition"], sweep.borders[0]["over"]
-        names = [name for name in sweep.borders[0] if name not in ("only", "condition", "over")]
-        rows = [[each[name] for name in names] for each in sweep.borders]
-        runs = " in every run" if len(sweep.document["seeds"]) > 1 else ""
-        headings = [f"{name}{runs} at" if name in ("holds", "fails") else name for name in names]
-        yield Table(f"Where {what}, by {over}", headings, rows)
-    for figure in ("conflicts", "rows_that_end_different"):
-        if sum(map(bool, chain.from_iterable(sweep.grid(figure).rows.values()))) > 1:  # else the chart is a sentence
-            yield _grid_table(sweep, figure, ", ".join(_LINES[figure][1:]))

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.reporting.answers.limit import Limit, limits_of
-from conflict.reporting.answers.simulated import least_of, seed_ranges
 from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.files import RESULT
 from conflict.whatif.sweeping.summary import Grid, grid_of
@@ -59,13 +58,33 @@ class SweepResult:
 
     @property
     def best(self) -> tuple[Any, ...]:
-        """The row of a table in which least is lost."""
-        return least_of(self.grid("lost_share"), self.stopping, self.ranges)
+        """The row of a table that loses least at most values of the main axis; of equal ones, least in all."""
+        rows, stopping = self.grid("lost_share").rows, self.stopping
+        going = {key: cells for key, cells in rows.items() if key not in stopping} or rows
+        least = [
+            min((cell for cell in at if cell is not None), default=None) for at in zip(*going.values(), strict=True)
+        ]
+
+        def rank(key: tuple[Any, ...]) -> tuple[int, float]:
+            alike = sum(cell is not None and cell == low for cell, low in zip(going[key], least, strict=True))
+            return -alike, sum(cell or 0.0 for cell in going[key])
+
+        return min(going, key=rank)
 
     @property
-    def ranges(self) -> Mapping[tuple[Any, ...], tuple[float, float]]:
-        """How far the shares that are lost differ between seeds."""
-        return seed_ranges(self.results, self.grid("lost_share"), len(self.document["seeds"]))
+    def seeds_differ(self) -> float:
+        """How far the shares that are lost differ at most where only seeds do."""
+        points: dict[tuple[Any, ...], list[float]] = {}
+        for row in self.results.select([*self.axes, "lost_share"]).to_pylist():
+            *point, share = row.values()
+            points.setdefault(tuple(point), []).append(share)
+        return max(max(each) - min(each) for each in points.values())
+
+    @property
+    def latency(self) -> float | None:
+        """The latency up to which the condition of the search holds; None where it is about something else."""
+        limit = self.limits.get(self.function)
+        return limit.holds if limit is not None and limit.over == "latency_ms" and limit.rises else None
 
     @property
     def function(self) -> str:

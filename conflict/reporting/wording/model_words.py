@@ -4,29 +4,26 @@ What was simulated, in words, from the document of a model; docs/model.md descri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from conflict.shown_text import counted, listed
+from conflict.telling.value import Table
 from conflict.whatif.simulating.model_file import with_preset
 
 __all__ = [
     "against_recording",
-    "beyond_limit",
     "is_learnt",
     "is_replayed",
     "model_functions",
     "model_types",
     "model_words",
+    "recorded_epochs",
     "without_function",
 ]
 
 Document = Mapping[str, Any]
 _BINLOG_TYPE = 7  # if the model names none
-_SECOND = 1000.0  # in milliseconds, in which travel is given beside moments in seconds
-_IN_A_BATCH = 5  # epochs on average, from which on they are told to be applied in batches
 
 
 def model_words(document: Document) -> dict[str, str]:
@@ -59,75 +56,33 @@ def without_function(document: Document) -> list[str]:
     return [name for name, function in tables.items() if not function] if any(tables.values()) else []
 
 
-def against_recording(document: Document, latencies: Sequence[float] = ()) -> Iterator[str]:
-    """
-    Yield how simulations differ from the binlogs that their model was learnt from.
-
-    Args:
-        document: The model.
-        latencies: Those that were simulated in place of the model's, in milliseconds.
-    """
+def against_recording(document: Document) -> Iterator[str]:
+    """Yield how long simulated epochs take beside those of the binlogs that a model was learnt from."""
     traces = _traces(document)
     if not traces:
         yield "The simulated epochs do not take as long as those of the recording, but as long as the model says."
         return
-    yield from _recorded_travel(document)
-    medians = [median(each) for each in traces.values()]
-    if not latencies:
-        yield "The simulated epochs take as long."
-    elif max(latencies) < min(medians):
-        yield "The simulated latencies are shorter."
-    elif min(latencies) > max(medians):
-        yield "The simulated latencies are longer."
+    took = " and ".join(
+        f"{median(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
+    )
+    yield f"In the recording, the median epoch took {took} until it was applied. The simulated epochs take as long."
 
 
-def _recorded_travel(document: Document) -> Iterator[str]:
-    """Yield how long epochs took in the binlogs that a model was learnt from, if it was."""
-    traces = _traces(document)
-    if traces:
-        took = " and ".join(
-            f"{median(each):,.0f} ms from {name} (longest {each[-1]:,.0f})" for name, each in traces.items()
-        )
-        yield f"In the recording, the median epoch took {took} until it was applied."
-
-
-def beyond_limit(document: Document, limit: float) -> Iterator[str]:
+def recorded_epochs(document: Document, limit: float | None) -> Iterator[Table]:
     """
-    Yield how many epochs took longer than a latency in the binlogs that a model was learnt from, if it was.
-
-    Epochs that wait while an applier is stopped or behind are applied one right after the other: in batches.
+    Yield how long epochs took in the binlogs that a model was learnt from, if it was.
 
     Args:
         document: The model.
-        limit: The latency, in milliseconds.
+        limit: A latency in milliseconds, to count the epochs that took less; None for none.
     """
-    links = {name: site.get("link", {}) for name, site in with_preset(document).get("clusters", {}).items()}
-    traces = {name: link["trace_ms"] for name, link in links.items() if link.get("trace_ms")}
-    late = {
-        name: [(_SECOND * at + took, took) for at, took in trace if took >= limit] for name, trace in traces.items()
-    }
-    if not traces:
-        return
-    soon = {name: [took for _, took in trace if took < limit] for name, trace in traces.items()}
-    in_time = [f"{len(soon[name]):,} of {len(trace):,} epochs from {name}" for name, trace in traces.items()]
-    medians = [f"{median(each):,.0f} ms from {name}" for name, each in soon.items() if each]
-    of_these = f"; of these the median took {listed(medians)}" if medians else ""
-    yield f"In the recording {listed(in_time)} took less than {limit:,.10g} ms until they were applied{of_these}."
-    others = sum(map(len, late.values()))
-    if others:
-        longest = max(took for each in late.values() for _, took in each)
-        batches = sum(_batches([at for at, _ in each], limit) for each in late.values())
-        together = ""
-        if batches * _IN_A_BATCH <= others:
-            number = counted(batches, "batch", "batches")
-            together = f", and were applied in {number}: appliers had been stopped, or were behind"
-        yield f"The others took up to {longest:,.0f} ms{together}."
-
-
-def _batches(moments: Sequence[float], apart: float) -> int:
-    """Return into how many batches moments fall that are so far apart."""
-    ordered = sorted(moments)
-    return sum(now - before >= apart for before, now in pairwise(ordered)) + bool(ordered)
+    rows: list[list[object]] = []
+    for name, took in _traces(document).items():
+        less = [] if limit is None else [sum(each < limit for each in took)]
+        rows.append([f"from {name}", len(took), median(took), took[-1], *less])
+    if rows:
+        headings = ["", "epochs", "median, ms", "longest, ms", f"less than {limit:,.10g} ms" if limit else ""]
+        yield Table("How long epochs of the recording took until they were applied", headings[: len(rows[0])], rows)
 
 
 def is_learnt(document: Document) -> bool:

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Grid", "axis_value", "flat_figures", "grid_of", "main_axis"]
+__all__ = ["Grid", "axis_value", "flat_figures", "grid_of", "main_axis", "point_label", "value_words"]
 
 
 def flat_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,6 +66,7 @@ def _flat(before: str, figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield whole, value
 
 
+_UNITS = {"_ms": " ms", "_seconds": " s"}  # by how the name of an axis ends
 _FIRST = ("latency_ms", "clock_skew_ms", "outage_seconds", "transactions_per_second")
 
 
@@ -91,6 +92,19 @@ class Grid:
 def axis_value(value: object) -> str:
     """Return a value of an axis as people read it: a number with commas and without an exponent."""
     return f"{value:,.10g}" if _is_number(value) else str(value)
+
+
+def value_words(over: str | None, value: object) -> str:
+    """Return a value of an axis with its unit, or else with the name of the axis."""
+    unit = next((words for end, words in _UNITS.items() if over and over.endswith(end)), "")
+    return f"{axis_value(value)}{unit}" if unit or not over else f"{over} {axis_value(value)}"
+
+
+def point_label(axes: Sequence[str], key: Sequence[Any]) -> str:
+    """Return a point of some axes as text: a function by its name, any other value with its axis."""
+    short = {"function": "", "binlog_type": "type "}
+    labels = (f"{short.get(axis, f'{axis} ')}{axis_value(value)}" for axis, value in zip(axes, key, strict=True))
+    return ", ".join(labels) or "this model"
 
 
 def main_axis(axes: Mapping[str, Sequence[Any]]) -> str | None:

@@ -2,16 +2,12 @@
 
 import io
 
-import pyarrow as pa
 import pytest
 from rich.console import Console
 from rich.table import Table
 
 from conflict.cli.views.comparison import _CAUSES, _LOSSES, _TRANSACTIONS
-from conflict.cli.views.sweep import print_sweep
 from conflict.telling.terminal import table_of
-from conflict.whatif.sweeping.sweep import Swept
-from conflict.whatif.sweeping.sweep_file import Sweep
 
 LONGEST = "NDB$EPOCH2_TRANS() @A *"  # of the names of functions in a comparison
 
@@ -51,39 +47,3 @@ def test_lines_of_a_cell_stand_below_each_other() -> None:
     assert max(map(len, lines)) <= 80
     assert lines[4].split() == ["a", "name", "that", "folds", "1,603", "1,603", "1,603"]
     assert lines[5].count("(1,562 to 1,644)") == 3
-
-
-def swept(seeds: int, skews: tuple[int, ...]) -> str:
-    """Return what is printed of a sweep over two latencies, with some seeds and values of an axis not shown."""
-    axes = {"function": ("NDB$EPOCH()",), "latency_ms": (0, 2_000_000), "clock_skew_ms": skews}
-    points = [(latency, skew, seed) for latency in axes["latency_ms"] for skew in skews for seed in range(seeds)]
-    latencies, drawn, numbers = (list(each) for each in zip(*points, strict=True))
-    columns = {"function": ["NDB$EPOCH()"] * len(points), "latency_ms": latencies, "clock_skew_ms": drawn}
-    results = pa.table(
-        {
-            **columns,
-            **dict.fromkeys(("lost_share", "lost_share_at_most"), [0.25] * len(points)),
-            "unsettled_changes": [0] * len(points),
-            "seed": numbers,
-            "stopped_appliers": [0] * len(points),
-        }
-    )
-    out = io.StringIO()
-    sweep = Sweep({}, axes, seeds)
-    print_sweep(Console(file=out, width=80), sweep, Swept(results, (), len(points), 0), None, "build/sweep")
-    return out.getvalue()
-
-
-def test_medians_are_named_where_a_cell_holds_several_runs() -> None:
-    """Of several seeds, or of an axis that is not shown; one run is its own figure."""
-    assert "Lost updates, % of all changes, by latency_ms\n" in swept(1, (0,))
-    assert "Lost updates, % of all changes, by latency_ms (median)\n" in swept(2, (0,))
-    assert "Lost updates, % of all changes, by latency_ms (median)\n" in swept(1, (0, 50))
-
-
-def test_values_of_an_axis_are_numbers_as_people_read_them() -> None:
-    """With commas, and without an exponent."""
-    text = swept(1, (0,))
-    assert "2,000,000" in text
-    assert "e+" not in text
-    assert "2 runs; 2 from an earlier sweep, 0 new." in text

@@ -1,45 +1,29 @@
-"""What a report answers from a sweep."""
+"""What is told of a sweep: which function loses least, where a condition ceases to hold, and what one must know."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.answers.limit import (
-    Limit,
-    limit_column,
-    limit_question,
-    limit_sentences,
-    limits_of,
-    losses_sentence,
-    search_sentence,
-    stale_sentence,
-    waits_sentence,
-)
-from conflict.reporting.answers.simulated import (
-    different_sentence,
-    least_lost,
-    least_of,
-    point_label,
-    seed_ranges,
-    seeds_sentence,
-    without_stops,
-)
-from conflict.whatif.sweeping.summary import Grid
+from conflict.history.grid.folder import Folder
+from conflict.reporting.answers.limit import Limit, limit_column, limit_question, limits_of
+from conflict.reporting.kinds.sweep import sweep_part, tell_sweep
+from conflict.reporting.kinds.sweep_result import SweepResult
+from conflict.telling.value import Table
+from conflict.whatif.sweeping.summary import point_label
+from tests.conflict.cli.commands import invoke
 
 
-def border(function: str, skew: int, holds: float | None, fails: float | None) -> dict[str, Any]:
+def border(function: str, skew: int, holds: float | None, fails: float | None, **others: Any) -> dict[str, Any]:
     """Return a row of `borders.parquet`."""
     what = {"condition": "lost_updates == 0", "over": "latency_ms"}
-    return {**what, "function": function, "clock_skew_ms": skew, "holds": holds, "fails": fails, "only": 1}
+    point = {"function": function, "clock_skew_ms": skew}
+    return {**what, **point, "holds": holds, "fails": fails, "only": 1, **others}
 
 
 AXES = {"latency_ms": [0, 10, 1000], "workload.retries": [2, 3]}
 SHARE = "lost_share < 0.15"
-
-
-def said(*rows: dict[str, Any], best: str = "f", seeds: int = 1) -> list[str]:
-    """Return what is said of borders."""
-    return list(limit_sentences(limits_of(rows, AXES), best, rows[0]["condition"], seeds))
 
 
 def limit(holds: float | None, fails: float | None) -> Limit:
@@ -57,28 +41,15 @@ def test_the_worst_of_the_other_axes_counts() -> None:
         "g": "none that was tried",
         "h": "all that were tried",
     }
-    assert said(*rows) == [
-        "With f, `lost_updates == 0` fails from 13 ms on, and not up to 12.5 ms.",
-        "The limit is for g none that was tried, for h all that were tried.",
-    ]
     (column,) = limit_column(limits, "lost_updates == 0")
     assert (column.heading, column.cells["f"]) == ("lost_updates == 0 fails at latency_ms, simulated", "12.5 to 13 ms")
     assert next(limit_column(limits, SHARE)).heading == "15 % are lost at latency_ms, simulated"
+    nameless = {name: each for name, each in border("", 0, 30, 31).items() if name != "function"}
+    assert list(limit_column(limits_of([nameless], AXES), SHARE)) == []
 
 
-def test_what_is_said_of_a_limit() -> None:
-    """Where it fails in every run and where in none, on either side; or that all runs or values are alike."""
-    what = "It fails"
-    told = {
-        limit(30, 44): "in every run from 44 ms on, and in none up to 30 ms",
-        limit(44, 30): "in every run up to 30 ms, and in none from 44 ms on",
-        limit(30, None): "in none up to 30 ms, and in some above",
-        limit(None, 44): "in every run from 44 ms on, and in some below",
-        limit(1000, None): "at no latency_ms that was tried",
-        limit(None, 0): "at every latency_ms that was tried",
-        limit(None, None): "in some runs, and not in others, at every latency_ms that was tried",
-    }
-    assert {each: each.told(what, 5) for each in told} == {each: f"{what} {words}" for each, words in told.items()}
+def test_what_a_limit_is_called() -> None:
+    """Between two values, on either side, beyond the last one; or that it depends on the run."""
     words = {
         limit(30, 44): "30 to 44 ms",
         limit(44, 30): "30 to 44 ms",
@@ -91,19 +62,7 @@ def test_what_is_said_of_a_limit() -> None:
         *(True, True),
         *(False, False),
     ]
-
-
-def test_the_limit_of_a_share() -> None:
-    """In percent; other figures by the condition as it was given; other axes by their names."""
-    share = {**border("f", 0, 30, 31), "condition": SHARE}
-    assert said(share) == ["With f, 15 % of the changes or more are lost from 31 ms on, and not up to 30 ms."]
-    nameless = {name: each for name, each in border("", 0, 30, 31).items() if name != "function"}
-    assert said(nameless, best="") == ["`lost_updates == 0` fails from 31 ms on, and not up to 30 ms."]
-    assert list(limit_column(limits_of([nameless], AXES), SHARE)) == []
-    retries = {**border("f", 0, 2, 3), "over": "workload.retries"}
-    assert said(retries) == [
-        "With f, `lost_updates == 0` fails from workload.retries 3 on, and not up to workload.retries 2."
-    ]
+    assert Limit("workload.retries", (2, 3), 2, 3).words == "2 to workload.retries 3"
     assert limit_question("latency_ms", SHARE) == "At which latency are 15 % lost?"
     assert limit_question("clock_skew_ms", "refreshes < 9") == "At which clock_skew_ms does refreshes < 9 fail?"
 
@@ -118,132 +77,125 @@ def test_of_borders_on_both_sides_the_upper_one_counts() -> None:
     assert (some.holds, some.fails) == (None, 44), "at some skew a run fails everywhere"
 
 
-def test_how_long_epochs_wait_for_appliers() -> None:
-    """Beside the latency, where it is more than that; nothing where a run does not say it."""
-
-    def runs(behind: list[float | None]) -> pa.Table:
-        return pa.table(
-            {"latency_ms": [10, 100], "A_epochs_behind_ms_p50": [10.0, 100.0], "B_epochs_behind_ms_p50": behind}
-        )
-
-    assert waits_sentence(runs([10.0, 101.0])) == (
-        "In these simulations appliers keep up: an epoch is applied when it arrives."
-    )
-    assert waits_sentence(runs([10.0, 250.4])) == (
-        "Appliers also wait: at 100 ms the median epoch is applied 250 ms after its end."
-    )
-    assert waits_sentence(runs([None, None])) == ""
-    assert waits_sentence(pa.table({"latency_ms": [10]})) == ""
-
-
-def grid(**rows: list[float | None]) -> Grid:
-    """Return shares along the latencies 10, 100 and 1,000, or the first of them, by function."""
-    count = len(next(iter(rows.values())))
-    return Grid(("function",), "latency_ms", (10, 100, 1000)[:count], {(name,): cells for name, cells in rows.items()})
+def swept(
+    shares: dict[str, list[list[float]]], borders: tuple[dict[str, Any], ...] = (), model: Any = None, **columns: Any
+) -> SweepResult:
+    """Return a sweep: by function, at the latencies 10, 100 and 1,000, the shares of its seeds."""
+    cells = [
+        (name, latency, share)
+        for name, at in shares.items()
+        for latency, own in zip((10, 100, 1000), at, strict=False)
+        for share in own
+    ]
+    names, latencies, lost = (list(each) for each in zip(*cells, strict=True))
+    figures = {"lost_share": lost, "lost_share_at_most": lost}
+    figures |= {name: [0] * len(cells) for name in ("unsettled_changes", "stopped_appliers", "conflicts")}
+    figures |= {"rows_that_end_different": [0] * len(cells), "stale_ms_p99": [1.5] * len(cells)}
+    results = pa.table({"function": names, "latency_ms": latencies, **figures, **columns})
+    axes = {"function": list(shares), "latency_ms": sorted(set(latencies))}
+    seeds = list(range(len(next(iter(shares.values()))[0])))
+    return SweepResult({"axes": axes, "seeds": seeds, "model": model or {}}, results, borders)
 
 
-def test_each_function_is_named_where_it_loses_least() -> None:
-    """A function under which an applier stops is not compared."""
-    lost = grid(f=[0.03, 0.04], g=[0.02, 0.05], h=[0.0, 0.0])
-    assert least_lost(lost, {("h",)}) == "g loses least of the 2 that were simulated, at 10 ms; f at 100 ms."
-    assert least_of(lost, {("h",)}) == ("g",), "of equal ones, that which loses least in all"
-    assert list(without_stops(lost, {("h",)}).rows) == [("f",), ("g",)]
-    assert least_lost(lost, set()) == "h loses least of the 3 that were simulated, at every latency_ms."
-    equal = grid(f=[0.11512, 0.2, 0.3], g=[0.11508, 0.21, 0.31])
-    assert least_lost(equal, set()) == (
-        "f loses least of the 2 that were simulated, at every latency_ms; g loses as little at 10 ms."
-    )
-    assert least_of(equal, set()) == ("f",)
-    alone = Grid((), "latency_ms", (10, 100), {(): [0.01, 0.02]})
-    assert least_lost(alone, set()) == ""
-    nowhere = Grid(("function",), None, (None,), {("f",): [0.3], ("g",): [0.2]})
-    assert least_lost(nowhere, set()) == "g loses least of the 2 that were simulated, 20 % of the changes of users."
-    tied = Grid(("function",), None, (None,), {("f",): [0.2], ("g",): [0.2]})
-    assert least_lost(tied, set()).endswith("20 % of the changes of users; g as little.")
+def first(sweep: SweepResult) -> Table:
+    """Return the table of what is lost."""
+    return tell_sweep(sweep).tables[0]
 
 
-def test_what_seeds_do_not_tell_apart_is_alike() -> None:
-    """f is below g in the median of three runs, and above it in some; of runs that differ otherwise nothing is said."""
-    shares = {"f": [0.10, 0.12, 0.14], "g": [0.13, 0.15, 0.16], "h": [0.15, 0.16, 0.17]}
-    results = pa.table(
-        {
-            "function": [name for name in shares for _ in range(3)],
-            "latency_ms": [10] * 9,
-            "lost_share": [share for each in shares.values() for share in each],
-        }
-    )
-    lost = grid(f=[0.12], g=[0.15], h=[0.16])
-    ranges = seed_ranges(results, lost, 3)
-    assert ranges["f", 10] == (0.10, 0.14)
-    assert least_lost(lost, set(), ranges) == (
-        "f loses least of the 3 that were simulated, at every latency_ms; g loses as little at every latency_ms."
-    )
-    assert least_lost(lost, set()) == "f loses least of the 3 that were simulated, at every latency_ms."
-    assert seed_ranges(results, lost, 2) == {}
+def test_the_function_that_loses_least_is_marked() -> None:
+    """At most values of the axis; of equal ones, in all; one under which an applier stops is not compared."""
+    lost = {"f": [[0.03], [0.04]], "g": [[0.02], [0.045]], "h": [[0.0], [0.0]]}
+    table = first(swept(lost))
+    assert [list(row) for row in table.rows] == [
+        ["f", "3.00", "4.00"],
+        ["g", "2.00", "4.50"],
+        ["h", "0.00", "0.00"],
+    ]
+    assert table.headings == ("function", "10", "100")
+    assert table.marked == (2, None)
+    stopping = swept(lost, stopped_appliers=[0, 0, 0, 0, 1, 0])
+    assert (stopping.best, first(stopping).marked) == (("g",), (1, None))
+    assert "In 1 run an applier stopped" in tell_sweep(stopping).alarms[0]
+    assert swept({"f": [[0.1], [0.2], [0.3]], "g": [[0.1], [0.21], [0.2]]}).best == ("g",)
+    assert first(swept({"f": [[0.01], [0.02]]})).marked is None, "there is nothing to compare it with"
 
 
-def test_what_is_lost_at_each_value() -> None:
-    """With three digits, and how long rows are stale there, where that is known."""
-    lost = grid(f=[0.11557, 0.1457, 0.2479], g=[0.2, 0.3, 0.4])
-    assert losses_sentence(lost, ("f",), 1) == (
-        "In simulations with 1 seed, f loses 11.6 % at 10 ms, 14.6 % at 100 ms and 24.8 % at 1,000 ms."
-    )
-    assert stale_sentence(lost, grid(f=[192.47, 603.18, 5485.94]), ("f",)) == (
-        "Rows are then stale for up to 192, 603 and 5,490 ms (99th percentile)."
-    )
-    assert stale_sentence(lost, grid(g=[1.0, 2.0, 3.0]), ("f",)) == ""
+def test_what_seeds_can_tell() -> None:
+    """Cells are medians; the note has the greatest difference between seeds of one point, which one seed has not."""
+    table = first(swept({"f": [[0.1, 0.112], [0.3, 0.305]]}))
+    assert [list(row) for row in table.rows] == [["f", "10.60", "30.25"]]
+    assert "by up to 1.20 %" in table.note
+    assert table.title.endswith("by latency_ms (median)")
+    alone = first(swept({"f": [[0.1], [0.3]]}))
+    assert alone.title.endswith("by latency_ms")
+    assert "One seed" in alone.note
+
+
+def test_where_more_may_be_lost() -> None:
+    """A share that is a lower bound is marked, and a warning says of how many runs."""
+    sweep = swept({"f": [[0.1], [0.2]]}, lost_share_at_most=[0.1, 0.5], unsettled_changes=[0, 7])
+    assert [list(row) for row in first(sweep).rows] == [["f", "10.00", "≥20.00"]]
+    (warning,) = tell_sweep(sweep).warnings
+    assert "in 1 run " in warning
+
+
+def test_runs_after_which_rows_differ_are_counted() -> None:
+    """A median of 0 does not show them; a figure that is 0 everywhere has no table."""
+    sweep = swept({"f": [[0.1, 0.1, 0.1]]}, rows_that_end_different=[0, 0, 3])
+    assert "in 1 of 3 runs" in tell_sweep(sweep).sentences[0]
+    titles = [table.title for table in tell_sweep(sweep).tables]
+    assert [title.partition(",")[0] for title in titles] == ["Lost updates", "Stale time of rows"]
+
+
+def test_borders_are_a_table() -> None:
+    """By the other axes: values on both sides, or nowhere; a border that is not the only one says so."""
+    rows = (border("f", 0, 30, 44), border("f", 50, None, 70, only=0))
+    sweep = swept({"f": [[0.1], [0.2]]}, rows, lost_updates=[1, None])
+    table = tell_sweep(sweep).tables[1]
+    assert table.title == "lost_updates == 0, by latency_ms"
+    assert list(table.headings) == ["function", "clock_skew_ms", "holds at", "fails at", "border"]
+    assert table.rows == [["f", 0, "30", "44", ""], ["f", 50, "nowhere", "70", "the first of several"]]
+    assert "lost_updates is empty in 1 run" in tell_sweep(sweep).alarms[0]
+
+
+def test_epochs_of_the_recording_beside_the_limit() -> None:
+    """How many took less than the latency up to which the condition holds."""
+    traces = {"A": [[0, 5], [1, 4000], [2, 30]], "B": [[0, 29]]}
+    model = {"clusters": {name: {"link": {"trace_ms": trace}} for name, trace in traces.items()}}
+    sweep = swept({"f": [[0.1], [0.2]]}, (border("f", 0, 30, 44),), model, lost_updates=[1, 1])
+    table = tell_sweep(sweep).tables[2]
+    assert list(table.headings)[1:] == ["epochs", "median, ms", "longest, ms", "less than 30 ms"]
+    assert table.rows == [["from A", 3, 30, 4000, 1], ["from B", 1, 29, 29, 1]]
+    assert tell_sweep(swept({"f": [[0.1]]}, model=model)).tables[1].rows == [row[:4] for row in table.rows]
 
 
 def test_points_of_several_axes() -> None:
     """A function by its name, a binlog type as such, and any other value with its axis."""
-    lost = Grid(("function", "binlog_type", "x"), None, (None,), {})
-    assert point_label(lost, ("f", 7, True)) == "f, type 7, x True"
-    assert point_label(Grid((), None, (None,), {}), ()) == "this model"
+    assert point_label(("function", "binlog_type", "x"), ("f", 7, True)) == "f, type 7, x True"
+    assert point_label((), ()) == "this model"
 
 
-def test_four_values_of_many_are_told() -> None:
-    """Both ends of those that are known, and two between."""
-    values = tuple(range(10, 90, 10))
-    lost = Grid(("function",), "latency_ms", values, {("f",): [None, *(value / 1000 for value in values[1:])]})
-    assert losses_sentence(lost, ("f",), 2) == (
-        "In simulations with 2 seeds, f loses in the median 2 % at 20 ms, 4 % at 40 ms, 6 % at 60 ms and 8 % at 80 ms."
-    )
+def test_values_of_an_axis_are_numbers_as_people_read_them() -> None:
+    """With commas, and without an exponent."""
+    sweep = swept({"f": [[0.1]]})
+    results = sweep.results.set_column(1, "latency_ms", pa.array([2_000_000]))
+    document = {**sweep.document, "axes": {"function": ["f"], "latency_ms": [2_000_000, 1]}}
+    assert "2,000,000" in first(SweepResult(document, results, ())).headings
 
 
-def test_a_search_is_proposed_with_a_limit_that_the_grid_passes() -> None:
-    """Between the least and the greatest share, with as few digits as that takes; none where all shares are equal."""
-    assert next(search_sentence(grid(f=[0.1156, 0.1457, 0.2479]), ("f",))) == (
-        "To find where f begins to lose 18 %, for example, give `ndb-conflict sweep` the options "
-        "`--find 'lost_share < 0.18'` and `--over latency_ms`."
-    )
-    assert "`--find 'lost_share < 0.012'`" in next(search_sentence(grid(f=[0.0111, 0.0129]), ("f",)))
-    assert list(search_sentence(grid(f=[0.02, 0.02]), ("f",))) == []
-
-
-def swept(lost: list[float], different: list[int]) -> pa.Table:
-    """Return rows of a sweep of one function; every two are of one latency."""
-    rows = len(lost)
-    axes = {"function": ["f"] * rows, "latency_ms": [10 + place // 2 for place in range(rows)]}
-    return pa.table({**axes, "quiet_at_the_end": [1] * rows, "lost_share": lost, "rows_that_end_different": different})
-
-
-def test_what_seeds_can_tell() -> None:
-    """The greatest difference between the seeds of one point; with one seed there is none to see."""
-    results = swept([0.1, 0.112, 0.3, 0.305], [0, 0, 0, 0])
-    assert seeds_sentence(results, ["function", "latency_ms"], 2) == (
-        "Figures are medians of 2 seeds, which differ by up to 1.2 % of the changes."
-    )
-    assert seeds_sentence(results, ["function", "latency_ms"], 1) == (
-        "With 1 seed, differences that are smaller than those between seeds cannot be told from chance."
-    )
-
-
-def test_simulations_after_which_rows_differ_are_counted() -> None:
-    """When everything is applied, if that is so of all."""
-    results = swept([0.1] * 3, [0, 2, 1])
-    assert different_sentence(results) == "Rows end different in 2 of 3 simulations, when everything is applied."
-    assert different_sentence(results.slice(0, 1)) == (
-        "No row ends different in any simulation, when everything is applied."
-    )
-    busy = results.set_column(2, "quiet_at_the_end", pa.array([1, 0, 1]))
-    assert different_sentence(busy) == "Rows end different in 2 of 3 simulations."
+def test_the_terminal_and_the_page_tell_the_same(results: dict[str, Path], tmp_path: Path) -> None:
+    """The tables of a sweep on the terminal are those of its part of a report."""
+    code, output = invoke("sweep", results["sweep"].with_name("sweep.toml"), "--out", results["sweep"], "--workers", 1)
+    assert code == 0
+    assert "8 runs; 8 from an earlier sweep, 0 new." in output
+    code, _ = invoke("report", results["sweep"], "--out", tmp_path / "r.html")
+    assert code == 0
+    page = (tmp_path / "r.html").read_text("utf-8")
+    document = json.loads((results["sweep"] / "run.json").read_text("utf-8"))
+    assert document["axes"]["latency_ms"] == [0, 400]
+    for table in sweep_part(Folder(str(results["sweep"]))).telling.tables:
+        assert table.title in output
+        assert table.title in page
+        for row in range(len(table.rows)):
+            assert table.text(row, 0) in output
+            assert table.text(row, 0) in page

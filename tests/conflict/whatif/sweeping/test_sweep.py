@@ -212,7 +212,7 @@ def test_runs_that_are_not_settled_are_said(tmp_path: Path) -> None:
     assert border["fails"] is not None
     assert invoke("report", out, "--out", tmp_path / "r.html")[0] == 0
     page = (tmp_path / "r.html").read_text()
-    assert "in 1 of 2 runs changes of users were not settled at the end" in page
+    assert "in 1 run changes were not settled at the end" in page
     assert "Where changes were not settled at the end, at least so many." in page
     (tmp_path / "model.toml").write_text(MODEL)
     file.write_text('model = "model.toml"\n[grid]\noutage_seconds = [0, 1, 100]\n')
