@@ -39,14 +39,13 @@ if TYPE_CHECKING:
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.decoding.binlog_table import BinlogTable, read_binlog
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
-    from conflict.explaining.explain import explain, explain_differences
     from conflict.explaining.story import Story
     from conflict.library import check, compare, ingest, resolve
     from conflict.result import Result, read_result
     from conflict.simulations import simulate, sweep, workload
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
-    from conflict.studies import conflicts, decode, report, sizes
+    from conflict.studies import conflicts, decode, explain, explain_differences, report, sizes
     from conflict.whatif.comparing.comparison import Comparison
 
 __all__ = [
@@ -88,7 +87,6 @@ _MODULES = {
     "conflict.whatif.comparing.comparison": ("Comparison",),
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
-    "conflict.explaining.explain": ("explain", "explain_differences"),
     "conflict.explaining.story": ("Story",),
     "conflict.spark.data_source": ("register",),
     "conflict.spark.session": ("spark_session",),
@@ -96,7 +94,7 @@ _MODULES = {
     "conflict.library": ("check", "compare", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),
     "conflict.simulations": ("simulate", "sweep", "workload"),
-    "conflict.studies": ("conflicts", "decode", "report", "sizes"),
+    "conflict.studies": ("conflicts", "decode", "explain", "explain_differences", "report", "sizes"),
 }
 
 

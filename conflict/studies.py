@@ -1,45 +1,46 @@
 """
-What Python users call besides `conflict.library`: commands about models, sizes and results, as functions.
-
-Each has the name, the options and the defaults of its command, and returns what the command prints or writes to
-``--json``.
+What Python users and commands call about logs and results: decode, sizes, conflicts, why a row ended so, a page of all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from conflict.cli.views.conflicts import conflicts_json
-from conflict.cli.views.sizes import sizes_json
-from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
-from conflict.cli.views.sizes_files import configured_types, measured_log
-from conflict.config.arguments import StageProgress, no_progress
+import attrs
+
+from conflict.config.arguments import DATETIME, SchemaAt, StageProgress, Temporals, Typed, answering, no_progress
 from conflict.config.option_values import Moment, moment_of
-from conflict.decoding.binlog_table import BinlogTable, read_binlog
-from conflict.decoding.staging import check_output, refuse_same_output
-from conflict.discovery.log_source import log_source
 from conflict.errors import ConfigurationError
-from conflict.history.grid.catalogue import refusing_contradictions
-from conflict.history.grid.folder import Folder
 from conflict.library import path_of
-from conflict.reporting.joining import joined
-from conflict.reporting.reading import part_of
-from conflict.reporting.report import write_figures, write_page
-from conflict.result import Result, read_result
-from conflict.results.catalogue import RESOLVE_AGAIN
-from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
 from conflict.results.counting import By
-from conflict.results.doubts import doubts_of
-from conflict.results.files import check_target, whole_or_not_at_all
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["conflicts", "decode", "report", "sizes"]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
+    from conflict.config.run_file import RunFile
+    from conflict.decoding.binlog_table import BinlogTable
+    from conflict.explaining.story import Story
+    from conflict.reporting.parts import Part
+    from conflict.result import Result
+    from conflict.results.conflicts import Chosen, Totals
+    from conflict.results.doubts import Doubt
+    from conflict.whatif.sizing.measured_log import MeasuredLog
+
+__all__ = ["CountedConflicts", "conflicts", "decode", "explain", "explain_differences", "report", "sizes"]
 
 Paths = Path | str | Iterable[Path | str]
+_FILES = Typed("FILES...", "Binlogs, in order: files, folders; or a run file.")
+_KEY = Typed("KEY", "Primary key of the row: 5, or 'a=1, b=two' with several columns.")
+_EXCEPTION = Typed(
+    "N",
+    "Explain the N-th exceptions row, or the one with this primary key: server_id,source_server_id,source_epoch,count; "
+    "with --table, of that table.",
+)
 
 
 def decode(
@@ -47,8 +48,8 @@ def decode(
     table: str | None = None,
     *,
     schema: Path | str | None = None,
-    schema_at: str = "start",
-    temporals: str = "typed",
+    schema_at: SchemaAt | str = "start",
+    temporals: Temporals | str = "typed",
     start_epoch: int = 0,
     stop_epoch: int | None = None,
     start_datetime: Moment | None = None,
@@ -63,21 +64,23 @@ def decode(
     Args:
         files: As for `conflict.read_binlog`, as are the others but for their names.
         table: ``database.table``; all tables without it.
-        schema: File of CREATE TABLE statements.
-        schema_at: ``start`` or ``end``.
-        temporals: ``typed`` or ``text``.
+        schema: CREATE TABLE statements, for column names.
+        schema_at: When in the log the schema held.
+        temporals: CSV, Parquet: dates and timestamps as such, or as text.
         start_epoch: First NDB epoch.
-        stop_epoch: Last NDB epoch.
+        stop_epoch: Last NDB epoch of each server.
         start_datetime: First moment: a datetime, or a text such as ``2026-01-31T08:00:00+01:00``; UTC without an
             offset.
         stop_datetime: Moment to stop before.
-        server_id: Servers on which the changes were first made.
+        server_id: Changes first made there.
         transaction: Ids of NDB transactions.
         key: Values of columns.
 
     Raises:
         ConfigurationError: A path is missing or holds no binlog, or an argument cannot be used.
     """
+    from conflict.decoding.binlog_table import read_binlog
+
     return read_binlog(
         files,
         table,
@@ -94,70 +97,127 @@ def decode(
     )
 
 
+def _sizes_of(found: MeasuredLog) -> dict[str, Any]:
+    if found.cuts:
+        raise found.cuts[0]
+    return found.document()
+
+
+@answering(_sizes_of)
 def sizes(
-    files: Paths,
+    files: Annotated[Paths, _FILES],
     *,
-    schema: Path | str | None = None,
+    schema: Annotated[Path | str | None, Typed(is_file=True)] = None,
     ndb_replication: Path | str | None = None,
-    row_event_max_size: int = DEFAULT_EVENT_SIZE,
+    row_event_max_size: Annotated[int, Typed(at_least=256)] = DEFAULT_EVENT_SIZE,
     inexact_keys: bool = False,
-    plot: Path | str | None = None,
     force: bool = False,
+    plot: Path | str | None = None,
     progress: StageProgress = no_progress,
-) -> dict[str, Any]:
+) -> MeasuredLog:
     """
     Return how many bytes a log would take in every format; as the command ``sizes``.
 
     Args:
         files: Binlogs, in order: files, folders, index files, patterns; or a run file.
-        schema: File of CREATE TABLE statements.
-        ndb_replication: File with rows of ``mysql.ndb_replication``, for the sizes with the type of each table.
-        row_event_max_size: ``binlog_row_event_max_size`` of the server.
-        inexact_keys: As for `workload`.
-        plot: File for a chart, ``*.png`` or ``*.svg``; None for none.
-        force: Replace a chart that is there already.
-        progress: As for `conflict.resolve`.
+        schema: CREATE TABLE statements, for keys and defaults.
+        ndb_replication: Rows of mysql.ndb_replication: sizes with the binlog type that each gives its table.
+        row_event_max_size: binlog_row_event_max_size of the server.
+        inexact_keys: As for `resolve`.
+        force: As for `resolve`.
+        plot: Draw a chart: FILE.png or FILE.svg.
+        progress: As for `resolve`.
 
     Returns:
         The document of ``--json``. Bytes of a format with ``rows_lacking_values`` are lower bounds.
 
     Raises:
         ConfigurationError: A file is given twice, or no table's definition is known.
-        CutFileError: A file ends inside an event.
+        CutFileError: A file ends inside an event; a chart shows what comes before.
     """
-    source = log_source([Path(file) for file in ([files] if isinstance(files, Path | str) else files)], path_of(schema))
-    paths, chart = source.files, path_of(plot)
-    check_output(chart, [*paths, path_of(schema), path_of(ndb_replication)], force=force)
+    from conflict.decoding.staging import check_output
+    from conflict.discovery.log_source import log_source
+    from conflict.whatif.sizing.chart import check_chart_file, draw_sizes
+    from conflict.whatif.sizing.measured_log import configured_types, measured_log
+
+    given, definitions_file, rows, chart = _paths(files), path_of(schema), path_of(ndb_replication), path_of(plot)
+    source = log_source(given, definitions_file)
+    check_output(chart, [*source.files, definitions_file, rows], force=force)
     check_chart_file(chart)
     definitions = source.definitions_at_start(inexact_keys=inexact_keys)
-    types = configured_types(path_of(ndb_replication), paths, definitions)
-    found = measured_log(paths, definitions, row_event_max_size, progress)
-    if found.cuts:
-        raise found.cuts[0]
+    types = configured_types(rows, source.files, definitions)
+    found = attrs.evolve(measured_log(source.files, definitions, row_event_max_size, progress), types=types)
     if chart is not None:
         draw_sizes(found.report, chart)
-    return sizes_json(found.report, types) | {"files": [each.document() for each in found.facts]}
+    return found
 
 
+@attrs.frozen(eq=False)
+class CountedConflicts:
+    """
+    The conflicts of a result, counted.
+
+    Attributes:
+        result: The result.
+        which: Which of them were counted.
+        totals: How many they are.
+        counts: By what they were counted, a row per value, most conflicts first.
+        doubts: What makes the result doubtful.
+    """
+
+    result: Result
+    which: Chosen
+    totals: Totals
+    counts: Mapping[By, pa.Table]
+    doubts: tuple[Doubt, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as a document. Moments are texts as in ISO 8601."""
+        totals, which = self.totals, self.which
+        return {
+            "conflicts": totals.conflicts,
+            "tables": totals.tables,
+            "keys": totals.keys,
+            "transactions": totals.transactions,
+            "of_gone_rows": totals.of_gone_rows,
+            "appliers": list(totals.appliers),
+            "table": which.table,
+            "since": _text(which.since),
+            "until": _text(which.until),
+            "first": _text(totals.first),
+            "last": _text(totals.last),
+            "doubts": [str(each) for each in self.doubts],
+            "by": {
+                by.value: [{name: _text(value) for name, value in row.items()} for row in table.to_pylist()]
+                for by, table in self.counts.items()
+            },
+        }
+
+
+def _text(value: Any) -> Any:
+    """Return a moment as text, and any other value as it is."""
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+@answering(CountedConflicts.document)
 def conflicts(
-    result: Result | Path | str,
+    result: Annotated[Result | Path | str, Typed("RESULT", "Folder that resolve wrote.")],
     *,
-    by: str | None = None,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    table: str | None = None,
+    by: By | str | None = None,
+    since: Annotated[Moment | None, DATETIME] = None,
+    until: Annotated[Moment | None, DATETIME] = None,
+    table: Annotated[str | None, Typed("TABLE")] = None,
     top: int | None = None,
-) -> dict[str, Any]:
+) -> CountedConflicts:
     """
     Count the conflicts of a result; as the command ``conflicts``. `Result.conflicts_by` returns one count as a table.
 
     Args:
         result: A result, or its folder.
-        by: ``table``, ``cause``, ``hour``, ``minute``, ``second``, ``key`` or ``transaction``; without it all of them,
-            with hours and, of a short time, minutes or seconds.
-        since: Leave out what committed before: a datetime, or a text as in ISO 8601; UTC without an offset.
-        until: Leave out what committed then or later.
-        table: Of this table alone: ``database.table``, or a table that one database alone has.
+        by: Count by this alone; without it by all, with hours and, of a short time, minutes or seconds.
+        since: Leave out changes that committed before this time; UTC without an offset.
+        until: Leave out changes that committed at this time or later.
+        table: Of this database.table alone, or of the table.
         top: Rows of each count; all without it.
 
     Returns:
@@ -167,39 +227,114 @@ def conflicts(
         ConfigurationError: `by` or `since` is not understood.
         HistoryError: There is no result in the folder.
     """
+    from conflict.history.grid.catalogue import refusing_contradictions
+    from conflict.result import Result, read_result
+    from conflict.results.catalogue import RESOLVE_AGAIN
+    from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
+    from conflict.results.doubts import doubts_of
+
     if by is not None and by not in tuple(By):
         message = f"by {by} is not known{did_you_mean(str(by), By)}; give {', '.join(By)}"
         raise ConfigurationError(message)
-    found = result if isinstance(result, Result) else read_result(str(result))
     first, last = (
         None if each is None else moment_of(each, name) for each, name in ((since, "since"), (until, "until"))
     )
+    found = result if isinstance(result, Result) else read_result(str(result))
     which = Chosen(first, last, None if table is None else found.table_named(table))
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
         rows = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
         totals = totals_of(rows)
         wanted = (By(by),) if by else dict.fromkeys((*at_a_glance(totals), By.HOUR))
         counts = {each: count_conflicts(rows, each).slice(0, top) for each in wanted}
-        return conflicts_json(totals, counts, which, doubts_of(found.run))
+        return CountedConflicts(found, which, totals, counts, tuple(doubts_of(found.run)))
 
 
+def explain(
+    run: Annotated[
+        Result | RunFile | Path | str,
+        Typed("RESULT", "Folder that resolve wrote; or a run file, which is resolved."),
+    ],
+    *,
+    table: Annotated[str | None, Typed("TABLE")] = None,
+    key: Annotated[str | int | Mapping[str, object] | None, _KEY] = None,
+    transaction: Annotated[int | str | None, Typed("ID")] = None,
+    exception: Annotated[int | str | None, _EXCEPTION] = None,
+    progress: StageProgress = no_progress,
+) -> Story:
+    """
+    Return why a row ended as it did, or what became of a transaction; as the command ``explain``.
+
+    Args:
+        run: A result, its folder, or a run file, which is resolved first.
+        table: Table of the row, database.table, or the table alone.
+        key: The key of the row: its values by column, or as text, ``a=1, b=two``.
+        transaction: Explain the transaction with this id, not a row; ``CLUSTER:ID`` if two have it.
+        exception: An exceptions row in place of a row: its number, from 1, or the four values of its primary key as
+            text, ``1,2,5312874545162,1`` (docs/explain.md, "Exceptions rows"); with `table`, of that table.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: Not one of the three is asked for, or what is asked for is not understood, or is not one.
+        HistoryError: There is no such table, transaction or exceptions row, or a binlog has changed since.
+    """
+    from conflict.explaining.explain import opened
+
+    asked = [key is not None, transaction is not None, exception is not None]
+    if sum(asked) != 1 or (key is not None and table is None) or (transaction is not None and table is not None):
+        message = "ask for one thing: a row (table and key), a transaction, or an exceptions row"
+        raise ConfigurationError(message)
+    with opened(run, progress) as explainer:
+        if transaction is not None:
+            return explainer.transaction(transaction)
+        if exception is not None:
+            return explainer.exception(exception, table)
+        assert table is not None
+        assert key is not None
+        return explainer.row(table, key)
+
+
+def explain_differences(
+    run: Result | RunFile | Path | str, *, table: str | None = None, progress: StageProgress = no_progress
+) -> list[Story]:
+    """
+    Return the stories of the rows that end different, in the order of tables and keys of the result.
+
+    Args:
+        run: As for `explain`.
+        table: Of this table alone, ``database.table``.
+        progress: As for `resolve`.
+
+    Raises:
+        HistoryError: There is no such table, or a binlog has changed since.
+    """
+    from conflict.explaining.explain import opened
+
+    with opened(run, progress) as explainer:
+        return explainer.differences(table)
+
+
+def _page_of(found: tuple[Path, list[Part]]) -> Path:
+    return found[0]
+
+
+@answering(_page_of)
 def report(
-    results: Paths,
+    results: Annotated[Paths, Typed("RESULT...")],
     *,
     out: Path | str = "report.html",
     figures: Path | str | None = None,
     title: str = "Conflicts between clusters",
     force: bool = False,
-) -> Path:
+) -> tuple[Path, list[Part]]:
     """
     Write results as one HTML page; as the command ``report``.
 
     Args:
-        results: Folders of `resolve`, `compare` or `sweep`; JSON files of compare, simulate, sizes or diverge.
+        results: Result folders of resolve, compare or sweep; JSON files of compare, simulate, sizes or diverge.
         out: The page.
-        figures: Folder for the figures; None for none.
+        figures: Folder for the figures as SVG and PNG, and their data as CSV.
         title: Title of the page.
-        force: Replace a page and a folder that are there already.
+        force: As for `resolve`.
 
     Returns:
         The page.
@@ -207,8 +342,14 @@ def report(
     Raises:
         ConfigurationError: Something is no result that a report knows, or the page cannot be written.
     """
-    paths = [Path(each) for each in ([results] if isinstance(results, Path | str) else results)]
-    page, folder = Path(out), path_of(figures)
+    from conflict.decoding.staging import check_output, refuse_same_output
+    from conflict.history.grid.folder import Folder
+    from conflict.reporting.joining import joined
+    from conflict.reporting.reading import part_of
+    from conflict.reporting.report import write_figures, write_page
+    from conflict.results.files import check_target, whole_or_not_at_all
+
+    paths, page, folder = _paths(results), Path(out), path_of(figures)
     check_output(page, paths, force=force)
     refuse_same_output(page, folder)
     target = None if folder is None else Folder(str(folder.absolute()))
@@ -219,4 +360,8 @@ def report(
         with whole_or_not_at_all(target, replace=force) as work:
             write_figures(work, parts)
     write_page(page, title, parts)
-    return page
+    return page, parts
+
+
+def _paths(given: Paths) -> list[Path]:
+    return [Path(each) for each in ([given] if isinstance(given, Path | str) else given)]

@@ -162,7 +162,7 @@ def _kind(declared: Any, option: str, typed: Typed) -> tuple[Any, Callable[[Any]
     if date in plain:
         return str, lambda given: None if given is None else moment_of(given, option)
     choices = [each for each in plain if issubclass(each, Enum)]
-    return next(each for each in (*choices, bool, int, float, Path, str) if each in plain), _as_it_is
+    return next(each for each in (*choices, Path, str, bool, int, float) if each in plain), _as_it_is
 
 
 def _as_option(name: str) -> str:

@@ -28,7 +28,9 @@ __all__ = [
     "ConflictFns",
     "OnMissing",
     "ResolveEngine",
+    "SchemaAt",
     "StageProgress",
+    "Temporals",
     "Typed",
     "WhatIfEngine",
     "answering",
@@ -54,6 +56,20 @@ class WhatIfEngine(StrEnum):
     AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
+
+
+class Temporals(StrEnum):
+    """How dates and timestamps are written to Parquet and CSV."""
+
+    TYPED = "typed"
+    TEXT = "text"
+
+
+class SchemaAt(StrEnum):
+    """The moment of the log that a schema file describes."""
+
+    START = "start"
+    END = "end"
 
 
 class OnMissing(StrEnum):

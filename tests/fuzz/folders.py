@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from conflict import explain_differences
 from conflict.config.run_file import RunFile, load_run_file
-from conflict.explaining.explain import explain_differences
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import resolve, run_local
 from conflict.result import Result, read_result

@@ -4,36 +4,31 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import conflict.studies
 from conflict.cli.common import console
+from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.config.option_values import moment_of
 from conflict.results.counting import By
+from conflict.studies import CountedConflicts
 
 __all__ = ["conflicts"]
 
 _AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
 
 
+@command_of(conflict.studies.conflicts)
 def conflicts(
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Folder that resolve wrote.")],
-    by: Annotated[By | None, typer.Option(help="Count by this alone.")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATETIME", help="Leave out changes that committed before this time; UTC without an offset."
-        ),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="DATETIME", help="Leave out changes that committed at this time or later.")
-    ] = None,
-    table: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="Of this database.table alone, or of the table.")
-    ] = None,
+    call: Call[CountedConflicts],
+    result: Path,
+    by: By | None,
+    since: datetime | None,
+    until: datetime | None,
     top: Annotated[
         int | None, typer.Option(min=1, help="Rows of each table; 20 by default with --by, else 5.", show_default=False)
     ] = None,
@@ -45,37 +40,20 @@ def conflicts(
 
     Example: ndb-conflict conflicts build/result --by key
     """
-    from conflict.cli.views.conflicts import conflicts_json, print_conflicts
+    from conflict.cli.views.conflicts import print_conflicts
     from conflict.history.grid.catalogue import refusing_contradictions
-    from conflict.result import read_result
     from conflict.results.catalogue import RESOLVE_AGAIN
-    from conflict.results.conflicts import (
-        ALL,
-        Chosen,
-        at_a_glance,
-        count_conflicts,
-        read_beside,
-        read_conflicts,
-        totals_of,
-    )
-    from conflict.results.doubts import doubts_of
+    from conflict.results.conflicts import ALL, at_a_glance, read_beside, read_conflicts, totals_of
 
     check_output(json_file, [result], force=force)
-    first = None if since is None else moment_of(since, "--since")
-    last = None if until is None else moment_of(until, "--until")
-    found = read_result(str(result))
-    which = Chosen(first, last, None if table is None else found.table_named(table))
-    with refusing_contradictions(found.folder, RESOLVE_AGAIN):
-        conflicts = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
-        totals, doubts = totals_of(conflicts), doubts_of(found.run)
-        missed = not totals.conflicts and (first is not None or last is not None)
-        other_times = totals_of(read_conflicts(found.folder, found.clusters, table=which.table)) if missed else None
-        beside = read_beside(found.folder, found.run) if which == ALL else None
-        shown = at_a_glance(totals) if by is None else (by,)
-        counts = {each: count_conflicts(conflicts, each) for each in shown}
+    del call.options["top"]  # of what is printed
+    found = call()
+    of, which, totals = found.result, found.which, found.totals
+    with refusing_contradictions(of.folder, RESOLVE_AGAIN):
+        missed = not totals.conflicts and (since is not None or until is not None)
+        other_times = totals_of(read_conflicts(of.folder, of.clusters, table=which.table)) if missed else None
+        beside = read_beside(of.folder, of.run) if which == ALL else None
+    shown = {each: found.counts[each] for each in (at_a_glance(totals) if by is None else (by,))}
     rows = top or (_AT_A_GLANCE if by is None else _IN_DETAIL)
-    print_conflicts(console, totals, counts, rows, which, doubts, other_times, beside)
-    if json_file is not None:  # all transactions can be many
-        if by is None:
-            counts[By.HOUR] = count_conflicts(conflicts, By.HOUR)  # always, however short the time
-        write_json(json_file, conflicts_json(totals, counts, which, doubts))
+    print_conflicts(console, totals, shown, rows, which, found.doubts, other_times, beside)
+    write_json(json_file, found.document())

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import conflict.studies
 from conflict.cli.common import console, progress_bars
+from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import (
     ForceOption,
     JsonOption,
@@ -22,32 +24,20 @@ from conflict.cli.outputs import (
 from conflict.config.option_values import full_name_of, moment_of
 from conflict.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from conflict.explaining.story import Story
+
 __all__ = ["explain"]
 
 
+@command_of(conflict.studies.explain)
 def explain(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RESULT", help="Folder that resolve wrote; or a run file, which is resolved."),
-    ],
-    table: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="Table of the row, database.table, or the table alone.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Primary key of the row: 5, or 'a=1, b=two' with several columns.")
-    ] = None,
-    transaction: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Explain the transaction with this id, not a row; CLUSTER:ID if two have it."),
-    ] = None,
-    exception: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Explain the N-th exceptions row, or the one with this primary key: "
-            "server_id,source_server_id,source_epoch,count; with --table, of that table.",
-        ),
-    ] = None,
+    call: Call[Story],
+    run: Path,
+    table: str | None,
+    key: str | None,
+    transaction: str | None,
+    exception: str | None,
     differences: Annotated[bool, typer.Option("--differences", help="Explain every row that ends different.")] = False,
     top: Annotated[int, typer.Option(min=1, help="Rows to print with --differences.")] = 20,
     since: Annotated[
@@ -70,10 +60,9 @@ def explain(
     Example: ndb-conflict explain build/result --differences
     """
     from conflict.cli.views.explain import differences_json, print_differences, print_story
-    from conflict.cli.views.sizes_chart import check_chart_file
-    from conflict.explaining.explain import explain as story_of
     from conflict.explaining.explain import opened
     from conflict.explaining.story import events_table
+    from conflict.whatif.sizing.chart import check_chart_file
 
     refuse_same_output(json_file, parquet, plot)
     for target in (json_file, parquet, plot):
@@ -93,7 +82,7 @@ def explain(
         return
     moment = None if since is None else moment_of(since, "--since")
     with progress_bars() as progress:
-        story = story_of(run, table=table, key=key, transaction=transaction, exception=exception, progress=progress)
+        story = call(progress=progress)
     print_story(console, story, since=moment, last=last, run=str(run))
     write_json(json_file, story.to_json())
     write_parquet(parquet, story.to_arrow())

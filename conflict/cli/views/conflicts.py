@@ -21,7 +21,7 @@ from conflict.rules.decision import Cause
 from conflict.shown_text import counted, one_line
 from conflict.telling.terminal import table_of
 
-__all__ = ["conflicts_json", "print_conflicts"]
+__all__ = ["print_conflicts"]
 
 _TITLES = {
     By.TABLE: "By table",
@@ -170,32 +170,3 @@ def _cell(by: By, row: Mapping[str, Any], name: str) -> str:
 
 def _words(cause: str) -> str:
     return cause.lower().replace("_", " ")
-
-
-def conflicts_json(
-    totals: Totals, counts: Mapping[By, pa.Table], which: Chosen = ALL, doubts: Sequence[Doubt] = ()
-) -> dict[str, Any]:
-    """Return the same as a document; arguments as for `print_conflicts`. Moments are texts as in ISO 8601."""
-    return {
-        "conflicts": totals.conflicts,
-        "tables": totals.tables,
-        "keys": totals.keys,
-        "transactions": totals.transactions,
-        "of_gone_rows": totals.of_gone_rows,
-        "appliers": list(totals.appliers),
-        "table": which.table,
-        "since": _moment(which.since),
-        "until": _moment(which.until),
-        "first": _moment(totals.first),
-        "last": _moment(totals.last),
-        "doubts": [str(each) for each in doubts],
-        "by": {
-            by.value: [{name: _moment(value) for name, value in row.items()} for row in table.to_pylist()]
-            for by, table in counts.items()
-        },
-    }
-
-
-def _moment(value: Any) -> Any:
-    """Return a moment as text, and any other value as it is."""
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -1,25 +1,23 @@
 """
-The sizes of a log in every format, on the terminal and as JSON.
+The sizes of a log in every format, on the terminal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-import attrs
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from conflict.whatif.sizing.document import KINDS, configured_bounds, orm_costs
 from ndb_formats.rules.formats import FORMATS
-from ndb_formats.sizes.report import ChangeSizes, SizeBounds, SizeReport, TableSizes
+from ndb_formats.sizes.report import SizeBounds, SizeReport
 from ndb_formats.sizes.tables import CHANGES
 
-__all__ = ["KINDS", "configured_bounds", "orm_costs", "print_sizes", "sizes_json"]
+__all__ = ["print_sizes"]
 
-KINDS = ("insert", "update", "delete")  # as `CHANGES`
 _COSTLY = 10
 
 
@@ -63,19 +61,6 @@ def _cells(report: SizeReport, bounds: Sequence[SizeBounds]) -> list[str]:
     ends = total.least.bytes + frame, total.most.bytes + frame
     whole, share = (_marked(_span(*map(form, ends)), total) for form in ("{:,}".format, _percent(report)))
     return [*map(_cell, bounds), whole, share]
-
-
-def configured_bounds(report: SizeReport, types: Mapping[str, str]) -> list[SizeBounds]:
-    """Return, by kind of change, what all tables take, each with its own binlog type; those without one as logged."""
-    numbers = {form.name: number for number, form in enumerate(FORMATS)}
-
-    def bounds(table: TableSizes, kind: int) -> SizeBounds:
-        changes = table.changes[kind]
-        if table.name in types:
-            return changes.formats[numbers[types[table.name]]]
-        return SizeBounds(changes.logged, changes.logged)
-
-    return [sum((bounds(table, kind) for table in report.tables), SizeBounds()) for kind in range(len(CHANGES))]
 
 
 def _percent(report: SizeReport) -> Callable[[int], str]:
@@ -165,20 +150,6 @@ def _print_notes(console: Console, report: SizeReport) -> None:
         )
 
 
-def orm_costs(report: SizeReport) -> dict[str, int]:
-    """
-    Return, by format, the bytes that updates cost more if each sets every column, and not only those that change.
-
-    Updates without a before image to compare are left out; so are those whose columns the log tells.
-    """
-    updates = [table.changes[KINDS.index("update")] for table in report.tables]
-    compared = sum((each for each in updates if each.hidden and not each.uncompared), ChangeSizes())
-    return {
-        form.name: bounds.most.bytes - bounds.least.bytes
-        for form, bounds in zip(FORMATS, compared.formats, strict=True)
-    }
-
-
 def _print_orm(console: Console, report: SizeReport) -> None:
     costs = {number: cost for number, cost in enumerate(orm_costs(report).values()) if cost}
     if not costs:
@@ -204,54 +175,3 @@ def _print_compression(console: Console, report: SizeReport) -> None:
             f"of {found.plain:,} bytes, measured with zstd on {found.transactions:,} transactions of this log.",
             soft_wrap=True,
         )
-
-
-def sizes_json(report: SizeReport, types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the sizes as a document, all of them in bytes; arguments as for `print_sizes`."""
-    return {
-        "file_bytes": report.file_bytes,
-        "total": report.total,
-        "frame": report.frame.bytes,
-        "other_events": {name: attrs.asdict(amount) for name, amount in report.others.items()},
-        "formats": {form.name: form.title for form in FORMATS},
-        "totals": _changes_json(report.changes),
-        "configured": {
-            "types": dict(types),
-            **_bounds_json(sum(configured_bounds(report, types), SizeBounds())),
-        }
-        if types
-        else None,
-        "tables": [
-            {
-                "table": table.name,
-                "definition": table.known,
-                "table_maps": attrs.asdict(table.maps),
-                "changes": {
-                    kind: _changes_json(changes)
-                    for kind, changes in zip(KINDS, table.changes, strict=True)
-                    if changes.rows
-                },
-            }
-            for table in report.tables
-        ],
-        "columns": [attrs.asdict(cost) | {"bytes": cost.bytes} for cost in report.columns[:_COSTLY]],
-        "every_column_set": orm_costs(report),
-        "compression": None if report.compression is None else attrs.asdict(report.compression),
-    }
-
-
-def _changes_json(changes: ChangeSizes) -> dict[str, Any]:
-    return {
-        "rows": changes.rows,
-        "hidden": changes.hidden,
-        "logged": attrs.asdict(changes.logged),
-        "formats": {form.name: _bounds_json(bounds) for form, bounds in zip(FORMATS, changes.formats, strict=True)},
-    }
-
-
-def _bounds_json(bounds: SizeBounds) -> dict[str, Any]:
-    return {
-        "least": attrs.asdict(bounds.least),
-        "most": attrs.asdict(bounds.most),
-        "rows_lacking_values": bounds.lacking,
-    }

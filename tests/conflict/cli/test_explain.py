@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from conflict import explain
 from conflict.cli.common import ExitCode
 from conflict.explaining.events import EVENTS
-from conflict.explaining.explain import explain
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 

@@ -4,7 +4,7 @@ What is known of each file whose sizes are measured: whose it is, from when to w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.plan import files_document
 from conflict.rules.table_setup import set_up
+from conflict.whatif.sizing.document import sizes_json
 from ndb_formats.binlog_reader import first_event, server_of
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.errors import CutFileError
@@ -96,11 +97,17 @@ class MeasuredLog:
         facts: What is known of each file that was read.
         cuts: Why files could not be read to their end. One that ends inside an event ends the log of its server, but
             not those of others.
+        types: By table, the binlog type that rows of ``mysql.ndb_replication`` give it; empty without rows.
     """
 
     report: SizeReport
     facts: Sequence[ReadFile]
     cuts: Sequence[CutFileError]
+    types: Mapping[str, str] = attrs.field(factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Return the sizes, and what is known of each file, as a document."""
+        return sizes_json(self.report, self.types) | {"files": [each.document() for each in self.facts]}
 
 
 def measured_log(files: Sequence[Path], definitions: Schema, event_size: int, progress: StageProgress) -> MeasuredLog:

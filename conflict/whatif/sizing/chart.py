@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conflict.cli.views.sizes import KINDS
 from conflict.errors import ConfigurationError
 from conflict.surroundings import provide_matplotlib_folder
+from conflict.whatif.sizing.document import KINDS
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.sizes.report import SizeReport
 
@@ -48,8 +48,8 @@ def draw_sizes(report: SizeReport, path: Path) -> None:
     A hatched part is what updates and inserts take more if they set all columns, where the log does not tell.
     """
     provide_matplotlib_folder()
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    import matplotlib as mpl  # noqa: PLC0415  # only where a chart is drawn
+    from matplotlib.figure import Figure  # noqa: PLC0415  # only where a chart is drawn
 
     settings: Any = {
         "font.family": "sans-serif",
@@ -98,7 +98,7 @@ def _draw(axes: Axes, report: SizeReport) -> None:
 
 
 def _legend(axes: Axes, *, hatched: bool, lacking: bool) -> None:
-    from matplotlib.patches import Patch
+    from matplotlib.patches import Patch  # noqa: PLC0415  # only where a chart is drawn
 
     handles: list[Any] = [Patch(color=color, label=_LABELS[kind]) for kind, color in _COLORS.items()]
     if hatched:

@@ -1,0 +1,1 @@
+"""The sizes of a log in every format: measured, as a document, as a chart."""
