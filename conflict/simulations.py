@@ -211,7 +211,7 @@ def sweep(
         sweep_file: The grid (TOML).
         out: Folder of the sweep; its finished runs are not simulated again.
         model: The model, in place of that of the file.
-        find: Find the border of this condition: ``lost_updates == 0``.
+        find: Find the border of this condition: 'lost_updates == 0'.
         over: Axis of the search, such as latency_ms.
         within: Distance to the border that is near enough.
         engine: The engine: ``auto``, ``local`` or ``spark``; auto is spark if the environment asks for it.
