@@ -40,8 +40,9 @@ from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.records import packed_changes
 from conflict.history.grid.folder import Folder
 from conflict.results.summary import BucketSummary
+from conflict.runs.careful_rows import careful_findings, careful_stops, resolve_careful
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.rows_by_reference import careful_findings, careful_stops, resolve_careful, resolve_left_open
+from conflict.runs.rows_by_reference import resolve_left_open
 from conflict.runs.runner import Shared
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 

@@ -41,8 +41,8 @@ from conflict.runs.bucket_tasks import (
     resolve_bucket,
     run_round,
 )
+from conflict.runs.careful_rows import read_careful
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.rows_by_reference import read_careful
 from conflict.runs.runner import Runner, Shared, in_threads, share
 from conflict.runs.touched_rows import TouchedRows
 

@@ -1,9 +1,9 @@
 """
-Rows that the reference engine resolves, in a run whose other rows the kernels resolve.
+Rows that the reference engine decides in a run whose other rows the kernels decide: its input, the call, its result.
 
-They are rows of a bucket that are older than the log, where the kernels cannot tell what they were; and, as one more
-part after all buckets, rows of tables without a primary key and rows on which a foreign key acts. Their part of the
-result is written like that of another bucket.
+They are rows of a bucket that are older than the log, where the kernels cannot tell what they were
+(`resolve_left_open`); and those of `conflict.runs.careful_rows`. Their part of the result is written like that of
+another bucket.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.engine.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
 from conflict.engine.columnar.bucket_result import BucketResult
-from conflict.engine.columnar.bucket_round import Findings
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.order import LOGGED, NO_CAUSE, ORDER, OWN
 from conflict.engine.columnar.told_transactions import ToldTransactions
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
-from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment, Transaction, timeline_of
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies
+from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment, timeline_of
 from conflict.history.shown_effects import Effect
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.careful import CareKind
@@ -43,28 +41,25 @@ from conflict.results.resolution_ledger import (
 from conflict.results.summary import BucketSummary
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.keyless_rows import keyless_images, read_keyless, transactions_of_equal_rows
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.touched_rows import TouchedRows, rows_of_keys, touched_history
+from conflict.runs.touched_rows import NOWHERE, TouchedRows, rows_of_keys, touched_history
 from ndb_formats.events.row_image import RowImage
 
 __all__ = [
-    "NOWHERE",
-    "CarefulPart",
-    "careful_findings",
-    "careful_stops",
-    "read_careful",
-    "resolve_careful",
+    "Decided",
+    "decide_by_reference",
+    "order_in_epoch",
+    "ordinals_by_side",
+    "places_of",
     "resolve_left_open",
+    "write_decided",
 ]
 
-# Stands for the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
-NOWHERE: Position = (0, -1)
 Setups = dict[str, dict[str, TableSetup]]
 AnyOutcome = TypeVar("AnyOutcome", Outcome, OutcomePlace)
-# By applier, own epoch and group, the epoch apply.
 # These count transactions, not rows; the driver does.
 _OF_TRANSACTIONS = transaction_counters(0, 0)
+# By applier, own epoch and group, the epoch apply.
 Places = Mapping[tuple[int, int, int], int]
 # By cluster and own epoch, numbers of changes.
 Ordinals = Mapping[tuple[str, int], Sequence[int]]
@@ -91,112 +86,19 @@ def resolve_left_open(
     assert result.older is not None
     rows = rows_of_keys(bucket, result.older.left_open)
     try:
-        found = _decide(run, rows, applies, result.conflicts, told)
+        found = decide_by_reference(run, rows, applies, result.conflicts, told)
     except OtherConflictsError:
         return None
     stopped = any(each.stop is not None for each in found.resolution.clusters.values())
     if stopped or _conflicting(run, found.resolution, applies) != assumed:
         return None
-    summary, tracked, _ = _write(run, found, applies, run.older_part(bucket.number), {})
+    summary, tracked, _ = write_decided(run, found, applies, run.older_part(bucket.number), {})
     summary.careful[CareKind.OLDER.value.name] = len(rows.located)
     return summary, tracked
 
 
 @attrs.frozen(eq=False)
-class CarefulPart:
-    """
-    What the driver receives of the rows that the reference engine resolves beside the buckets.
-
-    Attributes:
-        summary: What they add to the figures.
-        tracked: The exceptions rows that pass TRACK made.
-        stopping: Per cluster, the operation that stops its applier.
-        contradicted: Numbers of the epoch applies for which the binlogs show other effects on them. Shape (applies,).
-    """
-
-    summary: BucketSummary
-    tracked: TrackedRows
-    stopping: dict[str, StoppingOperation]
-    contradicted: Int64
-
-
-def read_careful(run: ResolveRun, parts: Sequence[TouchedRows]) -> TouchedRows:
-    """Return all rows that the reference engine resolves; `parts` are those that the buckets hold."""
-    keyless = [read_keyless(run)] if run.manifest.has_rows_without_key else []
-    return TouchedRows.joined([*parts, *keyless])
-
-
-def resolve_careful(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
-) -> CarefulPart | None:
-    """Resolve these rows, and write their part of the result; None if transactions are in conflict because of them."""
-    try:
-        found = _decide(run, rows, applies, conflicts, ToldTransactions())
-    except OtherConflictsError:
-        return None
-    summary, tracked, compared = _write(run, found, applies, run.careful_part, keyless_images(run))
-    summary.careful.update(_counted(rows, found.history))
-    places = _places(applies)
-    contradicted = {
-        places[side, row.epoch, row.group]
-        for side, cluster in enumerate(run.clusters)
-        for row in compared[cluster.name][1]
-        if (side, row.epoch, row.group) in places
-    }
-    return CarefulPart(summary, tracked, _stopping(run, found, applies), np.array(sorted(contradicted), np.int64))
-
-
-def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
-    """Return how many of these rows there are of each kind."""
-    keyless = {
-        (change.table, change.key)
-        for cluster in history.clusters
-        for item in cluster.timeline
-        if isinstance(item, Transaction)
-        for change in item.changes
-        if change.keyless
-    }
-    numbers = {CareKind.NO_KEY: len(keyless), CareKind.FOREIGN_KEY: len(rows.located)}
-    return {kind.value.name: number for kind, number in numbers.items() if number}
-
-
-def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:
-    """
-    Return what these rows tell in a round of the transactions in conflict (see `conflict.engine.columnar`).
-
-    Of tables without a primary key, no row is in conflict; they only make transactions depend on each other.
-    """
-    no_conflicts = np.zeros((0, 3), np.int32)
-    if run.careful is None:
-        return Findings(None, no_conflicts, transactions_of_equal_rows(run, rows, applies), {}, 0)
-    found = _decide(run, rows, applies, conflicts, ToldTransactions())
-    conflicting, dependent = list[tuple[int, int, int]](), list[tuple[int, int, int, int]]()
-    for side, cluster in enumerate(run.clusters):
-        mine, result = np.flatnonzero(applies.applier == side).tolist(), found.resolution.clusters[cluster.name]
-        conflicting += [(0, mine[apply], group) for apply, own in result.conflicting.items() for group in own]
-        dependent += [(0, mine[apply], *pair) for apply, own in result.dependent.items() for pair in own]
-    return Findings(
-        None,
-        np.array(conflicting, np.int32).reshape(-1, 3),
-        np.array(dependent, np.int32).reshape(-1, 4),
-        _stopping(run, found, applies),
-        sum(map(len, rows.changes.values())),
-    )
-
-
-def careful_stops(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
-) -> dict[str, StoppingOperation]:
-    """Return, per cluster, the first operation on these rows that stops its applier, if the conflicts are known."""
-    try:
-        found = _decide(run, rows, applies, conflicts, ToldTransactions())
-    except OtherConflictsError:
-        return {}  # `resolve_careful` says so
-    return _stopping(run, found, applies)
-
-
-@attrs.frozen(eq=False)
-class _Decided:
+class Decided:
     """Rows that the reference engine decided: their History, what the binlogs show of them, and the result."""
 
     rows: TouchedRows
@@ -211,9 +113,9 @@ class _Decided:
         return _ordinals(self.rows)
 
 
-def _decide(
+def decide_by_reference(
     run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, told: ToldTransactions
-) -> _Decided:
+) -> Decided:
     """
     Resolve rows, given the transactions in conflict.
 
@@ -227,11 +129,11 @@ def _decide(
     given = _known_transactions(run, applies, conflicts, told)
     shown = recorded if run.part.starts_in_the_middle else None
     resolution = resolve(history, setups, skip_missing=run.clusters[0].skip_missing, shown=shown, given=given)
-    return _Decided(rows, history, recorded, setups, resolution)
+    return Decided(rows, history, recorded, setups, resolution)
 
 
-def _write(
-    run: ResolveRun, found: _Decided, applies: EpochApplies, number: int, images: Mapping[str, Images]
+def write_decided(
+    run: ResolveRun, found: Decided, applies: EpochApplies, number: int, images: Mapping[str, Images]
 ) -> tuple[BucketSummary, TrackedRows, Compared]:
     """Write the part of the result; return its figures, rows of pass TRACK, and how it compares with the binlogs."""
     outcomes = [_numbered(outcome, outcome.source, found.ordinals) for outcome in found.resolution.outcomes]
@@ -255,35 +157,6 @@ def _shown_images(rows: TouchedRows, name: str, images: Images) -> ShownImages:
     for place, each in images.items():
         found.setdefault(place, {}).update(each)
     return found
-
-
-def _stopping(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:
-    """Return the operations that stop appliers, as the kernels find them."""
-    stopping, numbers, ordinals = {}, run.numbers, _ordinals_by_side(found.resolution, found.ordinals)
-    places = _places(applies)
-    for side, cluster in enumerate(run.clusters):
-        result = found.resolution.clusters[cluster.name]
-        stop, place = result.stop, result.stop_place
-        if stop is None:
-            continue
-        apply = int(np.flatnonzero(applies.applier == side)[len(result.applies)])
-        steps = () if place is None else place.steps
-        phase = Phase.COMMIT if place is None else Phase.REJECT if place.rejecting else Phase.JUDGE
-        stopping[cluster.name] = StoppingOperation(
-            len(result.applies),
-            phase,
-            tuple(_order(steps, side, apply, applies, places, ordinals)),
-            numbers.number(stop.table),
-            int(stop.operation),
-            stop.foreign_epoch,
-            NO_FILE,
-            0,
-            0,
-            0,
-            kind=stop.kind,
-            stop=stop,
-        )
-    return stopping
 
 
 def _known_transactions(
@@ -404,9 +277,9 @@ def _applies_of(
     ]
 
 
-def _exceptions(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:
+def _exceptions(run: ResolveRun, found: Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:
     """Return, per cluster and exceptions table, the rows without their numbers, with the columns of `STAGED`."""
-    ordinals_of, place_of = _ordinals_by_side(found.resolution, found.ordinals), _places(applies)
+    ordinals_of, place_of = ordinals_by_side(found.resolution, found.ordinals), places_of(applies)
     rows: dict[str, dict[str, pa.Table]] = {cluster.name: {} for cluster in run.clusters}
     for side, cluster in enumerate(run.clusters):
         definitions = exceptions_tables(cluster.setups)
@@ -416,7 +289,7 @@ def _exceptions(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict
         for name, rejected in result.rejected.items():
             numbers = [int(mine[place.apply]) for place, _ in rejected]
             orders = [
-                _order(place.steps, side, apply, applies, place_of, ordinals_of)
+                order_in_epoch(place.steps, side, apply, applies, place_of, ordinals_of)
                 for (place, _), apply in zip(rejected, numbers, strict=True)
             ]
             stood_for = [
@@ -434,7 +307,7 @@ def _exceptions(run: ResolveRun, found: _Decided, applies: EpochApplies) -> dict
     return rows
 
 
-def _ordinals_by_side(resolution: Resolution, ordinals: Ordinals) -> dict[tuple[int, int], Sequence[int]]:
+def ordinals_by_side(resolution: Resolution, ordinals: Ordinals) -> dict[tuple[int, int], Sequence[int]]:
     """Return ordinals by the number of their cluster."""
     return {
         (side, epoch): each
@@ -444,13 +317,13 @@ def _ordinals_by_side(resolution: Resolution, ordinals: Ordinals) -> dict[tuple[
     }
 
 
-def _places(applies: EpochApplies) -> Places:
+def places_of(applies: EpochApplies) -> Places:
     """Return the number of each epoch apply by its place; a traced one counts where others have the same."""
     places = list(zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True))
     return {place: apply for apply, place in sorted(enumerate(places), key=lambda each: bool(applies.traced[each[0]]))}
 
 
-def _order(
+def order_in_epoch(
     steps: Sequence[tuple[int, int]],
     applier: int,
     apply: int,

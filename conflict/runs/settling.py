@@ -32,7 +32,7 @@ from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import WantedRows
 from conflict.runs.runner import Runner
-from conflict.runs.touched_rows import TouchedTask, read_touched, touched_history
+from conflict.runs.touched_rows import NOWHERE, TouchedTask, read_touched, touched_history
 from ndb_formats.events.row_image import RowLayout
 
 __all__ = ["Examined", "Settling", "layouts_of"]
@@ -114,7 +114,6 @@ def _first(resolved: Resolved, run: ResolveRun, *, whole: bool) -> ContestedRows
 Applies = Mapping[str, Sequence[EpochApply]]
 # By applier and own position of an epoch apply, some of its rows; None for all.
 OpenRows = Mapping[str, Mapping[Position, ContestedRows | None]]
-_NOWHERE: Position = (0, -1)
 
 
 @attrs.frozen
@@ -208,7 +207,7 @@ class Settling:
         for cluster in self.run.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, common)
             if any(cluster.name in each.showing for each in parts):
-                recorded[cluster.name].setdefault(_NOWHERE, {})  # its binlog shows something, if not of these rows
+                recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
             timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
             start = common.part.starts.get(cluster.name)
             clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))

@@ -29,15 +29,17 @@ from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import bits
 
-__all__ = ["TouchedRows", "TouchedTask", "change_of", "read_touched", "rows_of_keys", "touched_history"]
+__all__ = ["NOWHERE", "TouchedRows", "TouchedTask", "change_of", "read_touched", "rows_of_keys", "touched_history"]
 
+# Represents the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
+NOWHERE: Position = (0, -1)
 _IDENTITY_PREFIX = 2  # bytes of the table's number before the key
 
 
 @attrs.frozen
 class TouchedTask:
     """
-    One bucket of which the rows that some epochs touch are wanted.
+    One bucket whose rows are wanted as far as some epochs touch them.
 
     Attributes:
         run: The run.

@@ -1,0 +1,158 @@
+"""
+The careful rows that no bucket resolves: rows without a primary key, and rows on which a foreign key acts.
+
+The reference engine resolves them after all buckets, as one more part. Before that they take part in the rounds, as
+they can put transactions in conflict, and in the search for the operation at which an applier stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from conflict.engine.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
+from conflict.engine.columnar.bucket_round import Findings
+from conflict.engine.columnar.exceptions_numbering import TrackedRows
+from conflict.engine.columnar.told_transactions import ToldTransactions
+from conflict.engine.inference.observed import OtherConflictsError
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.history.model import History, Transaction
+from conflict.results.careful import CareKind
+from conflict.results.summary import BucketSummary
+from conflict.runs.keyless_rows import keyless_images, read_keyless, transactions_of_equal_rows
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.rows_by_reference import (
+    Decided,
+    decide_by_reference,
+    order_in_epoch,
+    ordinals_by_side,
+    places_of,
+    write_decided,
+)
+from conflict.runs.touched_rows import TouchedRows
+
+__all__ = ["CarefulPart", "careful_findings", "careful_stops", "read_careful", "resolve_careful"]
+
+
+@attrs.frozen(eq=False)
+class CarefulPart:
+    """
+    What the driver receives of the rows that the reference engine resolves beside the buckets.
+
+    Attributes:
+        summary: What they add to the figures.
+        tracked: The exceptions rows that pass TRACK made.
+        stopping: Per cluster, the operation that stops its applier.
+        contradicted: Numbers of the epoch applies for which the binlogs show other effects on them. Shape (applies,).
+    """
+
+    summary: BucketSummary
+    tracked: TrackedRows
+    stopping: dict[str, StoppingOperation]
+    contradicted: Int64
+
+
+def read_careful(run: ResolveRun, parts: Sequence[TouchedRows]) -> TouchedRows:
+    """Return all rows that the reference engine resolves; `parts` are those that the buckets hold."""
+    keyless = [read_keyless(run)] if run.manifest.has_rows_without_key else []
+    return TouchedRows.joined([*parts, *keyless])
+
+
+def resolve_careful(
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
+) -> CarefulPart | None:
+    """Resolve these rows, and write their part of the result; None if transactions are in conflict because of them."""
+    try:
+        found = decide_by_reference(run, rows, applies, conflicts, ToldTransactions())
+    except OtherConflictsError:
+        return None
+    summary, tracked, compared = write_decided(run, found, applies, run.careful_part, keyless_images(run))
+    summary.careful.update(_counted(rows, found.history))
+    places = places_of(applies)
+    contradicted = {
+        places[side, row.epoch, row.group]
+        for side, cluster in enumerate(run.clusters)
+        for row in compared[cluster.name][1]
+        if (side, row.epoch, row.group) in places
+    }
+    return CarefulPart(summary, tracked, _stopping(run, found, applies), np.array(sorted(contradicted), np.int64))
+
+
+def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
+    """Return how many of these rows there are of each kind."""
+    keyless = {
+        (change.table, change.key)
+        for cluster in history.clusters
+        for item in cluster.timeline
+        if isinstance(item, Transaction)
+        for change in item.changes
+        if change.keyless
+    }
+    numbers = {CareKind.NO_KEY: len(keyless), CareKind.FOREIGN_KEY: len(rows.located)}
+    return {kind.value.name: number for kind, number in numbers.items() if number}
+
+
+def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:
+    """
+    Return what these rows tell in a round of the transactions in conflict (see `conflict.engine.columnar`).
+
+    Of tables without a primary key, no row is in conflict; they only make transactions depend on each other.
+    """
+    no_conflicts = np.zeros((0, 3), np.int32)
+    if run.careful is None:
+        return Findings(None, no_conflicts, transactions_of_equal_rows(run, rows, applies), {}, 0)
+    found = decide_by_reference(run, rows, applies, conflicts, ToldTransactions())
+    conflicting, dependent = list[tuple[int, int, int]](), list[tuple[int, int, int, int]]()
+    for side, cluster in enumerate(run.clusters):
+        mine, result = np.flatnonzero(applies.applier == side).tolist(), found.resolution.clusters[cluster.name]
+        conflicting += [(0, mine[apply], group) for apply, own in result.conflicting.items() for group in own]
+        dependent += [(0, mine[apply], *pair) for apply, own in result.dependent.items() for pair in own]
+    return Findings(
+        None,
+        np.array(conflicting, np.int32).reshape(-1, 3),
+        np.array(dependent, np.int32).reshape(-1, 4),
+        _stopping(run, found, applies),
+        sum(map(len, rows.changes.values())),
+    )
+
+
+def careful_stops(
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
+) -> dict[str, StoppingOperation]:
+    """Return, per cluster, the first operation on these rows that stops its applier, if the conflicts are known."""
+    try:
+        found = decide_by_reference(run, rows, applies, conflicts, ToldTransactions())
+    except OtherConflictsError:
+        return {}  # `resolve_careful` says so
+    return _stopping(run, found, applies)
+
+
+def _stopping(run: ResolveRun, found: Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:
+    """Return the operations that stop appliers, as the kernels find them."""
+    stopping, numbers, ordinals = {}, run.numbers, ordinals_by_side(found.resolution, found.ordinals)
+    places = places_of(applies)
+    for side, cluster in enumerate(run.clusters):
+        result = found.resolution.clusters[cluster.name]
+        stop, place = result.stop, result.stop_place
+        if stop is None:
+            continue
+        apply = int(np.flatnonzero(applies.applier == side)[len(result.applies)])
+        steps = () if place is None else place.steps
+        phase = Phase.COMMIT if place is None else Phase.REJECT if place.rejecting else Phase.JUDGE
+        stopping[cluster.name] = StoppingOperation(
+            len(result.applies),
+            phase,
+            tuple(order_in_epoch(steps, side, apply, applies, places, ordinals)),
+            numbers.number(stop.table),
+            int(stop.operation),
+            stop.foreign_epoch,
+            NO_FILE,
+            0,
+            0,
+            0,
+            kind=stop.kind,
+            stop=stop,
+        )
+    return stopping
