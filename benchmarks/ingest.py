@@ -21,7 +21,7 @@ from conflict.history.ingestion import segment_task
 from conflict.history.ingestion.segment_arrays import UnreadableError
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import load_record, plan_segments
-from conflict.history.tables import TableNumbers
+from conflict.history.run import TableNumbers
 from ndb_formats.schema.create_table import parse_schema
 
 TABLES = parse_schema(SCHEMA, database="bench")

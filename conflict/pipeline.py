@@ -29,8 +29,8 @@ from conflict.history.ingestion.plan import digest_of, files_document, refuse_ot
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file
-from conflict.results.catalogue import catalogue_result
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
+from conflict.results.layout import catalogue_result
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
 from conflict.runs.columnar_run import refuse_python_rules, run_columnar

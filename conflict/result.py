@@ -15,27 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from conflict.config.option_values import Moment, known_name, known_table, moment_of
+from conflict.config.option_values import By, Moment, known_name, known_table, moment_of
 from conflict.discovery.logs import refuse_inputs
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.results.arrow_rows import key_schema, key_values
-from conflict.results.catalogue import RESOLVE_AGAIN, refuse_damaged_result
 from conflict.results.conflicts import count_conflicts, read_conflicts
-from conflict.results.counting import By
 from conflict.results.glance import ResultSummary, summary_of
 from conflict.results.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
+    RESOLVE_AGAIN,
     RESULT_FORMAT,
     applied_epochs_path,
     exceptions_path,
+    refuse_damaged_result,
     rows_folder,
 )
 from conflict.rules.decision import Verdict
-from ndb_formats.schema.full_names import full_name, split_full_name
+from ndb_formats.schema.tables import full_name, split_full_name
 
 __all__ = ["Result", "read_result"]
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 
 from conflict.config.arguments import DATETIME, SchemaAt, StageProgress, Temporals, Typed, answering, no_progress
-from conflict.config.option_values import Moment, moment_of
+from conflict.config.option_values import By, Moment, moment_of
 from conflict.errors import ConfigurationError
 from conflict.library import path_of
-from conflict.results.counting import By
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
 
@@ -136,7 +135,7 @@ def sizes(
         CutFileError: A file ends inside an event; a chart shows what comes before.
     """
     from conflict.decoding.staging import check_output
-    from conflict.discovery.log_source import log_source
+    from conflict.discovery.logs import log_source
     from conflict.whatif.sizing.chart import check_chart_file, draw_sizes
     from conflict.whatif.sizing.measured_log import configured_types, measured_log
 
@@ -229,9 +228,9 @@ def conflicts(
     """
     from conflict.history.grid.catalogue import refusing_contradictions
     from conflict.result import Result, read_result
-    from conflict.results.catalogue import RESOLVE_AGAIN
     from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
     from conflict.results.doubts import doubts_of
+    from conflict.results.layout import RESOLVE_AGAIN
 
     if by is not None and by not in tuple(By):
         message = f"by {by} is not known{did_you_mean(str(by), By)}; give {', '.join(By)}"

@@ -10,9 +10,8 @@ import attrs
 from ndb_formats.binlog_reader import FIRST_POSITION, locate
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.agreed_definition import agreed_layout
-from ndb_formats.events.extra_row_info import ExtraRowInfo
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ExtraRowInfo, Operation
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import DecodedEvent, Selection, select_events

@@ -28,7 +28,7 @@ from ndb_formats.events.query_event import decode_query, query_body_of
 from ndb_formats.events.row_image import RowImage, layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.schema.full_names import full_name
+from ndb_formats.schema.tables import full_name
 from ndb_formats.types.column_types import WireType
 
 _SERVER_ID, EPOCH, LOG_NAME = _PLACES = tuple(range(3))

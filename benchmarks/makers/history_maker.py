@@ -39,12 +39,10 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
 from conflict.history.ingestion.kernels.events import add_values
-from conflict.history.run import Run
+from conflict.history.run import Run, table_definitions
 from conflict.history.shown_effects import Effect
-from conflict.history.tables import table_definitions
 from conflict.rules.functions import FUNCTIONS, Argument
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.constants import ColumnCode
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.types.column_types import WireType

@@ -15,9 +15,8 @@ from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_
 from conflict.history.model import Cluster, History, Origin, RowChange, Transaction, timeline_of
 from conflict.history.run import Run
 from ndb_formats.cursor import Cursor
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.events.table_map import bits
 
 __all__ = ["read_history"]

@@ -18,10 +18,10 @@ from functools import partial
 import attrs
 
 from conflict.rules.functions import ConflictFunction
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import Refusal, refusal_of
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import (
     BINLOG_TYPES,
     ServerOptions,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from conflict.checking.deployment import ArrivingChange, Change, Deployment, DeploymentPolicy, Handling, TableLogging
 from conflict.checking.findings import Code, Finding, Fix
 from conflict.rules.functions import FUNCTIONS, ConflictFunction
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import ROLE_VARIABLE, ServerStop, active_function
 from conflict.rules.table_setup import Refusal, RefusalKind
 from conflict.shown_text import listed

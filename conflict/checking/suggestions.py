@@ -16,7 +16,7 @@ from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogg
 from conflict.checking.findings import Code, ReplicaCode
 from conflict.checking.reasons import CREATION, reasons_of
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import RefusalKind
 from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat
 from ndb_formats.schema.tables import Column, Table

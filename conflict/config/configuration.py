@@ -12,8 +12,7 @@ import attrs
 from conflict.config.schema_file import in_databases, named_as
 from conflict.config.server_settings import EpochTimes
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions

@@ -1,7 +1,8 @@
 """
-Names as users give them: of tables, ``database.table``, or the table alone where one database has it; lists; and keys.
+What users give as options: names of tables, lists, keys, moments, and the words of a choice.
 
-Moments as users give them: dates with times, with an offset from UTC or without one.
+A table is ``database.table``, or the table alone where one database has it. A moment is a date with a time, with an
+offset from UTC or without one.
 
 The rule everywhere: a moment without an offset is in UTC, unless `decode --timezone` names another zone. A date alone
 is its midnight.
@@ -13,13 +14,16 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, date, datetime, tzinfo
+from enum import StrEnum
 
 from conflict.errors import ConfigurationError, ConflictError, HistoryError
 from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
-from ndb_formats.schema.full_names import split_full_name
+from ndb_formats.schema.tables import split_full_name
 
 __all__ = [
+    "By",
+    "DecodedFormat",
     "Moment",
     "full_name_of",
     "is_full_name",
@@ -31,6 +35,28 @@ __all__ = [
     "values_by_column",
     "words_of",
 ]
+
+
+class By(StrEnum):
+    """What conflicts are counted by."""
+
+    TABLE = "table"
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    KEY = "key"
+    CAUSE = "cause"
+    TRANSACTION = "transaction"
+
+
+class DecodedFormat(StrEnum):
+    """The output format."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
 
 Moment = str | date  # of which `datetime` is a kind
 

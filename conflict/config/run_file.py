@@ -90,7 +90,7 @@ from conflict.config.structure import (
 from conflict.config.text_file import located, parsed_toml, plain_path, read_text, refuse_address, what_commands_wrote
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET

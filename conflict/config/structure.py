@@ -15,7 +15,7 @@ import attrs
 
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.errors import did_you_mean
 
 __all__ = [

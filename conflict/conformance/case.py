@@ -15,8 +15,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.errors import ConfigurationError
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import server_options, switch
 from ndb_formats.schema.create_table import parse_create_table

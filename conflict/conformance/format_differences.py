@@ -30,8 +30,7 @@ from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import LoggedRow, read_rows
-from ndb_formats.rules.event_columns import EventColumns
-from ndb_formats.rules.row_image_rules import image_columns, parse_row_image
+from ndb_formats.rules.row_image_rules import EventColumns, image_columns, parse_row_image
 from ndb_formats.rules.update_format import effective_format, is_ndb, key_change, ndb_columns, server_options
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.default_values import default_value, zero_value

@@ -21,8 +21,7 @@ from conflict.conformance.open_epochs import NO_GAP, Gap, RecordedEpoch, Tracked
 from conflict.conformance.result_differences import plain_value, recorded_value
 from conflict.history.model import Position
 from conflict.results.model import ClusterResult, Stop
-from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
-from conflict.results.open_rows import OpenEpoch
+from conflict.results.open_places import Alternative, OpenEpoch, OpenPlace, OpenSchedule, PossibleRestart
 from ndb_formats.types.values import Value
 
 __all__ = ["OpenSide", "agreeing_results"]

@@ -13,7 +13,7 @@ from itertools import product
 import attrs
 
 from conflict.history.model import START, Position
-from conflict.results.open_rows import JudgedOperation, OpenEpoch, RowAnswer
+from conflict.results.open_places import JudgedOperation, OpenEpoch, RowAnswer
 from ndb_formats.types.values import Value
 
 __all__ = ["NO_GAP", "Gap", "RecordedEpoch", "TrackedOperation", "explanations", "gap_before"]

@@ -32,7 +32,7 @@ from conflict.conformance.format_differences import statement_of
 from conflict.errors import NotBuiltError
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
-from ndb_formats.events.extra_row_info import ExtraRowInfo
+from ndb_formats.events.rows_event import ExtraRowInfo
 from ndb_formats.events.sizes import table_map_size
 from ndb_formats.events.table_map_of_table import table_map_of
 from ndb_formats.rules.formats import FORMATS

@@ -1,24 +1,30 @@
 """
-The row changes of binlog files for Python: what `conflict.read_binlog` returns.
+The row changes of binlog files for Python: what `conflict.read_binlog` returns, and these in a few figures.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.config.option_values import Moment, is_full_name, known_table, seconds_of, words_of
-from conflict.decoding.binlog_summary import BinlogSummary, summary_of_batches
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
-from conflict.discovery.log_source import log_source
+from conflict.discovery.logs import log_source
 from conflict.errors import ConfigurationError, LogWarning
+from conflict.results.glance import html_table, text_lines
+from conflict.shown_text import one_line
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
 from ndb_formats.columnar.records import RECORDS, records_of
@@ -26,10 +32,116 @@ from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selec
 from ndb_formats.columnar.stretches import schema_at_start, table_names
 from ndb_formats.columnar.table_changes import in_order
 from ndb_formats.errors import CutFileError, FormatError
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
-__all__ = ["BinlogTable", "read_binlog"]
+__all__ = [
+    "BinlogSummary",
+    "BinlogTable",
+    "TableChanges",
+    "read_binlog",
+]
+
+_HEADINGS = ("table", "changes", "writes", "updates", "deletes")
+
+
+@attrs.frozen
+class TableChanges:
+    """
+    The changes of one table.
+
+    Attributes:
+        name: ``database.table``.
+        changes: How many.
+        writes: How many of them are writes.
+        updates: How many are updates.
+        deletes: How many are deletes.
+    """
+
+    name: str
+    changes: int
+    writes: int
+    updates: int
+    deletes: int
+
+
+@attrs.frozen(repr=False)
+class BinlogSummary:
+    """
+    Row changes in a few figures.
+
+    Attributes:
+        files: The files.
+        tables: The tables that have changes, by name.
+        first_time: Time of the first event with changes; None without changes.
+        last_time: Time of the last one.
+        epochs: How many NDB epochs have changes.
+        first_epoch: The first of them; None if there is none.
+        last_epoch: The last of them.
+    """
+
+    files: tuple[Path, ...]
+    tables: tuple[TableChanges, ...]
+    first_time: datetime | None
+    last_time: datetime | None
+    epochs: int
+    first_epoch: int | None
+    last_epoch: int | None
+
+    @property
+    def changes(self) -> int:
+        """Row changes of all tables."""
+        return sum(table.changes for table in self.tables)
+
+    def __repr__(self) -> str:
+        return "\n".join((*self._sentences(), *text_lines(_HEADINGS, self._rows(), 1)))
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        return sentences + html_table(_HEADINGS, self._rows())
+
+    def _rows(self) -> list[tuple[object, ...]]:
+        return [attrs.astuple(table) for table in self.tables]
+
+    def _sentences(self) -> Iterator[str]:
+        where = one_line(str(self.files[0])) if len(self.files) == 1 else f"{len(self.files):,} files"
+        tables = f"{len(self.tables):,} table{'' if len(self.tables) == 1 else 's'}"
+        changes = f"{self.changes:,} row change{'' if self.changes == 1 else 's'}"
+        yield f"{where}: {changes} of {tables}."
+        if self.first_time is not None and self.last_time is not None:
+            yield f"From {self.first_time:%Y-%m-%d %H:%M:%S} to {self.last_time:%Y-%m-%d %H:%M:%S} UTC."
+        if self.epochs:
+            plural = "" if self.epochs == 1 else "s"
+            yield f"{self.epochs:,} NDB epoch{plural} with changes, {self.first_epoch} to {self.last_epoch}."
+
+
+def _summary_of_batches(files: Sequence[Path], batches: Iterable[RowBatch]) -> BinlogSummary:
+    """
+    Return changes in a few figures.
+
+    Args:
+        files: The files that they are from.
+        batches: The changes; values of columns are not looked at.
+    """
+    counts: Counter[tuple[str, Operation]] = Counter()
+    times: list[int] = []
+    epochs: set[int] = set()
+    for batch in batches:
+        counts[batch.full_name, batch.operation] += len(batch)
+        ends = pc.min_max(batch.records.column("timestamp")).as_py()
+        times = [min([*times[:1], ends["min"]]), max([*times[1:], ends["max"]])]
+        epochs.update(np.unique(batch.records.column("epoch").drop_null().to_numpy(zero_copy_only=False)).tolist())
+    tables = tuple(
+        TableChanges(name, sum(kinds), *kinds)
+        for name in sorted({name for name, _ in counts})
+        for kinds in [[counts[name, operation] for operation in Operation]]
+    )
+    first, last = (datetime.fromtimestamp(time, UTC) for time in times) if times else (None, None)
+    return BinlogSummary(
+        tuple(files), tables, first, last, len(epochs), min(epochs, default=None), max(epochs, default=None)
+    )
+
 
 BATCH_ROWS = 1 << 15
 # Without a table: the columns of `decode --wide`, but epochs and ids as the numbers that they are.
@@ -78,7 +190,7 @@ class BinlogTable:
             ConfigurationError: No file has changes of the table.
         """
         with opened_inputs(self.files) as inputs:
-            found = summary_of_batches(self.files, (batch for _, part in self._parts(inputs, ()) for batch in part))
+            found = _summary_of_batches(self.files, (batch for _, part in self._parts(inputs, ()) for batch in part))
             if self.table is not None and not found.tables:
                 known_table(self.table, sorted(table_names(inputs.paths)), "the log", ConfigurationError)
             return found

@@ -23,8 +23,7 @@ from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import CutFileError, did_you_mean
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.findings import LogRemark
-from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.selection import Selection
 from ndb_formats.text.log_text import log_text
 from ndb_formats.text.row_printer import TextOptions

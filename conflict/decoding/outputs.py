@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from conflict.config.option_values import DecodedFormat
 from conflict.decoding.decoding import Decoding
-from conflict.decoding.formats import DecodedFormat
 from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat, no_formulas
 from conflict.errors import ConfigurationError

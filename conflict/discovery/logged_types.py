@@ -19,7 +19,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event
 from ndb_formats.events.table_map import decode_table_map
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format, fitting_types
 from ndb_formats.schema.tables import Table
 

@@ -18,7 +18,7 @@ from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.library import resolve
 from conflict.result import Result, read_result
-from conflict.results.catalogue import RESOLVE_AGAIN
+from conflict.results.layout import RESOLVE_AGAIN
 
 __all__ = ["opened"]
 

@@ -29,7 +29,7 @@ from conflict.history.model import Cluster, DefinitionChange, EpochApply, Positi
 from conflict.history.run import Run
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction, Image
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.types.values import ABSENT, Value

@@ -28,12 +28,11 @@ from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, plan_segments
 from conflict.history.model import DefinitionChange, RowChange
-from conflict.history.run import Run
+from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.schedule import Summary, summarize
-from conflict.history.tables import TableNumbers
 from ndb_formats.errors import FormatError
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
+from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.schema.row_keys import key_text
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Absent, Value

@@ -24,12 +24,10 @@ from conflict.history.row_identities import GroupPart, GroupsWithoutIds, identit
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError, WrongKeyError
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.gtid_event import decode_gtid
-from ndb_formats.events.image_conversion import converted_image
 from ndb_formats.events.query_event import decode_query
-from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
-from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
+from ndb_formats.events.row_image import RowImage, RowLayout, converted_image, layout_of
+from ndb_formats.events.rows_event import ROWS_EVENTS, ConflictFlag, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.selection import UNREAD_ROW_EVENTS, has_status_columns, is_status_image

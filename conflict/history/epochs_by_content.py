@@ -19,7 +19,7 @@ import attrs
 
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.model import RowChange
-from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import ConflictFlag
 
 __all__ = ["MOST_READINGS", "epochs_found", "hides_epochs", "readings_by_content"]
 

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from conflict.config.definitions import DefinitionStep
-from conflict.rules.roles import Role
-from ndb_formats.events.extra_row_info import ConflictFlag
+from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage, RowLayout
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 __all__ = [
     "END",

@@ -27,9 +27,9 @@ import attrs
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import EpochApply
 from conflict.rules.foreign_keys import links_on
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import ConflictFlag
 
 __all__ = [
     "FittingMarks",

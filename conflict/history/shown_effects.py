@@ -13,11 +13,10 @@ from enum import IntEnum
 
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.events.table_map import bits
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 
 __all__ = [
     "NO_EFFECT",

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import attrs
 
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 
 __all__ = ["TELLING", "CauseKind", "LikelyCause", "LogFacts", "with_options"]
 

@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from conflict.config.option_values import By
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
-from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES, UNDECIDED
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation

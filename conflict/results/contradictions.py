@@ -20,7 +20,7 @@ from conflict.history.grid.columns import digest_of, other_values
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, RowChange
 from conflict.history.roles import FittingMarks, Mark, mark_of
 from conflict.history.shown_effects import Effect, effect_of
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
 

@@ -10,20 +10,30 @@ The files of a result. Computes docs/result.md, "The output folder".
     rows/<cluster>/<table>/...parquet         final rows of the tables
     readings/2, readings/3 ...                results of other readings of the binlogs, with the files above
     counters.json                             status counters per cluster
-    files.parquet                             what each of these files is (`conflict.results.catalogue`)
+    files.parquet                             what each of these files is; `run.json` says what it is itself
     run.json                                  configuration, versions, summary
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.history.grid.folder import table_of
+from conflict.errors import HistoryError
+from conflict.history.grid.catalogue import (
+    FileFacts,
+    damages,
+    facts_of,
+    read_catalogue,
+    refuse_damages,
+    write_catalogue,
+)
+from conflict.history.grid.folder import Folder, table_of
 
 __all__ = [
     "APPLIED_EPOCHS",
@@ -34,6 +44,7 @@ __all__ = [
     "OUTCOMES",
     "OUTCOME_PLACE",
     "OWN_CAUSE",
+    "RESOLVE_AGAIN",
     "RESULT_FORMAT",
     "STAGED",
     "STAGED_EXCEPTIONS",
@@ -41,10 +52,12 @@ __all__ = [
     "ResultOptions",
     "applied_epochs_path",
     "applied_epochs_table",
+    "catalogue_result",
     "exceptions_path",
     "labelled",
     "outcomes_note",
     "outcomes_path",
+    "refuse_damaged_result",
     "rows_folder",
     "rows_path",
     "staged_exceptions_path",
@@ -235,3 +248,42 @@ def rows_folder(cluster: str, table: str) -> str:
 def rows_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's final rows of a table."""
     return f"{rows_folder(cluster, table)}/bucket={bucket:05d}.parquet"
+
+
+FILES = "files.parquet"
+ENTRY = "files"  # of `run.json`
+RESOLVE_AGAIN = "Resolve again, with --force to replace it"
+
+
+def catalogue_result(out: Folder) -> dict[str, Any]:
+    """
+    List the files of a result, and return what `run.json` says of the list.
+
+    `run.json` is not there yet; an earlier list, of a sweep that goes on, is no part of the result.
+    """
+    return {ENTRY: attrs.asdict(write_catalogue(out, FILES, facts_of(out, sorted(out.sizes().keys() - {FILES}))))}
+
+
+def refuse_damaged_result(out: Folder, run: Mapping[str, Any], remedy: str = RESOLVE_AGAIN) -> None:
+    """
+    Make sure that a result consists of the files that were written, as they were written.
+
+    Args:
+        out: Its folder.
+        run: Its document `run.json`.
+        remedy: What to do if it does not.
+
+    Raises:
+        HistoryError: It does not, or another version wrote it.
+    """
+    if ENTRY not in run:
+        message = f"the result in {out.uri} was written by another version of ndb-conflict; resolve again"
+        raise HistoryError(message)
+    there = out.sizes()
+    what = f"the result in {out.uri}"
+    refuse_damages(what, damages(out, [FileFacts(**run[ENTRY])], there), remedy)
+    facts = read_catalogue(out, FILES)
+    refuse_damages(what, damages(out, facts, there), remedy)
+    others = there.keys() - {FILES, *(each.path for each in facts)}
+    foreign = (path for path in sorted(others) if path.endswith(".parquet"))
+    refuse_damages(what, (f"{path} does not belong to it" for path in foreign), remedy)

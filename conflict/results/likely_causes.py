@@ -14,10 +14,10 @@ from conflict.history.roles import ShownChange
 from conflict.history.shown_effects import columns_of_text
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.events.rows_event import ConflictFlag
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import fitting_types, may_log
 from ndb_formats.schema.tables import Table
 

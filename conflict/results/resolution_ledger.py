@@ -43,8 +43,7 @@ from conflict.results.ledger import (
     write_part,
 )
 from conflict.results.model import Outcome, OutcomePlace, Resolution, Undecided
-from conflict.results.open_places import OpenPlace, possible_restarts, undecided_places
-from conflict.results.open_rows import OpenEpoch, undecided_rows
+from conflict.results.open_places import OpenEpoch, OpenPlace, possible_restarts, undecided_places, undecided_rows
 from conflict.results.summary import RunSummary, add_summaries
 from conflict.rules.decision import Cause, Verdict, outcome_bit
 from conflict.rules.functions import FunctionSpec

@@ -12,8 +12,15 @@ import attrs
 
 from conflict.history.scheduling.placing import Inference
 from conflict.results.model import Stop
-from conflict.results.open_places import OpenSchedule, PossibleRestart, ranges_with_places, undecided_places
-from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows
+from conflict.results.open_places import (
+    OpenEpoch,
+    OpenSchedule,
+    PossibleRestart,
+    ranges_with_places,
+    ranges_with_rows,
+    undecided_places,
+    undecided_rows,
+)
 from conflict.rules.counters import COUNTED_AGAIN, add_counters
 from conflict.rules.decision import Verdict
 

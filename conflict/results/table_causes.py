@@ -16,7 +16,7 @@ from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import RefusalKind, TableSetup
 from conflict.shown_text import capitalized
 

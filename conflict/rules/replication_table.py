@@ -1,7 +1,8 @@
 """
-Finds the row of mysql.ndb_replication that applies to a table on a server.
+Finds the row of mysql.ndb_replication that applies to a table on a server; the roles of clusters.
 
-Source: MySQL manual, "ndb_replication Table"; the match quality is that of `Ndb_rep_tab_key` of the server.
+Source: MySQL manual, "ndb_replication Table", and "NDB$EPOCH2()" for roles; the match quality is that of
+`Ndb_rep_tab_key` of the server.
 
 Choice: of several rows that match exactly and differ in case alone, the server uses the one that it reads first; here
 they are ambiguous.
@@ -13,12 +14,29 @@ import itertools
 import operator
 import unicodedata
 from collections.abc import Iterable
+from enum import StrEnum
 
 import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["AmbiguousMatch", "ReplicationRow", "best_match", "rows_without_table"]
+__all__ = [
+    "AmbiguousMatch",
+    "ReplicationRow",
+    "Role",
+    "best_match",
+    "rows_without_table",
+]
+
+
+class Role(StrEnum):
+    """``ndb_applier_conflict_role`` of a cluster, which the functions with roles depend on."""
+
+    NONE = "NONE"
+    PRIMARY = "PRIMARY"
+    SECONDARY = "SECONDARY"
+    PASS = "PASS"  # noqa: S105  # a role, not a password
+
 
 _ANY_SERVER = 0
 _LAST_SERVER = 2**32 - 1

@@ -13,7 +13,7 @@ from enum import Enum, IntEnum
 import attrs
 
 from conflict.rules.functions import ConflictFunction
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 

@@ -20,8 +20,7 @@ from conflict.engine.columnar.bucket_round import (
     fold_again,
     fold_round,
 )
-from conflict.engine.columnar.contested import ContestedRows, contested_rows
-from conflict.engine.columnar.effects import Differing, compare_effects
+from conflict.engine.columnar.contested import ContestedRows, Differing, compare_effects, contested_rows
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.foreign_keys import linked_states
 from conflict.engine.columnar.kept_rows import keep_logged, keep_rows, load_logged, load_rows

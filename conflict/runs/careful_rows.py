@@ -21,7 +21,6 @@ from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.history.model import History, Transaction
 from conflict.results.careful import CareKind
 from conflict.results.summary import BucketSummary
-from conflict.runs.keyless_rows import keyless_images, read_keyless, transactions_of_equal_rows
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import (
     Decided,
@@ -31,7 +30,7 @@ from conflict.runs.rows_by_reference import (
     places_of,
     write_decided,
 )
-from conflict.runs.touched_rows import TouchedRows
+from conflict.runs.touched_rows import TouchedRows, keyless_images, read_keyless, transactions_of_equal_rows
 
 __all__ = ["CarefulPart", "careful_findings", "careful_stops", "read_careful", "resolve_careful"]
 

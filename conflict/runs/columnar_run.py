@@ -37,11 +37,11 @@ from conflict.results.summary import RunSummary
 from conflict.results.table_causes import of_mark
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.ingest_job import ingest
-from conflict.runs.keyless_rows import changes_older_keyless_rows
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_job import SettledHistory, settle_history
 from conflict.runs.resolve_run import part_of_log
 from conflict.runs.runner import ResolveOptions, Runner
+from conflict.runs.touched_rows import changes_older_keyless_rows
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 

@@ -27,7 +27,7 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CONSEQUENCES, SCHEDULE, part
 from conflict.history.model import EpochApply, Start
 from conflict.history.reading import schedule_of
-from conflict.history.run import Run
+from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.start import (
     Bounds,
     bounds_of,
@@ -36,7 +36,6 @@ from conflict.history.scheduling.start import (
     refuse_changes,
     starts_in_the_middle,
 )
-from conflict.history.tables import TableNumbers
 from conflict.results.layout import ResultOptions
 
 __all__ = ["WHOLE", "LogPart", "ResolveRun", "part_of_log"]

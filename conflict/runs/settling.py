@@ -23,16 +23,14 @@ from conflict.engine.reference.row_store import RowKey
 from conflict.history.grid.epoch_files import read_epoch_sizes, read_summaries
 from conflict.history.grid.manifest import Manifest
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position, timeline_of
-from conflict.history.run import Run
+from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
-from conflict.history.tables import TableNumbers
-from conflict.runs.keyless_rows import read_keyless
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import WantedRows
 from conflict.runs.runner import Runner
-from conflict.runs.touched_rows import NOWHERE, TouchedTask, read_touched, touched_history
+from conflict.runs.touched_rows import NOWHERE, TouchedTask, read_keyless, read_touched, touched_history
 from ndb_formats.events.row_image import RowLayout
 
 __all__ = ["Examined", "Settling", "layouts_of"]

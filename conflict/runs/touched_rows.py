@@ -1,5 +1,12 @@
 """
-The rows of a History on disk on which the places of wanted epochs depend (see `conflict.engine.inference.placement`).
+Rows of a History on disk that the reference engine takes: the careful ones, and those that places of epochs depend on.
+
+A row of a table without a primary key is known by its values, and an update gives it others, so it has no key by which
+rows are divided into buckets. The reference engine resolves all of these as one more bucket after the others. They
+touch the rest of the run in two ways: an insert makes its transaction depend on an earlier one that inserted an equal
+row, and a row that is not there stops the applier.
+
+Computes docs/functions.md, "Tables without a primary key".
 """
 
 from __future__ import annotations
@@ -13,23 +20,37 @@ from typing import Any
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.setups import rules_of
-from conflict.engine.kernels.arrays import Bool, Int64
-from conflict.history.grid.schemas import IMAGES, PLACE
+from conflict.engine.kernels.arrays import Bool, EpochApplies, Int32, Int64
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.grid.schemas import IMAGES, KEYLESS, PLACE, keyless_part
 from conflict.history.model import Origin, Position, RowChange, Transaction
 from conflict.history.row_identities import identities_without_key
-from conflict.history.shown_effects import Effect
+from conflict.history.scheduling.start import changes_older_rows
+from conflict.history.shown_effects import Effect, recorded_effects, recorded_images
+from conflict.results.contradictions import Images
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Spans, WantedRows, rows_in_spans, spans_of
 from ndb_formats.cursor import Cursor
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.events.table_map import bits
 
-__all__ = ["NOWHERE", "TouchedRows", "TouchedTask", "change_of", "read_touched", "rows_of_keys", "touched_history"]
+__all__ = [
+    "NOWHERE",
+    "TouchedRows",
+    "TouchedTask",
+    "changes_older_keyless_rows",
+    "keyless_images",
+    "read_keyless",
+    "read_touched",
+    "rows_of_keys",
+    "touched_history",
+    "transactions_of_equal_rows",
+]
 
 # Represents the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
 NOWHERE: Position = (0, -1)
@@ -178,7 +199,7 @@ def touched_history(
     layouts = run.manifest.layouts(run.numbers)
     rows = sorted((row for each in parts for row in each.changes[name]), key=itemgetter("epoch", "group", "ordinal"))
     transactions = [
-        Transaction(epoch, group, tuple(change_of(row, layouts, run, name) for row in items))
+        Transaction(epoch, group, tuple(_change_of(row, layouts, run, name) for row in items))
         for (epoch, group), items in groupby(rows, key=itemgetter("epoch", "group"))
     ]
     effects: dict[Position, dict[tuple[str, bytes], Effect]] = {}
@@ -188,7 +209,7 @@ def touched_history(
     return transactions, effects
 
 
-def change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
+def _change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
     """Return a row of `CHANGES` with both images, and with the key's bytes if its table has a primary key."""
     layout, files = layouts[row["table"]], run.manifest.files[name]
     assert layout is not None
@@ -222,3 +243,88 @@ def _image(data: bytes | None, carried: bytes, layout: RowLayout) -> RowImage | 
 def _present(carried: bytes) -> tuple[int, ...]:
     """Return the places of the columns that an image carries."""
     return tuple(place for place, here in enumerate(bits(carried, 8 * len(carried))) if here)
+
+
+def read_keyless(run: ResolveRun) -> TouchedRows:
+    """Return all rows of tables without a primary key of the part of the logs that is read."""
+    found = TouchedRows({}, {}, {}, frozenset())
+    for name in run.manifest.clusters:
+        rows = _rows(run, name)
+        found.changes[name] = [row for row in rows if row["own"]]
+        effects = recorded_effects(list(_epochs(run, name, rows)))
+        found.effects[name] = [
+            (*place, *row, effect, 0) for place, each in effects.items() for row, effect in each.items()
+        ]
+    showing = frozenset(name for name, effects in found.effects.items() if effects)
+    return TouchedRows(found.changes, found.effects, {}, showing)
+
+
+def keyless_images(run: ResolveRun) -> dict[str, Images]:
+    """Return, per cluster, the images that its binlog shows its applier gave these rows."""
+    return {name: recorded_images(list(_epochs(run, name, _rows(run, name)))) for name in run.manifest.clusters}
+
+
+def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
+    """Return the rows of a cluster's log as `KEYLESS`."""
+    paths = [
+        keyless_part(name, number) for number, segment in enumerate(run.manifest.segments[name]) if segment.keyless
+    ]
+    table = run.history.read_tables(paths, KEYLESS)
+    epochs, bounds = table.column("epoch"), (run.part.bounds or {}).get(name)
+    last = run.manifest.last_epochs[name] if bounds is None else bounds.last
+    kept = pc.less_equal(epochs, pa.scalar(last, pa.uint64()))
+    if bounds is not None:
+        kept = pc.and_(kept, pc.greater_equal(epochs, pa.scalar(bounds.first, pa.uint64())))
+    rows: list[dict[str, Any]] = table.filter(kept).to_pylist()
+    return rows
+
+
+def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BinlogEpoch]:
+    """Yield the epochs of a cluster's log, of these rows alone."""
+    layouts = run.manifest.layouts(run.numbers)
+    for epoch, items in groupby(sorted(rows, key=itemgetter("epoch")), key=itemgetter("epoch")):
+        own: dict[int, list[RowChange]] = {}
+        consequences = []
+        for row in items:
+            change = _change_of(row, layouts, run, name)
+            if row["own"]:
+                own.setdefault(row["group"], []).append(change)
+            else:
+                consequences.append((row["group"], change))
+        transactions = (Transaction(epoch, group, tuple(changes)) for group, changes in sorted(own.items()))
+        yield BinlogEpoch(epoch, tuple(transactions), (), tuple(consequences), 0, 0)
+
+
+def changes_older_keyless_rows(run: ResolveRun) -> bool:
+    """Whether a cluster's first change of such a row in its log is an update or a delete: the row was there before."""
+    return run.manifest.has_rows_without_key and any(
+        changes_older_rows(list(_epochs(run, name, _rows(run, name)))) for name in run.manifest.clusters
+    )
+
+
+def transactions_of_equal_rows(run: ResolveRun, rows: TouchedRows, applies: EpochApplies) -> Int32:
+    """
+    Return the transactions of one epoch that inserted equal rows one right after the other.
+
+    Returns:
+        Number of the row, epoch apply, and both groups, as `conflict.engine.columnar.bucket_round.Findings`. int32,
+        shape (pairs, 4).
+    """
+    layouts, names = run.manifest.layouts(run.numbers), list(run.manifest.clusters)
+    numbers: dict[tuple[str, bytes], int] = {}
+    found: list[tuple[int, int, int, int]] = []
+    for side, name in enumerate(names):
+        applied = np.flatnonzero(applies.applier != side)
+        apply_of = dict(zip(applies.foreign_epoch[applied].tolist(), applied.tolist(), strict=True))
+        inserts = [row for row in rows.changes[name] if row["operation"] == Operation.WRITE_ROW]
+        last: dict[tuple[int, int], int] = {}
+        for row in sorted(inserts, key=itemgetter("epoch", "group", "ordinal")):
+            apply, change = apply_of.get(row["epoch"]), _change_of(row, layouts, run, name)
+            if apply is None:
+                continue
+            number = numbers.setdefault((change.table, change.key), len(numbers))
+            before = last.get((apply, number), row["group"])
+            if before != row["group"]:
+                found.append((number, apply, before, row["group"]))
+            last[apply, number] = row["group"]
+    return np.array(found, np.int32).reshape(-1, 4)

@@ -37,8 +37,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import rows_of
-from ndb_formats.schema.full_names import full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, full_name
 from ndb_formats.selection import DecodingState, decode_event
 
 _OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.string())

@@ -21,7 +21,7 @@ from ndb_formats.columnar.kernels.texts import add_sizes, escape, needs_escape, 
 from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.constants import ColumnCode
-from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import ConflictFlag
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]

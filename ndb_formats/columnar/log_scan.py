@@ -28,8 +28,8 @@ from ndb_formats.events.logged_statement import changed_tables, changes_rows, ma
 from ndb_formats.events.query_event import decode_query, query_body_of, session_of
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.findings import LogRemark
-from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.statements import Statement
+from ndb_formats.schema.tables import split_full_name
 
 _MOST_KEPT = 200  # characters of a statement that changes rows: a log can have very many
 

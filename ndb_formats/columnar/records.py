@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.constants import ColumnCode
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.row_reader import LoggedRow
 from ndb_formats.types.decimals import decimal_text
 from ndb_formats.types.json_binary import JsonDocument

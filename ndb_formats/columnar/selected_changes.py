@@ -26,8 +26,7 @@ from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, CutFileError, FormatError
 from ndb_formats.events.query_event import decode_query
-from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.selection import Selection
 from ndb_formats.types.decimals import decimal_as_shown
 

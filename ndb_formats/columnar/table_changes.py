@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.tables import reader_of
 from ndb_formats.constants import ColumnCode
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 CHANGE_FACTS = pa.schema(

@@ -12,11 +12,11 @@ from itertools import islice
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.query_event import QueryEvent, session_of
 from ndb_formats.schema.definitions import Definitions
-from ndb_formats.schema.full_names import full_name, split_full_name
 from ndb_formats.schema.lexer import WordKind, Words, lex, words_of
 from ndb_formats.schema.session import Session
 from ndb_formats.schema.statements import Statement, defines_tables
 from ndb_formats.schema.table_body import take_name
+from ndb_formats.schema.tables import full_name, split_full_name
 
 # Functions may change rows, too, and then a SELECT or DO of them is logged.
 _VERBS = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH", "SELECT", "DO ", "EXECUTE", "BEGIN NOT")

@@ -14,23 +14,87 @@ An image without columns has no bytes, not even NULL bits. A Write_rows event wi
 second such row in a statement: it fails with error 1534.
 
 Unused bits at the end of a bitmap are 1.
-Source: MySQL `rows_event.h` (`Rows_event`).
+
+The extra row info of NDB is the id of the user transaction, and conflict flags. Its block, little-endian:
+
+    type     u8   0 = extra row info
+    length   u8   of the block from here on, counting itself and the format
+    format   u8   0 = NDB; other formats are ignored
+    flags    u16  bit 0: transaction id follows, bit 1: conflict flags follow
+    transaction id   u64
+    conflict flags   u16
+
+Sources: MySQL `rows_event.h` (`Rows_event`), `ndb_binlog_extra_row_info.cc`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 import attrs
 
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
-from ndb_formats.events.extra_row_info import ExtraRowInfo, decode_extra_row_info
 from ndb_formats.events.row_image import RowImage, RowLayout, put_image, take_image
 from ndb_formats.events.table_map import bits
 from ndb_formats.types.mariadb_compression import uncompressed
+
+_HAS_TRANSACTION_ID = 1
+_HAS_CONFLICT_FLAGS = 2
+
+
+class ConflictFlag(IntFlag):
+    """What the change of a rows event is, if it is not a plain one."""
+
+    REFLECTED = 1
+    REFRESH = 2
+    READ = 4
+
+
+@attrs.frozen
+class ExtraRowInfo:
+    """
+    The extra row info of NDB.
+
+    Attributes:
+        transaction_id: Unsigned 64-bit id of the user transaction; None if it was not logged.
+        flags: Conflict flags; None if none were logged.
+    """
+
+    transaction_id: int | None = None
+    flags: ConflictFlag | None = None
+
+
+def decode_extra_row_info(payload: bytes) -> ExtraRowInfo:
+    """Decode the payload of format 0; bytes after the known fields are of later versions, and ignored."""
+    cursor = Cursor(payload)
+    present = cursor.uint(2)
+    transaction_id = cursor.uint(8) if present & _HAS_TRANSACTION_ID else None
+    flags = ConflictFlag(cursor.uint(2)) if present & _HAS_CONFLICT_FLAGS else None
+    return ExtraRowInfo(transaction_id, flags)
+
+
+def encode_extra_row_info(info: ExtraRowInfo) -> bytes:
+    """Encode the payload of format 0."""
+    present, body = 0, b""
+    if info.transaction_id is not None:
+        present |= _HAS_TRANSACTION_ID
+        body += info.transaction_id.to_bytes(8, "little")
+    if info.flags is not None:
+        present |= _HAS_CONFLICT_FLAGS
+        body += info.flags.to_bytes(2, "little")
+    return present.to_bytes(2, "little") + body
+
+
+def extra_row_info_block(info: ExtraRowInfo | None) -> bytes:
+    """Return the whole block of a rows event, type and length included; nothing if there is no info."""
+    if info is None:
+        return b""
+    payload = encode_extra_row_info(info)
+    return bytes([_EXTRA_ROW_INFO, len(payload) + 2, _NDB_FORMAT]) + payload
+
 
 _EXTRA_ROW_INFO = 0
 _PARTITION = 1

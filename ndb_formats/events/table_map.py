@@ -27,9 +27,8 @@ import attrs
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.events.table_metadata import MetadataField
-from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.session import ServerVersion
-from ndb_formats.schema.tables import BLOB_TYPES, Column, Table
+from ndb_formats.schema.tables import BLOB_TYPES, Column, Table, full_name
 from ndb_formats.types.collation_names import max_bytes
 from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
 

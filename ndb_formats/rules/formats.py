@@ -12,8 +12,7 @@ from enum import Enum
 import attrs
 
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns, stored_columns
-from ndb_formats.rules.row_image_rules import RowImageRule, image_columns, image_event
+from ndb_formats.rules.row_image_rules import EventColumns, RowImageRule, image_columns, image_event, stored_columns
 from ndb_formats.rules.update_format import BINLOG_TYPES, UpdateFormat, is_ndb, key_change, ndb_columns, ndb_event
 from ndb_formats.schema.tables import Table
 

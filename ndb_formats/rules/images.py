@@ -14,8 +14,16 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns, updated_columns
-from ndb_formats.rules.row_image_rules import RowImageRule, image_columns, image_event, inserted_columns
+from ndb_formats.rules.row_image_rules import (
+    EventColumns,
+    RowImageRule,
+    image_columns,
+    image_event,
+    inserted_columns,
+    ordered,
+    stored_columns,
+    updated_columns,
+)
 from ndb_formats.rules.update_format import (
     UpdateFormat,
     effective_format,

@@ -33,9 +33,14 @@ import attrs
 
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns, stored_columns
 from ndb_formats.rules.images import LoggedImages, Logging, image_of, logged_columns, marked_columns
-from ndb_formats.rules.row_image_rules import RowImageRule, inserted_columns, is_left_out_of_noblob
+from ndb_formats.rules.row_image_rules import (
+    EventColumns,
+    RowImageRule,
+    inserted_columns,
+    is_left_out_of_noblob,
+    stored_columns,
+)
 from ndb_formats.rules.update_format import UpdateFormat, changing_key_columns, is_ndb
 from ndb_formats.schema.default_values import default_value
 from ndb_formats.schema.tables import Column, Table

@@ -9,8 +9,11 @@ How engines other than NDB log the changes of a table: ``binlog_row_image``.
 
 PKE, the primary key equivalent, is the primary key, else the first unique key whose columns are all NOT NULL, else all
 columns. The given columns of an insert get their value from the statement, from AUTO_INCREMENT, from a default that is
-not a constant, or as generated columns. Virtual columns are logged like stored ones.
-Sources: the manual on ``binlog_row_image``; MySQL's `TABLE::mark_columns_per_binlog_row_image`; recordings.
+not a constant, or as generated columns. Virtual columns are logged like stored ones. A statement writes more columns
+than it names: ON UPDATE CURRENT_TIMESTAMP columns, and generated columns that depend on a written one; so it is with
+NDB's formats, too.
+Sources: the manual on ``binlog_row_image``; MySQL's `TABLE::mark_columns_per_binlog_row_image`,
+`TABLE::mark_generated_columns` and `COPY_INFO`; recordings of NDB and InnoDB.
 
 Choices, where there is no recording:
     - A unique key over the prefix of a column is no PKE. `Table` does not have prefixes, so this is known only of BLOB
@@ -23,11 +26,58 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from enum import Enum
 
+import attrs
+
 from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns, ordered, updated_columns
 from ndb_formats.schema.row_keys import serving_key
 from ndb_formats.schema.tables import Column, Table
+
+
+@attrs.frozen
+class EventColumns:
+    """
+    The columns of one rows event.
+
+    Attributes:
+        operation: The operation as logged, which can differ from that of the statement.
+        before: Ordinals of the columns of the before image, ascending; None for a write.
+        after: Ordinals of the columns of the after image, ascending; None for a delete.
+    """
+
+    operation: Operation
+    before: tuple[int, ...] | None
+    after: tuple[int, ...] | None
+
+
+def ordered(columns: Collection[int]) -> tuple[int, ...]:
+    """Return ordinals of columns in ascending order, as in an event."""
+    return tuple(sorted(columns))
+
+
+def stored_columns(table: Table) -> frozenset[int]:
+    """Return the ordinals of all columns but virtual generated ones, which are not stored."""
+    return frozenset(ordinal for ordinal, column in enumerate(table.columns) if column.generated != "virtual")
+
+
+def updated_columns(table: Table, written: Collection[int]) -> frozenset[int]:
+    """
+    Return the ordinals of the columns that an update writes, virtual ones included.
+
+    Args:
+        table: The table.
+        written: Ordinals of the columns that the statement sets.
+    """
+    updated = set(written)
+    if updated:
+        updated |= {ordinal for ordinal, column in enumerate(table.columns) if column.on_update}
+    names = {table.columns[ordinal].name for ordinal in updated}
+    for ordinal, column in enumerate(table.columns):  # a generated column depends on no later generated column
+        if names.intersection(column.depends_on):
+            updated.add(ordinal)
+            names.add(column.name)
+    return frozenset(updated)
+
 
 # JSON, GEOMETRY and VECTOR are no blobs to the server and stay in noblob images (recorded in `blobs`).
 _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob", "tinytext", "text", "mediumtext", "longtext"})

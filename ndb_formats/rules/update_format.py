@@ -21,7 +21,7 @@ from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.cursor import whole_number
 from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns, updated_columns
+from ndb_formats.rules.row_image_rules import EventColumns, ordered, stored_columns, updated_columns
 from ndb_formats.schema.tables import Column, Table
 
 

@@ -14,14 +14,13 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.alter_clauses import take_clauses
 from ndb_formats.schema.alter_table import alter_table
-from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.lexer import Words
 from ndb_formats.schema.row_keys import with_inexact_columns, without_serving_key
 from ndb_formats.schema.session import Text
 from ndb_formats.schema.statements import Statement, TableStep, with_references
 from ndb_formats.schema.table_body import create_table, sequence_table, take_charset, take_name
 from ndb_formats.schema.table_keys import complete, key_columns, with_key, without_key
-from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.schema.tables import Schema, Table, full_name
 from ndb_formats.types.charsets import charset_of_collation
 
 Name = tuple[str, str]  # database and table

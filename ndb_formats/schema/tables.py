@@ -1,18 +1,43 @@
 """
-Definitions of tables: their columns and keys.
+Definitions of tables: their columns and keys; database and table as one name.
 
 `create_table` parses them from SQL; `ndb_formats.events.table_map` is what a binlog has of a table.
 """
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.full_names import full_name
 from ndb_formats.types.values import ABSENT, MaybeValue
+
+_QUOTED = re.compile(r"(?P<first>`(?:[^`]|``)*`|[^.`]*)\.(?P<second>`(?:[^`]|``)*`|[^.`]*)")
+
+
+def full_name(database: str, table: str) -> str:
+    """Return ``database.table``; two different tables never have the same full name."""
+    return f"{_part(database)}.{_part(table)}"
+
+
+def split_full_name(name: str) -> tuple[str, str]:
+    """Return database and table; the inverse of `full_name`. What is no full name is divided at its first dot."""
+    found = _QUOTED.fullmatch(name)
+    if found is None:
+        database, _, table = name.partition(".")
+        return database, table
+    return _plain(found["first"]), _plain(found["second"])
+
+
+def _part(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`" if "." in name or "`" in name else name
+
+
+def _plain(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
+
 
 TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 BLOB_TYPES = frozenset(

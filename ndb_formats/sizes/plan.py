@@ -20,9 +20,9 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import DIFF_CODEC
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.sizes import bitmap_size, rows_head_size
-from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.formats import FORMATS, Format, KeyChange, change_columns
 from ndb_formats.rules.relogging import SetColumns, known_values, set_columns, statement_operation
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import changing_key_columns, is_ndb
 from ndb_formats.schema.tables import Table
 from ndb_formats.sizes.tables import CHANGES, SizedTable, SizedTables

@@ -19,16 +19,22 @@ import attrs
 
 from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EventType
 from ndb_formats.events.control_events import encode_rotate, encode_xid
-from ndb_formats.events.extra_row_info import ExtraRowInfo, extra_row_info_block
 from ndb_formats.events.gtid_event import GtidEvent, encode_gtid, encode_previous_gtids
 from ndb_formats.events.header import POST_HEADER_SIZES, EventHeader, FormatDescription
 from ndb_formats.events.query_event import SESSION, QueryEvent, encode_query
 from ndb_formats.events.row_image import RowLayout, layout_of
-from ndb_formats.events.rows_event import RowsEvent, encode_row, rows_event_type, spare_bits
+from ndb_formats.events.rows_event import (
+    ExtraRowInfo,
+    RowsEvent,
+    encode_row,
+    extra_row_info_block,
+    rows_event_type,
+    spare_bits,
+)
 from ndb_formats.events.table_map import TableMap, encode_table_map
 from ndb_formats.events.table_map_of_table import RowMetadata, table_map_of
-from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.images import LoggedImages, Logging, Row, images, padding_is_set
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.event_stream import MAX_EVENT_BYTES, EventStream, Gtid, RowsPacker, TransactionBuffer

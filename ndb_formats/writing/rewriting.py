@@ -18,13 +18,13 @@ import attrs
 from ndb_formats.binlog_reader import Event, locate
 from ndb_formats.constants import EventType
 from ndb_formats.errors import CorruptError, FormatError
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.gtid_event import decode_gtid, encode_gtid, encode_tagged_length
 from ndb_formats.events.header import EventHeader, decode_format_description
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.rows_event import (
     ROWS_EVENTS,
     STATEMENT_END,
+    ConflictFlag,
     RowsEvent,
     decode_rows_event,
     encode_row,
@@ -33,9 +33,9 @@ from ndb_formats.events.rows_event import (
 )
 from ndb_formats.events.table_map import decode_table_map
 from ndb_formats.events.transaction_payload import decode_transaction_payload
-from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.images import LoggedImages, padding_is_set
 from ndb_formats.rules.relogging import changed_columns, relog
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.writing.event_stream import MAX_EVENT_BYTES, EventStream, Gtid, RowsPacker, TransactionBuffer
 from ndb_formats.writing.rewriting_plans import Plans, TablePlan
 

@@ -15,10 +15,9 @@ from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.row_image import RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent
 from ndb_formats.events.table_map import TableMap
-from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.relogging import LoggedAs, Relogged, relogged_columns
-from ndb_formats.rules.row_image_rules import RowImageRule
+from ndb_formats.rules.row_image_rules import EventColumns, RowImageRule
 from ndb_formats.rules.update_format import UpdateFormat, is_ndb
 from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.row_keys import with_inexact_columns

@@ -14,8 +14,7 @@ from random import Random
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from tests.conflict.raw_events import (

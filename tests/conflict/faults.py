@@ -8,14 +8,22 @@ from pathlib import Path
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import APPLY_STATUS, EventType
-from ndb_formats.events.extra_row_info import ConflictFlag, ExtraRowInfo, extra_row_info_block
 from ndb_formats.events.header import EventHeader, decode_format_description
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import layout_of
-from ndb_formats.events.rows_event import ROWS_EVENTS, Operation, RowsEvent, decode_rows_event, encode_rows_event
+from ndb_formats.events.rows_event import (
+    ROWS_EVENTS,
+    ConflictFlag,
+    ExtraRowInfo,
+    Operation,
+    RowsEvent,
+    decode_rows_event,
+    encode_rows_event,
+    extra_row_info_block,
+)
 from ndb_formats.events.table_map import TableMap, decode_table_map, encode_table_map
 from ndb_formats.events.table_map_of_table import RowMetadata, table_map_of
 from ndb_formats.schema.tables import Table

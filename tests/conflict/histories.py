@@ -39,15 +39,13 @@ from conflict.engine.inference.replay import resolve
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.history.model import Cluster, EpochApply, History, RowChange, RowMoment, Transaction
-from conflict.history.tables import TableNumbers
+from conflict.history.run import TableNumbers
 from conflict.results.model import Resolution
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.constants import ColumnCode
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.types.column_types import WireType

@@ -17,8 +17,7 @@ import attrs
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import interleave
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, layout_of_types
 from ndb_formats.events.rows_event import Operation

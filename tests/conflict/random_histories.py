@@ -13,12 +13,10 @@ from typing import Any
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
 from conflict.history.run import Run
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.constants import ColumnCode
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.types.column_types import WireType

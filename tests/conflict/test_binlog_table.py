@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import conflict
 from conflict.cli.app import app
-from conflict.decoding.binlog_summary import BinlogSummary, TableChanges
+from conflict.decoding.binlog_table import BinlogSummary, TableChanges
 from conflict.errors import LogWarning
 from ndb_formats.errors import FormatError
 from tests.corpora import DEMO, RECORDINGS, schema_file

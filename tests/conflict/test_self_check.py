@@ -17,7 +17,7 @@ from conflict.pipeline import ENGINES
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import doubts_of
 from conflict.results.run_document import ResolvedRun
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.errors import WrongKeyError
 from tests.conflict import faults
 from tests.conflict.faults import with_files

@@ -23,7 +23,7 @@ from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row
 from conflict.history.model import Cluster, EpochApply, RowChange, RowMoment, Transaction
 from conflict.results.model import Outcome
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.histories import CLUSTERS, NO_ROLES, TABLES, Setups, image, key, layouts, setups

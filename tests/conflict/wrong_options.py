@@ -27,8 +27,7 @@ from conflict.pipeline import ENGINES
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec, parse_conflict_function
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.errors import FormatError
 from tests.conflict import faults
 

@@ -16,7 +16,7 @@ from conflict.history.grid.epoch_files import EPOCHS
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment
-from conflict.history.tables import TableNumbers
+from conflict.history.run import TableNumbers
 from ndb_formats.binlog_reader import FIRST_POSITION, read_events
 from ndb_formats.errors import CutFileError
 from ndb_formats.schema.tables import Schema

@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict import explain_differences
+from conflict.config.option_values import By
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import resolve, run_local
 from conflict.result import Result, read_result
-from conflict.results.counting import By
 from conflict.runs.ingest_job import ingest
 from conflict.runs.runner import ResolveOptions, in_process
 from tests.conflict.growing import Recording, ingested

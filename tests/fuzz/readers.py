@@ -21,11 +21,11 @@ from pathlib import Path
 import attrs
 
 from conflict.cli.common import load_definitions
+from conflict.config.option_values import DecodedFormat
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import load_run_file
 from conflict.config.structure import load_steps
 from conflict.decoding.decoding import Decoding
-from conflict.decoding.formats import DecodedFormat
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.outputs import Output
 from conflict.errors import ConflictError

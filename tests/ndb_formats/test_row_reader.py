@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from ndb_formats.errors import CorruptError, TruncatedError, UnsupportedError
-from ndb_formats.events.extra_row_info import ExtraRowInfo
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ExtraRowInfo, Operation
 from ndb_formats.row_reader import LoggedRow, read_rows
 from ndb_formats.schema.create_table import parse_schema
 from tests.ndb_formats.building import (

@@ -16,7 +16,7 @@ from conflict.checking.reasons import CREATION
 from conflict.checking.subject import Arrival, Subject
 from conflict.checking.suggestions import nearest_type
 from conflict.rules.functions import FUNCTIONS, Argument
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [

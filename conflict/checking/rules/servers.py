@@ -14,7 +14,7 @@ from conflict.checking.findings import Code, Finding, Fix, TablePlace, quoted, s
 from conflict.checking.subject import Arrival, Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.server_settings import EpochTimes
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.rules.update_format import switch
 
 __all__ = [

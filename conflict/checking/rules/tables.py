@@ -28,8 +28,7 @@ from conflict.checking.reasons import creation_refused, key_stops
 from conflict.checking.subject import PlacedTable, Subject, place_of
 from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.functions import FUNCTIONS, Argument
-from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, Role, best_match
 from conflict.rules.table_setup import Refusal, RefusalKind, is_exceptions_table
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.tables import Column, Schema

@@ -14,7 +14,7 @@ import conflict.studies
 from conflict.cli.common import console
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.results.counting import By
+from conflict.config.option_values import By
 from conflict.studies import CountedConflicts
 
 __all__ = ["conflicts"]
@@ -42,8 +42,8 @@ def conflicts(
     """
     from conflict.cli.views.conflicts import print_conflicts
     from conflict.history.grid.catalogue import refusing_contradictions
-    from conflict.results.catalogue import RESOLVE_AGAIN
     from conflict.results.conflicts import ALL, at_a_glance, read_beside, read_conflicts, totals_of
+    from conflict.results.layout import RESOLVE_AGAIN
 
     check_output(json_file, [result], force=force)
     del call.options["top"]  # of what is printed

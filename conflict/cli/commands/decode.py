@@ -18,8 +18,7 @@ from rich.markup import escape
 
 from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
 from conflict.cli.refusals import ExitCode
-from conflict.config.option_values import seconds_of
-from conflict.decoding.formats import DecodedFormat
+from conflict.config.option_values import DecodedFormat, seconds_of
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import FormatError
@@ -124,7 +123,7 @@ def decode(
     from conflict.decoding.decoding import Decoding, asked_key
     from conflict.decoding.inputs import opened_inputs
     from conflict.decoding.outputs import Output
-    from conflict.discovery.log_source import full_names, log_source
+    from conflict.discovery.logs import full_names, log_source
     from ndb_formats.columnar.stretches import schema_at_start
     from ndb_formats.selection import Selection
     from ndb_formats.text.row_printer import TextOptions

@@ -17,7 +17,7 @@ from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import PolicyOption, console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.errors import ConfigurationError
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:

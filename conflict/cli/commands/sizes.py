@@ -38,7 +38,7 @@ def sizes(
     Example: ndb-conflict sizes binlog.000001 --schema schema.sql
     """
     from conflict.cli.views.sizes import print_sizes
-    from conflict.discovery.log_source import log_source
+    from conflict.discovery.logs import log_source
     from ndb_formats.columnar.log_scan import log_remarks
 
     refuse_same_output(json_file, plot)

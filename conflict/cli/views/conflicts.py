@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from conflict.cli.views.doubts import print_doubts
+from conflict.config.option_values import By
 from conflict.results.conflicts import ALL, UNITS, Beside, Chosen, Totals
-from conflict.results.counting import By
 from conflict.results.doubts import Doubt
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted, one_line

@@ -34,7 +34,7 @@ from conflict.engine.kernels.logged_rows import reflects
 from conflict.history.model import Origin
 from conflict.results.model import Stop, StoppedAt
 from conflict.rules.decision import Cause
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation

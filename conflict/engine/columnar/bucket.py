@@ -24,8 +24,8 @@ from conflict.history.grid.columns import GridColumns, ranges_of_bucket
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, keys_part, part
+from conflict.history.run import TableNumbers
 from conflict.history.scheduling.start import Bounds
-from conflict.history.tables import TableNumbers
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 

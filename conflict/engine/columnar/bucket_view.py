@@ -14,7 +14,7 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket, Carried
 from conflict.engine.kernels.arrays import BucketRows, Int8, Int32, Int64, Presence, UInt64
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import UpdateFormat, ndb_event
 from ndb_formats.schema.tables import Table
 

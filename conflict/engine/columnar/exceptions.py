@@ -32,8 +32,7 @@ from conflict.rules.exceptions_table import (
     RoleKind,
     number_value,
 )
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.default_values import default_value, implied_value
 from ndb_formats.schema.tables import Column
 

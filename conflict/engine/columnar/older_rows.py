@@ -30,7 +30,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.rules.decision import stored_precision
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import active_function
 from ndb_formats.events.rows_event import Operation
 

@@ -18,11 +18,10 @@ from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflect
 from conflict.engine.kernels.records import RULE, Rules
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.model import DefinitionChange, Position
-from conflict.history.run import Run
-from conflict.history.tables import TableNumbers, misfit
+from conflict.history.run import Run, TableNumbers, misfit
 from conflict.rules.decision import unwritten_value
 from conflict.rules.functions import Image
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import Misfit, active_function
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.events.rows_event import Operation

@@ -18,7 +18,7 @@ from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int64, Pres
 from conflict.engine.kernels.column_scans import NEEDS_TRANSACTION_ID, NEVER_STOPS, STOPS
 from conflict.history.grid.schemas import RowStep
 from conflict.rules.functions import Image
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop, StopFacts, first_stop, stop_facts
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation

@@ -2,7 +2,7 @@
 One bucket's part of the result: what the kernels decided, as a ledger.
 
 Open decisions are what pass TRACK may have decided instead: docs/result.md, "Open decisions"
-(`conflict.engine.inference.open_decisions` has the rule). Rows of a table that a change of its definition copied are
+(`conflict.engine.inference.replay` has the rule). Rows of a table that a change of its definition copied are
 counted as in docs/definitions.md, "Counters".
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.engine.columnar.bucket_result import BucketResult, count_bucket
-from conflict.engine.columnar.effects import Differing, DifferingRows, compare_effects
+from conflict.engine.columnar.contested import Differing, DifferingRows, compare_effects
 from conflict.engine.columnar.exceptions import exceptions_of, tracked_rows
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.final_rows import count_differing, final_table

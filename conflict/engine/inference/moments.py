@@ -39,7 +39,7 @@ from conflict.history.model import (
 )
 from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
-from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
+from conflict.results.open_places import OpenEpoch, OpenRow, RowAnswer
 
 __all__ = ["MAX_TRIALS", "Moments", "find_moments"]
 

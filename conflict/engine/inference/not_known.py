@@ -3,7 +3,7 @@ Rows that are older than the log, until the log shows their state.
 
 A decision on such a row can depend on its state. So the engine tries every state that the row may have, and keeps those
 whose effect on the row is the one in the applier's binlog. If they all lead to the same decision, that is the decision.
-Else they give its candidates, as with the decisions of `conflict.engine.inference.open_decisions`; the first one is
+Else they give its candidates, as with the decisions of `conflict.engine.inference.replay`; the first one is
 counted.
 
 The operations of an epoch that the other cluster committed before its log starts are not known. Their effects are read
@@ -17,13 +17,15 @@ from functools import partial
 
 import attrs
 
-from conflict.engine.inference.doubtful_transactions import REFRESHES, judged_transactions, judges_transactions
 from conflict.engine.inference.hypotheses import Tried, possible, try_state
 from conflict.engine.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.engine.inference.rows import EXISTS, NOT_KNOWN, in_part, is_dated, is_partial
 from conflict.engine.inference.taken_effects import (
+    REFRESHES,
     brings_unknown,
     doubt_operation,
+    judged_transactions,
+    judges_transactions,
     leave_unclear,
     replace_effect,
     take_effects,
@@ -39,9 +41,8 @@ from conflict.history.shown_effects import Effect
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
 from conflict.rules.functions import COMPARING, ConflictFunction, reads_before
-from conflict.rules.roles import Role
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from conflict.rules.replication_table import Role
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 

@@ -18,7 +18,7 @@ from conflict.engine.reference.decide import DependencyTracker
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import EpochApply, Position
 from conflict.history.shown_effects import Effect
-from conflict.results.open_rows import JudgedOperation, RowAnswer
+from conflict.results.open_places import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
 
 __all__ = ["TrialApply"]

@@ -1,7 +1,7 @@
 """
 What pass TRACK may have decided on a row that the applier's own cluster changed since the applier's last commit.
 
-The pass ran at some time between the two, which no binlog shows (see `conflict.engine.inference.open_decisions`).
+The pass ran at some time between the two, which no binlog shows (see `conflict.engine.inference.replay`).
 Computes docs/result.md, "Open decisions".
 """
 

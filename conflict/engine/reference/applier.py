@@ -38,9 +38,8 @@ from conflict.results.model import ExceptionsPlace, LastWrite, Outcome
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters, transaction_counters
 from conflict.rules.decision import Cause
 from conflict.rules.stops import ServerStop
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 __all__ = ["Applier", "check_commit", "commit_pass", "effects_of"]
 

@@ -18,11 +18,10 @@ from conflict.engine.reference.keys import ForeignKeys, UniqueKeys
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, change_copies, redefine, touched_keys
 from conflict.history.model import NO_FLAGS, Cluster, DefinitionChange, EpochApply, RowChange, Transaction
 from conflict.results.model import ClusterResult, LastWrite, Outcome, OutcomePlace
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.types.values import Value
 

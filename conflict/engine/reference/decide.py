@@ -29,9 +29,8 @@ from conflict.rules.decision import (
     unwritten_value,
 )
 from conflict.rules.functions import Cell, ConflictFunction, Image
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 

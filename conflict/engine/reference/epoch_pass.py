@@ -22,7 +22,7 @@ from conflict.engine.reference.decide import (
 )
 from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
-from conflict.history.tables import fitted, misfit
+from conflict.history.run import fitted, misfit
 from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace
 from conflict.rules.counters import (
     DELETE_DELETE,
@@ -37,12 +37,11 @@ from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict
 from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
 from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.functions import ConflictFunction
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import Misfit, ServerStop, StopFacts, active_function, first_stop, stop_facts
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 

@@ -22,9 +22,8 @@ from ndb_formats.events.agreed_definition import check_definition, definition_of
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.create_table import definitions_before
 from ndb_formats.schema.definitions import Definitions
-from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.statements import TableStep
-from ndb_formats.schema.tables import Table
+from ndb_formats.schema.tables import Table, split_full_name
 
 __all__ = ["ClusterLog", "DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
 

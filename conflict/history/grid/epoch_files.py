@@ -14,7 +14,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE, table_of_rows
 from conflict.history.model import START, EpochApply, Window
 from conflict.history.scheduling.schedule import Summary
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 
 __all__ = [
     "EPOCHS",

@@ -31,7 +31,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from conflict.errors import ConfigurationError, HistoryError
-from ndb_formats.schema.full_names import split_full_name
+from ndb_formats.schema.tables import split_full_name
 
 __all__ = ["Folder", "folder_of", "incomplete", "name_of", "part_of", "refuse_same_paths", "table_of"]
 

@@ -27,7 +27,7 @@ from conflict.history.grid.schemas import (
     staged_part,
     table_of_rows,
 )
-from conflict.history.tables import TableNumbers
+from conflict.history.run import TableNumbers
 from ndb_formats.columnar.keys import key_texts
 from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.types.column_types import WireType

@@ -21,8 +21,7 @@ from conflict.history.grid.catalogue import (
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE_PART
-from conflict.history.run import Run
-from conflict.history.tables import TableNumbers, table_definitions
+from conflict.history.run import Run, TableNumbers, table_definitions
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.types.column_types import WireType
 

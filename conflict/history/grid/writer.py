@@ -30,11 +30,10 @@ from conflict.history.grid.schemas import (
 )
 from conflict.history.model import EpochApply, History, Position, RowChange, Transaction
 from conflict.history.roles import mark_of
+from conflict.history.run import TableNumbers, table_definitions
 from conflict.history.shown_effects import Effect, add_text, effect_of, sorted_texts
-from conflict.history.tables import TableNumbers, table_definitions
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, put_image
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.types.values import ABSENT
 
 __all__ = ["PartBuilder", "bucket_of", "identity_of", "write_history", "write_parts"]

@@ -22,8 +22,7 @@ from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
 from conflict.history.model import DefinitionChange
 from conflict.history.reading import kept_changes, placed_changes
-from conflict.history.run import Run
-from conflict.history.tables import TableNumbers
+from conflict.history.run import Run, TableNumbers
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 

@@ -21,8 +21,7 @@ from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder, incomplete
 from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, HistorySubject, Manifest, SegmentFacts
 from conflict.history.ingestion.segments import Segment, plan_segments
-from conflict.history.run import Run
-from conflict.history.tables import table_definitions
+from conflict.history.run import Run, table_definitions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 __all__ = [

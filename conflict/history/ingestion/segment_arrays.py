@@ -15,12 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from conflict.config.definitions import Moment, TableVersion
-from conflict.history.tables import TableNumbers
+from conflict.history.run import TableNumbers
 from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.constants import APPLY_STATUS
-from ndb_formats.events.image_conversion import has_same_bytes
-from ndb_formats.schema.full_names import full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.events.row_image import has_same_bytes
+from ndb_formats.schema.tables import Schema, full_name
 from ndb_formats.selection import has_status_columns, is_status_image
 from ndb_formats.types.column_types import WireType
 

@@ -26,13 +26,12 @@ from conflict.history.ingestion.segment_arrays import Events, RowShapes, Segment
 from conflict.history.ingestion.segment_walk import SegmentWalk
 from conflict.history.ingestion.segments import Segment, SegmentContent
 from conflict.history.roles import mark_of
+from conflict.history.run import TableNumbers
 from conflict.history.shown_effects import Effect, sorted_texts, text_of_bitmaps
-from conflict.history.tables import TableNumbers
 from ndb_formats.columnar.event_chunks import read_chunks
 from ndb_formats.columnar.kernels.keys import copy_rows, slice_offsets
 from ndb_formats.errors import FormatError
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 __all__ = ["read_columns"]
 

@@ -22,7 +22,7 @@ from conflict.history.ingestion.segment_arrays import (
     joined,
     no_status_rows,
 )
-from conflict.history.tables import TableNumbers
+from conflict.history.run import TableNumbers
 from ndb_formats.columnar.column_arrays import ColumnFaultError
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.keys import buckets_of
@@ -32,7 +32,7 @@ from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, ImageColumn, TableRegister
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
-from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["SegmentWalk"]

@@ -18,7 +18,7 @@ from conflict.config.structure import load_steps
 from conflict.errors import ConfigurationError
 from conflict.history.model import LAST_GROUP, START, Position
 from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, Summary
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 
 __all__ = ["hints_of_run_file", "hints_of_steps"]
 

@@ -28,7 +28,7 @@ from conflict.history.model import (
     Position,
     Window,
 )
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 
 __all__ = [
     "Barrier",

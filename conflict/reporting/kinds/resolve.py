@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from conflict.config.option_values import By
 from conflict.reporting.parts import Part
 from conflict.reporting.wording.logs import log_of
 from conflict.result import Result
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
-from conflict.results.counting import By
 from conflict.results.doubts import doubts_of, not_what_happened
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted

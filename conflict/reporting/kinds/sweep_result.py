@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.reporting.answers.limit import Limit, limits_of
-from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.files import RESULT
+from conflict.results.layout import refuse_damaged_result
 from conflict.whatif.sweeping.summary import Grid, grid_of
 from conflict.whatif.sweeping.sweep import BORDERS, RESULTS
 

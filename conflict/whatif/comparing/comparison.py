@@ -24,8 +24,7 @@ from conflict.history.grid.manifest import AGAIN, Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.ingestion.plan import files_document
 from conflict.history.log_files import check_log_files
-from conflict.history.run import Run
-from conflict.history.tables import TableNumbers
+from conflict.history.run import Run, TableNumbers
 from conflict.pipeline import run_of, spark_workers
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind

@@ -28,7 +28,7 @@ from conflict.rules.functions import (
     typed_function,
     what_was_meant,
 )
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type

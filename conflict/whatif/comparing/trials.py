@@ -11,8 +11,8 @@ import attrs
 from conflict.engine.columnar.bucket_view import BucketView, CommitTimes, Relogging
 from conflict.engine.columnar.setups import ClusterSetup
 from conflict.history.grid.manifest import Manifest
+from conflict.history.run import TableNumbers
 from conflict.history.shown_effects import columns_of_text
-from conflict.history.tables import TableNumbers
 from conflict.rules.table_setup import RefusalKind, TableSetup, refusal_of
 from conflict.whatif.comparing.pairs import Pair, Policy, function_on, role_on
 from ndb_formats.rules.update_format import BINLOG_TYPES, UpdateFormat, effective_format

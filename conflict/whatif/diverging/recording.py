@@ -1,7 +1,9 @@
 """
 A schedule as a recording: a folder that `conformance` and `resolve` take.
 
-It has the files of a recording of real clusters; the expected rows, counters and stops are what the search found.
+It has the files of a recording of real clusters; the expected rows, counters and stops are what the search found. For
+the binlogs, the reference engine replays the schedule as if there were a third cluster, because then a cluster logs
+what it applied for the other one, as servers with ``log_replica_updates`` do.
 """
 
 from __future__ import annotations
@@ -10,23 +12,110 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import attrs
 
 from conflict.conformance.result_differences import setup_lines
+from conflict.engine.reference.applier import Applier
+from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.replay import resolve
 from conflict.history.grid.whole_files import new_folder
 from conflict.history.model import EpochApply, RowChange, Transaction
 from conflict.results.model import ClusterResult
-from conflict.rules.roles import Role
-from conflict.whatif.diverging.logs import VERSION, write_binlogs
+from conflict.rules.replication_table import Role
 from conflict.whatif.diverging.retelling import TakenStep, history_of, retell
 from conflict.whatif.diverging.scope import DATABASE, NAMES, TABLE, Scope
 from conflict.whatif.diverging.search import Found
 from conflict.whatif.diverging.state import NAME, cells
 from conflict.whatif.diverging.steps import Commit, Load, SetBack
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ExtraRowInfo, Operation
+from ndb_formats.rules.images import LoggedImages, Logging, Row
+from ndb_formats.schema.tables import Table
+from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
 
-__all__ = ["write_recording", "write_recordings"]
+__all__ = [
+    "write_recording",
+    "write_recordings",
+]
+
+VERSION = "9.7.4-cluster"
+_MOMENT = 1_700_000_000_000_000  # microseconds since 1970; the first epoch
+_BETWEEN_EPOCHS = 100_000
+_APPLIER = 1 << 40  # added to the number of an applied epoch, for the id of its NDB transaction
+
+
+@attrs.frozen
+class _LoggedGroup:
+    """
+    What one NDB transaction logged.
+
+    Attributes:
+        changes: Its row changes.
+        transaction_id: Its id.
+        applied: Server id and epoch that it applied, of an applier's transaction.
+    """
+
+    changes: tuple[LoggedChange, ...]
+    transaction_id: int
+    applied: tuple[int, int] | None = None
+
+    def row_events(self, table: Table) -> Iterator[WrittenChange]:
+        """Yield its row events: first that of `ndb_apply_status`, which names the epoch that it applied."""
+        if self.applied is not None:
+            row: Row = dict(enumerate((*self.applied, "binlog.000001", 0, 0)))
+            yield WrittenChange(APPLY_STATUS_TABLE, None, row, extra=ExtraRowInfo(self.transaction_id))
+        for entry in self.changes:
+            change = entry.change
+            logged = LoggedImages(change.operation, change.before, change.after)
+            extra = ExtraRowInfo(self.transaction_id, change.flags or None)
+            yield WrittenChange(table, None, None, extra=extra, server_id=entry.server_id, logged=logged)
+
+
+def _write_binlogs(scope: Scope, told: Sequence[TakenStep], files: Sequence[BinaryIO]) -> None:
+    """Write the binlog of each cluster to its file."""
+    for number, out in enumerate(files):
+        _write(scope, number, _groups(scope, told, number), out)
+
+
+def _groups(scope: Scope, told: Sequence[TakenStep], number: int) -> list[tuple[int, _LoggedGroup]]:
+    """Return what a cluster logged, in order, with its epochs."""
+    clusters = [
+        ReplayedCluster(each, scope.setups[side], {NAME: scope.layout}, relays=True)
+        for side, each in enumerate(scope.clusters)
+    ]
+    found: list[tuple[int, _LoggedGroup]] = []
+    source_id = scope.clusters[1 - number].server_id
+    for event in (event for each in told for event in each.events):
+        here, item = clusters[event.side], event.item
+        if event.stop is not None:
+            continue
+        before = len(here.log.get(item.epoch, ()))
+        applied: tuple[int, int] | None = None
+        if isinstance(item, Transaction):
+            here.commit(item)
+            identity = item.changes[0].transaction_id or 0
+        else:
+            Applier(here).apply_epoch(item, clusters[1 - event.side])
+            identity, applied = _APPLIER | len(found), (source_id, item.foreign_epoch)
+        if event.side == number:
+            new = tuple(each for each in here.log.get(item.epoch, ())[before:] if isinstance(each, LoggedChange))
+            found.append((item.epoch, _LoggedGroup(new, identity, applied)))
+    return found
+
+
+def _write(scope: Scope, number: int, groups: Sequence[tuple[int, _LoggedGroup]], out: BinaryIO) -> None:
+    cluster, setup = scope.clusters[number], scope.setups[number][NAME]
+    settings = BinlogSettings(Logging(setup.format), cluster.server_id, VERSION)
+    writer = BinlogWriter(out, settings)
+    writer.start(_MOMENT)
+    for order, epoch in enumerate(sorted({each for each, _ in groups})):
+        own = [group for each, group in groups if each == epoch]
+        if any(group.changes for group in own):
+            changes = (event for group in own for event in group.row_events(scope.table))
+            writer.write_epoch(epoch, changes, _MOMENT + order * _BETWEEN_EPOCHS)
+    writer.finish()
+
 
 _BINLOG = "{}.binlog.000001"
 _QUIESCE = {"action": "quiesce"}
@@ -51,7 +140,7 @@ def write_recording(scope: Scope, told: Sequence[TakenStep], description: str, f
     """Write a recording into an empty folder."""
     paths = [folder / _BINLOG.format(name) for name in NAMES]
     with paths[0].open("wb") as first, paths[1].open("wb") as second:
-        write_binlogs(scope, told, (first, second))
+        _write_binlogs(scope, told, (first, second))
     results = resolve(history_of(scope, told), dict(zip(NAMES, scope.setups, strict=True))).clusters
     steps = list(_steps(scope, told))
     _write_json(folder / "scenario.json", {**_scenario(scope, description), "steps": steps})

@@ -19,8 +19,7 @@ from conflict.checking.requirements import Answer, Status, requirements
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
 from conflict.rules.functions import Argument, ConflictFunction, typed_function
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout, layout_of_types

@@ -36,7 +36,7 @@ from conflict.whatif.diverging.state import (
 )
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 
 __all__ = ["Apply", "Commit", "Load", "RowWish", "SetBack", "Step", "StepEvent", "loses_update", "possible", "taken"]

@@ -33,10 +33,9 @@ from conflict.whatif.simulating.kernels.world import RESOLVE_BIT
 from conflict.whatif.simulating.logged_rows import EpochStretch, logged_epochs, stretches
 from conflict.whatif.simulating.run import CLOCK_START, Simulated
 from ndb_formats.constants import ColumnCode
-from ndb_formats.events.extra_row_info import ConflictFlag, ExtraRowInfo
-from ndb_formats.events.rows_event import Operation, RowsEvent, encode_rows_event
+from ndb_formats.events.rows_event import ConflictFlag, ExtraRowInfo, Operation, RowsEvent, encode_rows_event
 from ndb_formats.events.table_map import TableMap
-from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns
+from ndb_formats.rules.row_image_rules import EventColumns, ordered, stored_columns
 from ndb_formats.rules.update_format import UpdateFormat, effective_format, ndb_columns
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, rows_shape

@@ -24,8 +24,7 @@ from conflict.engine.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
 from conflict.history.run import Run
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
 from conflict.whatif.simulating.kernels.world import FOREVER, Stamp
 from conflict.whatif.simulating.table_entries import LONGEST

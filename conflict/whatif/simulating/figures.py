@@ -31,7 +31,7 @@ from conflict.whatif.simulating.spreading import spread_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.types.column_types import WireType

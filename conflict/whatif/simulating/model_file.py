@@ -16,7 +16,7 @@ from typing import Any
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import Argument, typed_function
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import (
     MOST_COLUMNS,
     MOST_EPOCHS,

@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 
 from conflict.rules.functions import Cell, ConflictFunction
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import Model, Site
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.key_choice import Uniform

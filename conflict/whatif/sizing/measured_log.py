@@ -25,8 +25,7 @@ from ndb_formats.errors import CutFileError
 from ndb_formats.events.rows_event import ROWS_EVENTS
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.rules.update_format import is_ndb
-from ndb_formats.schema.full_names import split_full_name
-from ndb_formats.schema.tables import Schema
+from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.sizes.log_sizes import LogSizer
 from ndb_formats.sizes.report import CompressionMeter, SizeReport, size_report
 

@@ -26,8 +26,8 @@ import pyarrow as pa
 from conflict.config.arguments import StageProgress
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import Folder
-from conflict.results.catalogue import catalogue_result
 from conflict.results.files import RESULT
+from conflict.results.layout import catalogue_result
 from conflict.results.run_document import versions
 from conflict.runs.runner import Runner
 from conflict.whatif.simulating.model_file import parse_model

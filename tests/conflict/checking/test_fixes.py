@@ -13,8 +13,7 @@ from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Severity
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.rules.update_format import switch
 from tests.conflict.checking.test_planted import PLANTED, with_
 

@@ -12,8 +12,7 @@ from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import Status, requirements
 from conflict.checking.subject import subject_of
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import set_up
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.create_table import parse_schema

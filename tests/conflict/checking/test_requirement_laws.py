@@ -10,10 +10,10 @@ from conflict.checking.findings import Code
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import Status, requirements
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat, ndb_columns
 from ndb_formats.schema.tables import Table
 from tests.strategies import ndb_tables

@@ -17,7 +17,7 @@ from conflict.checking.requirements import (
     requirements_table,
 )
 from conflict.rules.functions import FUNCTIONS, parse_conflict_function
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.create_table import parse_create_table
 

@@ -13,9 +13,9 @@ from rich.console import Console
 import conflict
 from conflict.cli.common import ExitCode
 from conflict.cli.views.conflicts import print_conflicts
+from conflict.config.option_values import By
 from conflict.history.grid.folder import Folder
 from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
-from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES
 from tests.conflict.cli.commands import invoke
 from tests.conflict.conformance.test_options import write_run_file

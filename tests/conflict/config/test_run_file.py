@@ -9,8 +9,7 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError
 from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.history.scheduling.schedule import Hint, Summary
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from tests.corpora import DEMO
 
 SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, s VARCHAR(9)); CREATE TABLE other.u (k INT PRIMARY KEY);"

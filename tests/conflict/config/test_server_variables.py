@@ -16,7 +16,7 @@ from conflict.config.server_settings import (
     parse_server_variables,
 )
 from conflict.errors import ConfigurationError
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.rules.update_format import UpdateFormat
 
 OPTIONS = """

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import conflict
 from conflict.cli.app import app
 from conflict.config.text_file import plain_path
-from conflict.discovery.log_source import log_source
+from conflict.discovery.logs import log_source
 from conflict.errors import ConfigurationError
 from tests.corpora import DEMO
 

@@ -17,8 +17,7 @@ from conflict.explaining.story import StoryEnd
 from conflict.explaining.telling import StorySoFar, tell
 from conflict.history.model import Origin, RowChange
 from conflict.results.layout import OUTCOMES
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_create_table
 from tests.conflict.histories import image, key, layouts, setups
 

@@ -11,9 +11,8 @@ from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader, read
 from conflict.history.model import Origin
 from ndb_formats.binlog_reader import Event
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError, WrongKeyError
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.header import EventHeader
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from tests.conflict.histories import key

@@ -9,7 +9,7 @@ from conflict.history.epochs_by_content import epochs_found, hides_epochs, readi
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
-from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import ConflictFlag
 from tests.conflict.histories import change
 from tests.corpora import RECORDINGS
 

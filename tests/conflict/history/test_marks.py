@@ -3,9 +3,9 @@
 import pytest
 
 from conflict.history.roles import FittingMarks, Mark, mark_of
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import ConflictFlag
 from tests.conflict.histories import TABLES, Setups, setups
 
 ONLY_REFLECTED, ONLY_NONE, EITHER = frozenset({Mark.REFLECTED}), frozenset({Mark.NONE}), frozenset(Mark)

@@ -4,7 +4,7 @@ from typing import Any
 
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.scheduling.schedule import Hint, Summary
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 
 Steps = list[dict[str, Any]]
 

@@ -8,7 +8,7 @@ import pytest
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.functions import parse_conflict_function
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.schema.create_table import parse_create_table
 

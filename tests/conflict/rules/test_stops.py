@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop, StopFacts, active_function, first_stop, stop_facts
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.events.rows_event import Operation

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import TruncatedError
-from ndb_formats.events.extra_row_info import ConflictFlag, ExtraRowInfo, decode_extra_row_info, encode_extra_row_info
+from ndb_formats.events.rows_event import ConflictFlag, ExtraRowInfo, decode_extra_row_info, encode_extra_row_info
 
 REFLECTED, REFRESH, READ = ConflictFlag.REFLECTED, ConflictFlag.REFRESH, ConflictFlag.READ
 INFOS = st.builds(

@@ -6,9 +6,15 @@ from hypothesis import strategies as st
 
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.errors import CorruptError, FormatError, TruncatedError
-from ndb_formats.events.extra_row_info import ConflictFlag, ExtraRowInfo
 from ndb_formats.events.row_image import layout_of_types
-from ndb_formats.events.rows_event import ROWS_EVENTS, Operation, RowsEvent, decode_rows_event
+from ndb_formats.events.rows_event import (
+    ROWS_EVENTS,
+    ConflictFlag,
+    ExtraRowInfo,
+    Operation,
+    RowsEvent,
+    decode_rows_event,
+)
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.types.column_types import WireType
 from tests.ndb_formats.building import rows_body

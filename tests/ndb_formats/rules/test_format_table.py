@@ -5,8 +5,7 @@ from pathlib import Path
 import attrs
 
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
-from ndb_formats.rules.row_image_rules import RowImageRule, image_columns
+from ndb_formats.rules.row_image_rules import EventColumns, RowImageRule, image_columns
 from ndb_formats.rules.update_format import BINLOG_TYPES, effective_format, ndb_columns
 from ndb_formats.schema.create_table import parse_create_table
 

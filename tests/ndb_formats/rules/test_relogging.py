@@ -3,10 +3,9 @@
 import pytest
 
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.relogging import Basis, LoggedAs, Obstacle, Relogged, relogged_columns
-from ndb_formats.rules.row_image_rules import RowImageRule
+from ndb_formats.rules.row_image_rules import EventColumns, RowImageRule
 from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.create_table import parse_create_table
 

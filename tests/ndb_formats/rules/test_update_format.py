@@ -7,7 +7,7 @@ import pytest
 
 from ndb_formats.errors import SettingError
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import (
     BINLOG_TYPES,
     ServerOptions,

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from ndb_formats.errors import CutFileError
 from ndb_formats.events.table_map_of_table import RowMetadata
-from ndb_formats.rules.event_columns import updated_columns
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.rules.images import Logging
-from ndb_formats.rules.row_image_rules import RowImageRule
+from ndb_formats.rules.row_image_rules import RowImageRule, updated_columns
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.sizes.log_sizes import LEAST, MOST, LogSizer, Tally, size_log

@@ -15,8 +15,7 @@ import attrs
 
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import EventType
-from ndb_formats.events.extra_row_info import extra_row_info_block
-from ndb_formats.events.rows_event import Operation, RowsEvent, encode_rows_event
+from ndb_formats.events.rows_event import Operation, RowsEvent, encode_rows_event, extra_row_info_block
 from ndb_formats.row_reader import LoggedRow, read_rows
 from ndb_formats.rules.relogging import LoggedAs
 from ndb_formats.rules.row_image_rules import parse_row_image

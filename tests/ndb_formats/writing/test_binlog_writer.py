@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from ndb_formats.binlog_reader import Event, read_events, unpacked
 from ndb_formats.constants import EventType
-from ndb_formats.events.extra_row_info import ConflictFlag, ExtraRowInfo
 from ndb_formats.events.gtid_event import decode_gtid
 from ndb_formats.events.query_event import SESSION, decode_query
 from ndb_formats.events.row_image import RowImage, layout_of
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, ExtraRowInfo, Operation
 from ndb_formats.events.table_map import encode_table_map
 from ndb_formats.events.table_map_of_table import RowMetadata, table_map_of
 from ndb_formats.row_reader import LoggedRow, read_rows

@@ -15,8 +15,8 @@ from ndb_formats.events.gtid_event import decode_gtid
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import read_rows
-from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.relogging import Basis, Obstacle
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.writing.rewriting import Rewriter

@@ -17,8 +17,7 @@ from conflict.engine.kernels.records import DecisionBuffers, Records
 from conflict.rules.decision import Verdict
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, MoreOfChanges, MoreOfEntries
 from ndb_formats.columnar.kernel import inlined, kernel
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 __all__ = ["APPLIED_BIT", "Held", "RowKind", "RowOrigin", "SimulatedRows", "log_epochs"]
 

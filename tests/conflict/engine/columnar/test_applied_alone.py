@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.inference.replay import resolve
 from conflict.rules.decision import Verdict
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.engine.columnar.test_early_rows import with_moments
 from tests.conflict.histories import history, setups

@@ -9,7 +9,7 @@ from conflict.engine.inference.replay import resolve
 from conflict.history.model import EpochApply, History
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.engine.inference.test_placement import truth_of
 from tests.conflict.histories import Setups, layouts, setups

@@ -14,8 +14,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.user_policies import add_functions
 from conflict.runs.runner import Runner, in_process
 from tests.conflict.changing_logs import SETTINGS as CHANGING

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
 from conflict.results.careful import LeftToReferenceError
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.runs.runner import in_process
 from tests.conflict.cut_histories import cut_history
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference

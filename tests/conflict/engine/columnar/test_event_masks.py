@@ -7,7 +7,7 @@ import pytest
 
 from conflict.engine.kernels.logged_rows import event_masks, mark_columns
 from conflict.rules.functions import parse_conflict_function
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import effective_format, ndb_columns

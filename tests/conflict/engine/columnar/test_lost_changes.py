@@ -12,7 +12,7 @@ from conflict.engine.kernels.lost_changes import TimedDecisions, lost_changes, w
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.engine.columnar.test_early_rows import with_moments

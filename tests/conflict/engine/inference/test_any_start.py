@@ -9,7 +9,7 @@ from conflict.engine.inference.replay import resolve
 from conflict.engine.reference.replay import resolve as plain_resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from tests.conflict.cut_histories import cut_history
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
 from tests.conflict.truthful_histories import truthful

@@ -11,10 +11,10 @@ from conflict.history.model import EpochApply
 from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
 from conflict.results.contradictions import contradicted_rows
-from conflict.results.open_rows import OpenEpoch, OpenRow
+from conflict.results.open_places import OpenEpoch, OpenRow
 from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.results.summary import with_open_rows, with_open_schedule
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.runs.reference_run import resolve_settled
 from tests.conflict.engine.inference.test_placement import FUNCTIONS, truth_of
 from tests.conflict.figures import figures

@@ -10,7 +10,7 @@ from conflict.history.model import Start
 from conflict.history.shown_effects import Effect
 from conflict.results.model import NotKnown, Resolution
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from tests.conflict.histories import NO_ROLES, Setups, history, key, setups
 
 MAX, EPOCH = "NDB$MAX(x)", "NDB$EPOCH()"

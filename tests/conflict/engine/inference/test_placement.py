@@ -23,7 +23,7 @@ from conflict.results.model import Resolution
 from conflict.results.open_places import Alternative, OpenPlace
 from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.results.summary import with_open_schedule
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.schema.tables import Schema
 from tests.conflict.figures import figures
 from tests.conflict.histories import Setups, counters, history, layouts, replayed, setups

@@ -14,7 +14,7 @@ from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.model import EpochApply, Position
 from conflict.history.shown_effects import Effect
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from tests.conflict.engine.columnar.test_early_rows import with_moments
 from tests.conflict.engine.inference.test_moments import EARLY
 from tests.conflict.histories import setups

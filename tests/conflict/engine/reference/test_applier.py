@@ -8,8 +8,7 @@ from conflict.engine.reference.row_store import Row
 from conflict.history.model import EpochApply
 from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Cause, Verdict
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from tests.conflict.histories import image, key
 from tests.conflict.histories import replayed as run
 

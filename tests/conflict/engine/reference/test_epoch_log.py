@@ -4,10 +4,9 @@ import pytest
 
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.history.model import RowChange
-from conflict.rules.roles import Role
-from ndb_formats.events.extra_row_info import ConflictFlag
+from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from tests.conflict.histories import TABLES, image, replayed, resolved, rows
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW

@@ -5,7 +5,7 @@ import pytest
 from conflict.engine.reference.decide import decide_by_function
 from conflict.rules.decision import IGNORED, Cause, Verdict
 from conflict.rules.functions import Cell, ConflictFunction, FunctionSpec
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import MORE_TABLES, change, counters, resolved, rows
 

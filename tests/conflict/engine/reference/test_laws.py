@@ -11,7 +11,7 @@ from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row
 from conflict.results.model import Outcome
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.worlds import Step, World, steps, world
 

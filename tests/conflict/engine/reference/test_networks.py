@@ -22,7 +22,7 @@ from conflict.explaining.explain import opened
 from conflict.history.model import Cluster
 from conflict.result import read_result
 from conflict.rules.decision import Verdict
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.engine.inference.test_placement import FUNCTIONS, check
 from tests.conflict.histories import CLUSTERS, TABLES, Setups, counters, resolved, rows, setups

@@ -11,8 +11,7 @@ from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import set_up
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import TABLES, counters, epoch, history, image, key, resolved, rows, setups
 

@@ -3,9 +3,8 @@
 import pytest
 
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.roles import Role
-from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.rows_event import Operation
+from conflict.rules.replication_table import Role
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from tests.conflict.histories import counters, replayed, resolved, rows
 
 EPOCH, EPOCH_TRANS, EPOCH2, EPOCH2_TRANS = "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"

@@ -6,8 +6,7 @@ from conflict.engine.reference.decide import DependencyTracker
 from conflict.engine.reference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.replication_table import ReplicationRow
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import set_up
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import MORE_TABLES, TABLES, counters, history, resolved, rows

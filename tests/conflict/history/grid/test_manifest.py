@@ -13,8 +13,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, SegmentFacts, load_manifest, read_manifest, write_manifest
 from conflict.history.grid.schemas import SCHEDULE_PART
 from conflict.history.ingestion.plan import load_plan
-from conflict.history.run import Run
-from conflict.history.tables import TableNumbers
+from conflict.history.run import Run, TableNumbers
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
 from ndb_formats.schema.create_table import parse_schema

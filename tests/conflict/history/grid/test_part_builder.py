@@ -8,12 +8,11 @@ import pytest
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.writer import PartBuilder, bucket_of, identity_of
 from conflict.history.model import Origin, RowChange, Transaction
+from conflict.history.run import TableNumbers
 from conflict.history.shown_effects import Effect, effect_of
-from conflict.history.tables import TableNumbers
 from ndb_formats.cursor import Cursor
-from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, take_image
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import TABLES, change, image, key, layouts
 

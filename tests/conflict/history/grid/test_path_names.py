@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conflict.errors import ConfigurationError
 from conflict.history.grid import folder as module
 from conflict.history.grid.folder import LONGEST, folder_of, name_of, part_of, refuse_same_paths, table_of
-from ndb_formats.schema.full_names import full_name, split_full_name
+from ndb_formats.schema.tables import full_name, split_full_name
 
 ODD = [
     "..",

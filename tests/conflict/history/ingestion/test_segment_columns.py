@@ -24,9 +24,8 @@ from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import Segment, load_record, plan_segments
-from conflict.history.run import Run
+from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.schedule import summarize
-from conflict.history.tables import TableNumbers
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema

@@ -26,7 +26,7 @@ from conflict.whatif.comparing.compare_job import compare_settled
 from conflict.whatif.comparing.figures import Figures
 from conflict.whatif.comparing.pairs import Pair, parse_policies
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import TABLES, history

@@ -7,7 +7,7 @@ from random import Random
 import attrs
 
 from conflict.rules.functions import FUNCTIONS, Argument
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site, Span
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian

@@ -11,7 +11,7 @@ import pytest
 
 from conflict.errors import ConfigurationError
 from conflict.rules.lost_updates import loses
-from conflict.rules.roles import Role
+from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
 from conflict.whatif.simulating.figures import counters_of, decided, lost_in
 from conflict.whatif.simulating.kernels.loop import run_until
