@@ -136,7 +136,8 @@ def sizes(
     """
     from conflict.decoding.staging import check_output
     from conflict.discovery.logs import log_source
-    from conflict.whatif.sizing.chart import check_chart_file, draw_sizes
+    from conflict.reporting.kinds.sizes import draw_sizes
+    from conflict.telling.drawing import check_chart_file
     from conflict.whatif.sizing.measured_log import configured_types, measured_log
 
     given, definitions_file, rows, chart = _paths(files), path_of(schema), path_of(ndb_replication), path_of(plot)
@@ -147,7 +148,7 @@ def sizes(
     types = configured_types(rows, source.files, definitions)
     found = attrs.evolve(measured_log(source.files, definitions, row_event_max_size, progress), types=types)
     if chart is not None:
-        draw_sizes(found.report, chart)
+        draw_sizes(found.document(), chart)
     return found
 
 

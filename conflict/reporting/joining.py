@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
+from conflict.reporting.answers.cost import cost_column, cost_headline, cost_table
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
 from conflict.reporting.wording.bytes_by_type import BYTES_CHART
 from conflict.reporting.wording.logs import log_words
@@ -99,7 +99,9 @@ def _with_bytes(part: Part, best: Part | None, source: Measured | None, compared
         lines = (*part.headlines, cost_headline(functions, sizes))
         named = (*(sizes.logged.by_appliers if sizes.logged is not None else functions),)
         columns = (*part.by_function, *cost_column(named, sizes))
-        return attrs.evolve(part.with_sentences(*cost_findings(sizes)), headlines=lines, by_function=columns)
+        tables = (*part.telling.tables, *cost_table(functions, sizes))
+        telling = attrs.evolve(part.telling, tables=tables)
+        return attrs.evolve(part, telling=telling, headlines=lines, by_function=columns)
     if source is Measured.MEASURED:
         charts = tuple(chart for chart in part.telling.charts if chart.name != BYTES_CHART)
         return attrs.evolve(part, telling=attrs.evolve(part.telling, charts=charts))

@@ -59,7 +59,6 @@ class Bytes:
         base_bytes: Its bytes.
         of: What the row events are of, after “in”: ``the measured log``.
         rows: Row changes that take the bytes; 0 if not known.
-        also: More sentences, about these bytes alone.
         functions: The functions that the rows have; none if that is not known.
         other_bytes: What else the log takes, in every binlog type; 0 if that is not known.
         seconds: From its first row change to its last one; 0 if that is not known.
@@ -75,7 +74,6 @@ class Bytes:
     base_bytes: int
     of: str
     rows: int = 0
-    also: Sequence[str] = ()
     functions: Sequence[str] = ()
     other_bytes: int = 0
     seconds: int = 0

@@ -8,11 +8,13 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote here
 
 import numpy as np
 
+from conflict.errors import ConfigurationError
 from conflict.shown_text import one_line
 from conflict.surroundings import provide_matplotlib_folder
 from conflict.telling.value import Chart, Form, shown
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["INK", "NARROW", "PAPER", "SERIES", "THEME", "WIDE", "draw", "svg_of"]
+__all__ = ["INK", "NARROW", "PAPER", "SERIES", "THEME", "WIDE", "check_chart_file", "draw", "svg_of"]
 
 INK, FAINT, PAPER = "#24292f", "#d0d7de", "#ffffff"
 # Colours that people who do not see all of them tell apart, and that stay apart in grey.
@@ -34,6 +36,7 @@ _REFERENCE = re.compile(r"#([\w.-]+)")
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _DASHES = ("-", "--", ":", "-.")  # so that lines on top of each other are all seen
 _NUMBER = "{x:,.10g}"
+_SUFFIXES = (".png", ".svg")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _ROOM = 1.02  # above the greatest number, as a part of it
 _LABEL_ROOM = 1.1  # right of the longest bar, for its number
@@ -43,6 +46,18 @@ _TICK_ROOM = 0.1  # between two named values, of the width of the axes
 _LETTERS = 14.0  # of a legend in an inch
 _MARK_ROOM = 8  # letters that the mark of a series and the space around it take
 _MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
+
+
+def check_chart_file(path: Path | None) -> None:
+    """
+    Make sure that a chart can be drawn into a file.
+
+    Raises:
+        ConfigurationError: Its name has another ending than those of the formats.
+    """
+    if path is not None and path.suffix.lower() not in _SUFFIXES:
+        message = f"{path}: a chart is a file {' or '.join(f'*{suffix}' for suffix in _SUFFIXES)}"
+        raise ConfigurationError(message)
 
 
 def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:

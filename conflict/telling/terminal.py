@@ -24,7 +24,8 @@ from conflict.telling.value import Telling
 __all__ = ["print_labelled", "print_table", "print_telling", "table_of"]
 
 _LEAST_NAME = 8  # a name folds to no fewer characters than these
-_EXTREMES = re.compile(r" (?=\([^()]* to [^()]*\)$)")  # between a median and its extremes
+# Between a median and its extremes, and after the hyphen of a range.
+_EXTREMES = re.compile(r" (?=\([^()]* to [^()]*\)$)|(?<=[\dkMG%]-)(?=\d)")
 _LABEL = re.compile(r"([^:]{1,40}:) (.*)", re.DOTALL)
 
 
@@ -66,7 +67,7 @@ def print_table(console: Console, table: value.Table) -> None:
     headings = table.headings[: table.texts], table.headings[table.texts :]
     made = table_of(escape(table.title), *headings, rows)
     if _widest(made, console) > console.width:
-        rows = [[_EXTREMES.sub("\n", cell) for cell in row] for row in rows]
+        rows = [[*row[: table.texts], *(_EXTREMES.sub("\n", cell) for cell in row[table.texts :])] for row in rows]
         made = table_of(escape(table.title), *headings, rows)
     console.print(made)
     if table.note:

@@ -62,7 +62,7 @@ def explain(
     from conflict.cli.views.explain import differences_json, print_differences, print_story
     from conflict.explaining.explain import opened
     from conflict.explaining.story import events_table
-    from conflict.whatif.sizing.chart import check_chart_file
+    from conflict.telling.drawing import check_chart_file
 
     refuse_same_output(json_file, parquet, plot)
     for target in (json_file, parquet, plot):

@@ -37,8 +37,9 @@ def sizes(
 
     Example: ndb-conflict sizes binlog.000001 --schema schema.sql
     """
-    from conflict.cli.views.sizes import print_sizes
     from conflict.discovery.logs import log_source
+    from conflict.reporting.kinds.sizes import tell_sizes
+    from conflict.telling.terminal import print_telling
     from ndb_formats.columnar.log_scan import log_remarks
 
     refuse_same_output(json_file, plot)
@@ -46,9 +47,9 @@ def sizes(
     check_output(json_file, [*files, schema, ndb_replication], force=force)
     with progress_bars() as progress:
         found = call(progress=progress)
-    report, cuts = found.report, found.cuts
-    print_sizes(console, report, found.types)
-    write_json(json_file, found.document())
+    report, cuts, document = found.report, found.cuts, found.document()
+    print_telling(console, tell_sizes(document))
+    write_json(json_file, document)
     if plot is not None:
         console.print(f"The chart is in {plot}.", markup=False, highlight=False, soft_wrap=True)
     warned = warn_of(log_remarks(files))

@@ -9,16 +9,12 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Topic
-from conflict.reporting.wording.bytes_by_type import (
-    amount_of_bytes,
-    bytes_between,
-    change_of_bytes,
-    format_name,
-)
+from conflict.reporting.wording.bytes_by_type import amount_of_bytes, format_name
 from conflict.reporting.wording.usable_types import NO_FUNCTION, types_usable_with, usable_with
-from conflict.shown_text import listed
+from conflict.shown_text import counted, listed
+from conflict.telling.value import Table
 
-__all__ = ["cost_column", "cost_findings", "cost_headline"]
+__all__ = ["cost_column", "cost_headline", "cost_table"]
 
 _DAY = 86_400  # seconds
 _QUESTION = "What does it cost in bytes?"
@@ -33,20 +29,38 @@ def cost_headline(functions: Sequence[str], sizes: Bytes) -> Headline:
         sizes: What row events take.
     """
     cost = _Cost(functions, sizes)
+    whose = listed(functions) if cost.is_usable else "some function"
+    told = [f"In binlog type {cost.small}, the smallest for certain that {whose} can use."]
+    if len(sizes.bounds) == 1:
+        told = [f"Only type {cost.small} was tried; `ndb-conflict sizes` measures all types."]
+    if sizes.base_bytes:
+        recorded = cost.amount(sizes.base_bytes, sizes.base_bytes + sizes.other_bytes)
+        under = f" under {sizes.logged.configured}" if sizes.logged is not None else ""
+        told.append(f"As it was recorded{under}, in {sizes.base}: {recorded}.")
+    bound = "at least " if cost.is_lower else ""
+    answer = f"{bound}{cost.amount(sizes.bounds[cost.small][1], cost.whole())}"
+    return Headline(Topic.BYTES, _QUESTION, answer, tuple(told), (_setting(cost),))
+
+
+def cost_table(functions: Sequence[str], sizes: Bytes) -> Iterator[Table]:
+    """Yield what the log takes a day in each type that functions are usable with, in all and by server, if known."""
+    cost = _Cost(functions, sizes)
     if not cost.is_timed:
-        return Headline(Topic.BYTES, _QUESTION, "", (_of_row_events(cost), *_rivals(cost)), (f"From {sizes.of}.",))
-    about = "At least " if cost.is_lower else "About " if cost.scale is not None else ""
-    under = f" under {listed(functions)}" if cost.is_usable else ""
-    told = (
-        f"{about}{cost.daily()} of binlog a day{under} in binlog type {cost.small}, for {sizes.of} at this load.",
-        *_against_the_log(cost),
-        *_by_server(cost),
-        *_rivals(cost),
-        *_compressed(cost),
-    )
-    return Headline(
-        Topic.BYTES, _QUESTION, f"{'at least ' * cost.is_lower}{cost.daily()} a day", told, tuple(_setting(cost))
-    )
+        return
+    servers = sorted(sizes.servers) if len(sizes.servers) > 1 else []
+    together = {name: sum(each[name] for each in sizes.servers.values()) for name in cost.types if servers}
+    rows: list[list[str | None]] = []
+    for name in cost.types:
+        ends = dict.fromkeys(cost.daily(cost.whole(name, end)) for end in (0, 1))
+        parts = (sizes.servers[each][name] / (together[name] or 1) for each in servers)
+        whole = f"{'≥' * (name in sizes.lower)}{' to '.join(ends)}"
+        rows.append([format_name(name), whole, *(cost.daily(part * cost.whole(name)) for part in parts)])
+    marked = list(cost.types).index(cost.small), None
+    recorded = {"as recorded": sizes.base_bytes + sizes.other_bytes, "as recorded, compressed": sizes.compressed}
+    rows += [[name, cost.daily(size), *[None] * len(servers)] for name, size in recorded.items() if size]
+    under = f" under {cost.functions[0]}" if cost.scale is not None else ""
+    headings = ("", "whole log", *(f"server {each}" for each in servers))
+    yield Table(f"Binlog a day{under}", headings, rows, marked, "* the smallest for certain.")
 
 
 def cost_column(functions: Sequence[str], sizes: Bytes) -> Iterator[FunctionFigures]:
@@ -58,27 +72,6 @@ def cost_column(functions: Sequence[str], sizes: Bytes) -> Iterator[FunctionFigu
     cells = {name: cell for name, cell in cells.items() if costs[name].is_usable}
     if cells:
         yield FunctionFigures(Topic.BYTES, "binlog a day, in the smallest usable type", cells)
-
-
-def cost_findings(sizes: Bytes) -> Iterator[str]:
-    """Yield what besides the smallest type one must know: why bytes are a range, and whose rows were measured."""
-    if any(low < high for low, high in sizes.bounds.values()):
-        yield "A range: the log does not show whether statements also set columns to the values that they had."
-    if sizes.lower:
-        types = listed([f"type {name}" for name in sizes.bounds if name in sizes.lower])
-        yield (
-            f"At least: the log lacks values that {types} would log, and rows count without them. A log of type 7 has "
-            "all values."
-        )
-    if sizes.rows:
-        yield f"The log has {sizes.rows:,} row changes of {sizes.base_bytes / sizes.rows:.1f} bytes on average."
-    if sizes.rows and sizes.logged is not None:
-        users = sizes.logged.users
-        yield (
-            f"Of these, users made {users:,}; appliers logged the other {sizes.rows - users:,}, "
-            "which they had applied, refreshed or reflected: one for each row of an applied epoch."
-        )
-    yield from sizes.also
 
 
 @attrs.frozen
@@ -119,10 +112,6 @@ class _Cost:
         """Whether this type takes more than its bytes, by an amount that the log does not show."""
         return self.small in self.sizes.lower
 
-    def between(self, name: str) -> str:
-        """Return the bytes of row events in a type."""
-        return f"{'at least ' * (name in self.sizes.lower)}{bytes_between(*self.sizes.bounds[name])}"
-
     @property
     def scale(self) -> float | None:
         """How many times as many rows the log has as it was recorded with; None if that is not known."""
@@ -137,92 +126,17 @@ class _Cost:
         """Return what a log of so many bytes takes a day; by default that in the smallest type."""
         return amount_of_bytes((self.whole() if whole is None else whole) / self.sizes.seconds * _DAY)
 
-
-def _of_row_events(cost: _Cost) -> str:
-    """Return what row events take, where it is not known what a whole log takes, or in which time."""
-    sizes, small = cost.sizes, cost.small
-    bounds, base = sizes.bounds[small], (sizes.base_bytes, sizes.base_bytes)
-    if len(sizes.bounds) == 1:
-        return (
-            f"Only {format_name(small)} was tried: {cost.between(small)} bytes of row events; "
-            "`ndb-conflict sizes` measures all types."
-        )
-    whose = (
-        f"Binlog type {small}, which {listed(cost.functions)} can use,"
-        if cost.is_usable
-        else f"Of the binlog types, {small} (for {usable_with(int(small))})"
-    )
-    against = ""
-    if sizes.base and bounds != base and not cost.is_lower:
-        against = f" ({change_of_bytes(bounds, base)} against the {sizes.base_bytes:,} of {sizes.base})"
-    least = "" if any(_rivals(cost)) else "least, "
-    return f"{whose} takes {least}{cost.between(small)} bytes of row events{against}."
+    def amount(self, rows: int, whole: float) -> str:
+        """Return what so many bytes of row events are: a whole log a day, or themselves if that is not known."""
+        return f"{self.daily(whole)} a day" if self.is_timed else f"{rows:,} bytes of row events"
 
 
-def _against_the_log(cost: _Cost) -> Iterator[str]:
-    """Yield what the log takes as it was recorded, if that is something else."""
-    sizes = cost.sizes
-    recorded = sizes.base_bytes + sizes.other_bytes
-    if not sizes.base_bytes or round(cost.whole()) == recorded:
-        return
-    how = [f"under {sizes.logged.configured}"] if sizes.logged is not None else []
-    how += [f"in {sizes.base}"] if sizes.base != "the log" else []
-    if cost.is_lower:
-        yield f"As it was recorded{', ' * bool(how)}{' '.join(how)}, the log takes {cost.daily(recorded)} a day."
-        return
-    share = 100 * (cost.whole() / recorded - 1)
-    yield (
-        f"That is {abs(share):.1f} % {'less' if share < 0 else 'more'} than the {cost.daily(recorded)} of the log as "
-        f"it was recorded{', ' if how else ''}{' '.join(how)}."
-    )
-    alone = sizes.bounds[cost.small][1] + sizes.other_bytes
-    if sizes.logged is not None and cost.scale is not None and sizes.base_bytes not in sizes.bounds[cost.small]:
-        yield f"Under {sizes.logged.configured}, type {cost.small} takes {cost.daily(alone)}."
-
-
-def _by_server(cost: _Cost) -> Iterator[str]:
-    """Yield what each server logs, if there are several."""
-    servers = cost.sizes.servers
-    if len(servers) > 1:
-        together = sum(each[cost.small] for each in servers.values())
-        daily = {name: cost.daily(cost.whole() * each[cost.small] / together) for name, each in sorted(servers.items())}
-        parts = ", ".join(f"{size} on server {server}" for server, size in daily.items())
-        yield f"By server{', at least' * cost.is_lower}: {parts}."
-
-
-def _rivals(cost: _Cost) -> Iterator[str]:
-    """Yield which types may be smaller than the one that is the smallest for certain."""
-    bounds = cost.sizes.bounds
-    for name in cost.types:
-        if name != cost.small and (cost.is_lower or bounds[name][0] < bounds[cost.small][1]):
-            size = cost.between(name)
-            if cost.is_timed and name in cost.sizes.lower:
-                size = f"at least {cost.daily(cost.whole(name, 0))}"
-            elif cost.is_timed:
-                size = f"{cost.daily(cost.whole(name, 0))} to {cost.daily(cost.whole(name))}"
-            rival = format_name(name).capitalize()
-            under = f" under {cost.functions[0]}" if cost.is_timed and cost.scale is not None else ""
-            smaller = f"so it may be smaller than type {cost.small}: the log does not show which"
-            yield f"{rival} takes {size}{under}, {smaller}."
-
-
-def _compressed(cost: _Cost) -> Iterator[str]:
-    """Yield what compression would leave of the log as it was recorded."""
-    if cost.sizes.compressed:
-        daily = cost.daily(cost.sizes.compressed)
-        yield f"With compressed transactions, the log as it was recorded takes {daily} a day."
-
-
-def _setting(cost: _Cost) -> Iterator[str]:
-    """Yield what was measured, and how the rows of another function are known."""
+def _setting(cost: _Cost) -> str:
+    """Return what was measured, and whose rows they are."""
     sizes, logged = cost.sizes, cost.sizes.logged
-    rows = f"{sizes.rows:,} row changes of " if sizes.rows else ""
-    yield (
-        f"From {sizes.seconds:,} seconds of {sizes.of}: {rows}"
-        f"{'at least ' * cost.is_lower}{sizes.bounds[cost.small][1]:,} bytes in type "
-        f"{cost.small}, and {sizes.other_bytes:,} bytes of other events."
-    )
-    if logged is not None and cost.scale is not None and cost.functions[0] != logged.configured:
-        now = logged.users + logged.by_appliers[cost.functions[0]]
-        size = round(cost.whole() - sizes.other_bytes)
-        yield f"Under {cost.functions[0]} there are {now:,} row changes, of {size:,} bytes if they are as long."
+    seconds = f"{sizes.seconds:,} seconds of " if sizes.seconds else ""
+    rows = f": {counted(sizes.rows, 'row change')}" if sizes.rows else ""
+    users = f", {logged.users:,} of them by users" if sizes.rows and logged is not None else ""
+    scaled = cost.scale is not None and logged is not None and cost.functions[0] != logged.configured
+    other = "; rows that appliers log under another function are taken to be as long" if scaled else ""
+    return f"From {seconds}{sizes.of}{rows}{users}{other}."

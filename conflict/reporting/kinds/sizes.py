@@ -1,106 +1,257 @@
 """
-What a report says of the sizes of a log in every format.
+The sizes of a log in every format: what is told of them, and their part of a report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
+
+from conflict.decoding.staging import staged_file
 from conflict.reporting.parts import Bytes, Measured, Part
-from conflict.reporting.wording.bytes_by_type import LACKING, bytes_chart, change_of_bytes, format_name
+from conflict.reporting.wording.bytes_by_type import BYTES_CHART, format_name
 from conflict.reporting.wording.logs import log_of
-from conflict.reporting.wording.usable_types import usable_with
 from conflict.shown_text import counted, listed
-from conflict.telling.value import Table, Telling
+from conflict.telling.drawing import draw
+from conflict.telling.value import Chart, Form, Table, Telling
+from conflict.whatif.sizing.document import KINDS
 
-__all__ = ["sizes_part"]
+__all__ = ["draw_sizes", "sizes_part", "tell_sizes"]
 
-_KINDS = ("insert", "update", "delete")
-_ROW_IMAGES = "binlog_row_image="
-_EPOCHS = "mysql.ndb_apply_status"
+Document = Mapping[str, Any]
+Sizes = tuple[int, int, bool]  # least and most bytes; whether they take more, by what the log lacks
+_EPOCHS = "mysql.ndb_apply_status"  # only NDB logs these rows, in every transaction
 _CONFIGURATION = ("file_bytes", "total", "frame", "compression", "files")
+_LOGGED = "as logged"
+_UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+_LACKING = "≥: the log lacks values that this format logs; it takes more."
+_RANGE = (
+    "A range: the log does not tell all columns that {hidden:,} of {rows:,} changes set; it goes from those that "
+    "changed value to all."
+)
 
 
-def sizes_part(document: Mapping[str, Any], source: str) -> Part:
+def sizes_part(document: Document, source: str) -> Part:
     """Return the part of a report on a document of `sizes`, read from `source`."""
-    formats, totals = _formats(document), document["totals"]
-    least, most = ({name: totals["formats"][name][bound]["bytes"] for name in formats} for bound in ("least", "most"))
-    logged = totals["logged"]["bytes"]
-    lower = _lacking(totals, formats)
-    rows = [
-        [
-            _named(name, text),
-            f"≥{least[name]:,}" if name in lower else least[name],
-            None if name in lower else most[name],
-            None if name in lower else _change(least[name], most[name], logged),
-            _usable(name),
-        ]
-        for name, text in formats.items()
-    ]
     return Part(
-        Telling(
-            "What each format costs",
-            tables=(
-                Table(
-                    "Bytes of row events",
-                    ("format", "at least", "at most", "against the log", "usable with"),
-                    rows,
-                    note=f"{_note(document)}{f' {LACKING}' * bool(lower)}",
-                ),
-                *_tables(document),
-            ),
-            charts=tuple(bytes_chart(least, "the measured log", most, lower)),
-        ),
+        tell_sizes(document),
         source,
-        {"question": f"How many bytes would the row events of {_of(document)} take in every format?"},
+        {"question": f"How many bytes would {_of(document)} take in every format?"},
         {name: document[name] for name in _CONFIGURATION if name in document},
-        bytes=_bytes(document, least, most, lower),
+        bytes=_bytes(document),
         log=log_of(document.get("files", ())),
     )
 
 
-def _lacking(changes: Mapping[str, Any], formats: Iterable[str]) -> frozenset[str]:
+def tell_sizes(document: Document) -> Telling:
+    """Return what is told of a document of `sizes`."""
+    unknown = [table["table"] for table in document["tables"] if not table["definition"]]
+    warning = f"No definition of {', '.join(unknown)}: their rows count in every format as they are; give --schema."
+    return Telling(
+        "What each format costs",
+        sentences=tuple(_compression(document)),
+        tables=tuple(_tables(document)),
+        charts=(_chart(document),),
+        warnings=(warning,) if unknown else (),
+    )
+
+
+def draw_sizes(document: Document, path: Path) -> None:
+    """Draw the chart of a document of `sizes` into a file; it appears whole."""
+    with staged_file(path) as out:
+        out.write(draw(_chart(document), path.suffix[1:].lower()))
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Cells
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _lower(document: Document) -> frozenset[str]:
     """
     Return the formats that log values which the log lacks.
 
     One that takes as many bytes as the log is its own: what it lacks, servers do not log in it either.
     """
-    logged, found = changes["logged"]["bytes"], changes["formats"]
-    own = {name for name in formats if found[name]["least"]["bytes"] == found[name]["most"]["bytes"] == logged}
-    return frozenset(name for name in formats if found[name].get("rows_lacking_values") and name not in own)
+    logged, found = document["totals"]["logged"]["bytes"], document["totals"]["formats"]
+    return frozenset(
+        name
+        for name, each in found.items()
+        if each["rows_lacking_values"] and {each[bound]["bytes"] for bound in ("least", "most")} != {logged}
+    )
 
 
-def _formats(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the formats to show: NDB logs its tables in its own, whatever binlog_row_image is."""
-    every: Mapping[str, str] = document["formats"]
-    return {name: text for name, text in every.items() if name.isdigit() or not _has_epochs(document)}
+def _sizes(changes: Document, name: str, lower: frozenset[str]) -> Sizes:
+    """
+    Return the least and the most bytes that changes take in a format, or as they are logged, and whether they are more.
+
+    Rows of inserts and updates can share events, whose heads count for the first: less can be set and take more.
+    """
+    if name == _LOGGED:
+        return changes["logged"]["bytes"], changes["logged"]["bytes"], False
+    found = changes["formats"][name]
+    least, most = sorted(found[bound]["bytes"] for bound in ("least", "most"))
+    return least, most, bool(found["rows_lacking_values"]) and name in lower
 
 
-def _has_epochs(document: Mapping[str, Any]) -> bool:
-    return _EPOCHS in document.get("other_events", {})  # only NDB logs these rows, in every transaction
+def _sum(found: Iterable[Sizes]) -> Sizes:
+    ends = list(found)
+    return sum(least for least, _, _ in ends), sum(most for _, most, _ in ends), any(lower for _, _, lower in ends)
 
 
-def _named(name: str, text: str) -> str:
-    return text if text.startswith(_ROW_IMAGES) else f"{name} {text}"
+def _by_kind(document: Document, name: str, types: Mapping[str, str] = MappingProxyType({})) -> dict[str, Sizes]:
+    """Return the sizes of all changes by kind: of tables that have a type in that one, of all others in one format."""
+    lower, tables = _lower(document), document["tables"]
+    return {
+        kind: _sum(
+            _sizes(table["changes"][kind], types.get(table["table"], name), lower)
+            for table in tables
+            if kind in table["changes"]
+        )
+        for kind in KINDS
+    }
 
 
-def _change(least: int, most: int, logged: int) -> str | None:
-    return change_of_bytes((least, most), (logged, logged)) if logged else None
+def _span(sizes: Sizes, form: str = "") -> str:
+    """Return a number of bytes, or its range: short, or in a format of Python."""
+    texts = dict.fromkeys(f"{each:{form}}" if form else _short(each) for each in sizes[:2])
+    return f"{'≥' * sizes[2]}{'-'.join(texts)}"
 
 
-def _usable(name: str) -> str:
-    return usable_with(int(name)) if name.isdigit() else "tables of other engines than NDB"
+def _short(size: float) -> str:
+    """Return bytes with three or more digits, and a unit if they are many."""
+    return next((f"{size / unit:,.0f}{name}" for unit, name in _UNITS if size >= 10 * unit), f"{size:,}")
 
 
-def _bytes(
-    document: Mapping[str, Any], least: Mapping[str, int], most: Mapping[str, int], lower: frozenset[str]
-) -> Bytes | None:
+# -----------------------------------------------------------------------------------------------------------
+# Tables and the chart
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _tables(document: Document) -> Iterator[Table]:
+    yield _totals(document)
+    names = [name for name in document["formats"] if not name.isdigit()]
+    yield _by_table(document, "binlog_row_image", names, with_log=True)
+    yield _by_table(document, "NDB binlog types", [name for name in document["formats"] if name.isdigit()])
+    total = document["total"]
+    columns = [
+        [
+            f"{each['table']}.{each['column']}",
+            each["before"],
+            each["after"],
+            each["bytes"],
+            f"{each['bytes'] / total:.1%}",
+        ]
+        for each in document["columns"]
+    ]
+    headings = ("column", "before images", "after images", "both", "of the log")
+    yield Table("The columns that cost most, bytes as logged", headings, columns)
+    least = {name: each["least"]["bytes"] + document["frame"] for name, each in document["totals"]["formats"].items()}
+    costs = document["every_column_set"]
+    rows = [[format_name(name), cost, f"+{cost / least[name]:.1%}"] for name, cost in costs.items() if cost]
+    if rows:
+        title = "What updates cost more if each sets all columns, as many ORMs do: bytes"
+        yield Table(title, ("format", "bytes more", "of the log"), rows)
+
+
+def _totals(document: Document) -> Table:
+    frame, changes, lower = document["frame"], document["totals"], _lower(document)
+    types = (document.get("configured") or {}).get("types", {})
+    rows = [
+        _row(document, name if name == _LOGGED else format_name(name), _by_kind(document, name))
+        for name in (_LOGGED, *document["formats"])
+    ]
+    note = (
+        f"The whole log has {frame:,} bytes besides the rows events of tables: frames of transactions, epochs and "
+        "table maps, the same in every format."
+    )
+    if types:
+        rows.append(_row(document, "configured", _by_kind(document, _LOGGED, types)))
+        note += f" Configured: {', '.join(f'{name} type {number}' for name, number in types.items())}."
+    if changes["hidden"]:
+        note += f" {_RANGE.format(**changes)}"
+    if lower:
+        note += f" {_LACKING}"
+    headings = ("format", "inserts", "updates", "deletes", "whole log", "of the log")
+    return Table("Bytes by format", headings, rows, note=note)
+
+
+def _row(document: Document, name: str, kinds: Mapping[str, Sizes]) -> list[str]:
+    """Return the cells of a format: bytes by kind of change, and of the whole log."""
+    frame, total, (least, most, lower) = document["frame"], document["total"], _sum(kinds.values())
+    whole = least + frame, most + frame, lower
+    share = "-".join(dict.fromkeys(f"{each / total:.0%}" for each in whole[:2]))
+    return [name, *map(_span, kinds.values()), _span(whole, ","), f"{'≥' * lower}{share}"]
+
+
+def _by_table(document: Document, what: str, names: Iterable[str], *, with_log: bool = False) -> Table:
+    names, lower = list(names), _lower(document)
+    rows = [
+        [
+            table["table"],
+            kind,
+            *((f"{changes['rows']:,}", _short(changes["logged"]["bytes"])) if with_log else ()),
+            *(_span(_sizes(changes, name, lower)) for name in names),
+        ]
+        for table in document["tables"]
+        for kind, changes in table["changes"].items()
+    ]
+    headings = ("table", "change", *(("rows", "logged") if with_log else ()), *names)
+    return Table(f"Rows events by table in bytes, {what}", headings, rows, texts=2)
+
+
+def _chart(document: Document) -> Chart:
+    """Return a bar for the log and for each format."""
+    lower, names = _lower(document), [_LOGGED, *document["formats"]]
+    kinds = [_by_kind(document, name) for name in names]
+    data = {
+        "format": [f"{format_name(name)}{' ≥' * (name in lower)}" for name in names],
+        "transactions, table maps": [document["frame"]] * len(names),
+        **{f"{kind}s": [each[kind][0] for each in kinds] for kind in KINDS},
+    }
+    more = [sum(most - least for least, most, _ in each.values()) for each in kinds]
+    if any(more):
+        data["more, if all columns were set"] = more
+    title = f"Bytes of {_of(document)} in every format"
+    return Chart(BYTES_CHART, title, Form.STACKED, pa.table(data), "bytes", note=_LACKING * bool(lower))
+
+
+def _compression(document: Document) -> Iterator[str]:
+    """Yield what compression saves, or would."""
+    files, total, found = document["file_bytes"], document["total"], document["compression"]
+    if files < total:
+        yield (
+            f"Transactions are compressed: the files have {files:,} bytes, {files / total:.1%} of what their events "
+            "take."
+        )
+    if found and found["plain"]:
+        variable = f"{'ndb_log' if _EPOCHS in document['other_events'] else 'binlog'}_transaction_compression"
+        compressed, plain = found["compressed"], found["plain"]
+        yield (
+            f"`{variable}` would leave {compressed:,} of {plain:,} bytes ({compressed / plain:.1%}), measured on "
+            f"{counted(found['transactions'], 'transaction')} of this log."
+        )
+
+
+# -----------------------------------------------------------------------------------------------------------
+# What a report works out from it
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _bytes(document: Document) -> Bytes | None:
     """Return what the binlog types take; None if the log has no row event."""
-    totals = document["totals"]
+    totals, lower = document["totals"], _lower(document)
     logged = totals["logged"]["bytes"]
-    bounds = {name: (least[name], most[name]) for name in most if name.isdigit()}
+    bounds = {
+        name: (each["least"]["bytes"], each["most"]["bytes"])
+        for name, each in totals["formats"].items()
+        if name.isdigit()
+    }
     if not logged or not bounds:
         return None
     same = [name for name, each in bounds.items() if each == (logged, logged) and name not in lower]
@@ -112,8 +263,7 @@ def _bytes(
         logged,
         _of(document),
         totals["rows"],
-        also=(*_by_server(document), *_compressed(document)),
-        other_bytes=document.get("frame", 0),
+        other_bytes=document["frame"],
         seconds=_seconds(document),
         servers=_servers(document),
         compressed=_whole_compressed(document),
@@ -121,15 +271,15 @@ def _bytes(
     )
 
 
-def _whole_compressed(document: Mapping[str, Any]) -> int:
+def _whole_compressed(document: Document) -> int:
     """Return what the log would take with its transactions compressed; 0 if that was not measured."""
-    found = document.get("compression")
+    found = document["compression"]
     if not found or not found["plain"]:
         return 0
     return int(document["total"] - found["plain"] + found["compressed"])
 
 
-def _servers(document: Mapping[str, Any]) -> dict[int, dict[str, int]]:
+def _servers(document: Document) -> dict[int, dict[str, int]]:
     """Return, by server, what its files take in each binlog type, all events included."""
     found: dict[int, dict[str, int]] = {}
     for each in document.get("files", ()):
@@ -140,25 +290,14 @@ def _servers(document: Mapping[str, Any]) -> dict[int, dict[str, int]]:
     return found
 
 
-def _seconds(document: Mapping[str, Any]) -> int:
+def _seconds(document: Document) -> int:
     """Return how long it is from the first row change to the last one, in whole seconds; 0 if that is not known."""
     files = [each for each in document.get("files", ()) if each["first_change"]]
     first, last = ([datetime.fromisoformat(each[name]) for each in files] for name in ("first_change", "last_change"))
     return int((max(last) - min(first)).total_seconds()) if files else 0
 
 
-def _by_server(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how many bytes of files each server has written, if there are several."""
-    sizes: dict[int, int] = {}
-    for each in document.get("files", ()):
-        if each["server_id"] is not None:
-            sizes[each["server_id"]] = sizes.get(each["server_id"], 0) + each["bytes"]
-    if len(sizes) > 1:
-        parts = [f"{size:,} bytes for server {server}" for server, size in sorted(sizes.items())]
-        yield f"The files as they were logged have {listed(parts)}."
-
-
-def _of(document: Mapping[str, Any]) -> str:
+def _of(document: Document) -> str:
     """Return whose log was measured, if the document says it: one cluster's, or that of several."""
     files = document.get("files")
     if not files:
@@ -166,53 +305,3 @@ def _of(document: Mapping[str, Any]) -> str:
     servers = sorted({each["server_id"] for each in files if each["server_id"] is not None})
     whose = f"server{'s' if len(servers) > 1 else ''} {listed(list(map(str, servers)))}" if servers else "no server"
     return f"the log of {whose}{' alone' if len(servers) == 1 else ''}"
-
-
-def _note(document: Mapping[str, Any]) -> str:
-    """Return what the columns are, and what bytes there are besides the row events."""
-    columns = (
-        "Against the log: against its row events. Usable with: the functions that can judge every change logged so, "
-        "and that the manual allows."
-    )
-    frame = document.get("frame")
-    if not frame:
-        return columns
-    files = document["file_bytes"]
-    compressed = f" The files are compressed, and have {files:,} bytes." if files < document.get("total", 0) else ""
-    return (
-        f"{columns} In every format the log has {frame:,} bytes more, for transactions, table maps and epochs."
-        f"{compressed}"
-    )
-
-
-def _compressed(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what compression would leave, if it was measured, and the variable that sets it."""
-    found = document.get("compression")
-    if found and found["plain"]:
-        epochs = _has_epochs(document)
-        what = counted(found["transactions"], "epoch transaction" if epochs else "transaction")
-        variable = "ndb_log_transaction_compression" if epochs else "binlog_transaction_compression"
-        size, share = found["compressed"], 100 * found["compressed"] / found["plain"]
-        yield f"With `{variable}`, {what} of {found['plain']:,} bytes would take {size:,} ({share:.1f} %), as logged."
-
-
-def _most(changes: Sequence[Mapping[str, Any]], name: str) -> object:
-    """Return the bytes that changes take at most in a format; if that is not known, what they take at least."""
-    if any(name in _lacking(each, [name]) for each in changes):
-        return f"≥{sum(each['formats'][name]['least']['bytes'] for each in changes):,}"
-    return sum(each["formats"][name]["most"]["bytes"] for each in changes)
-
-
-def _tables(document: Mapping[str, Any]) -> Iterator[Table]:
-    names = list(_formats(document))
-    rows = []
-    for table in document["tables"]:
-        changes = [table["changes"][kind] for kind in _KINDS if kind in table.get("changes", {})]
-        if changes:
-            sums = [_most(changes, name) for name in names]
-            rows.append([table["table"], sum(each["rows"] for each in changes), *sums])
-    if rows:
-        yield Table("Bytes at most, by table", ("table", "rows", *map(format_name, names)), rows)
-    columns = [[each["table"], each["column"], each["bytes"]] for each in document.get("columns", ())]
-    if columns:
-        yield Table("The columns that cost most, as logged", ("table", "column", "bytes"), columns)

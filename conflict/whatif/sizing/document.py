@@ -10,10 +10,9 @@ from typing import Any
 import attrs
 
 from ndb_formats.rules.formats import FORMATS
-from ndb_formats.sizes.report import ChangeSizes, SizeBounds, SizeReport, TableSizes
-from ndb_formats.sizes.tables import CHANGES
+from ndb_formats.sizes.report import ChangeSizes, SizeBounds, SizeReport
 
-__all__ = ["KINDS", "configured_bounds", "orm_costs", "sizes_json"]
+__all__ = ["KINDS", "sizes_json"]
 
 KINDS = ("insert", "update", "delete")  # as `CHANGES`
 _COSTLY = 10
@@ -36,7 +35,7 @@ def sizes_json(report: SizeReport, types: Mapping[str, str]) -> dict[str, Any]:
         "totals": _changes_json(report.changes),
         "configured": {
             "types": dict(types),
-            **_bounds_json(sum(configured_bounds(report, types), SizeBounds())),
+            **_bounds_json(_configured_bounds(report, types)),
         }
         if types
         else None,
@@ -54,7 +53,7 @@ def sizes_json(report: SizeReport, types: Mapping[str, str]) -> dict[str, Any]:
             for table in report.tables
         ],
         "columns": [attrs.asdict(cost) | {"bytes": cost.bytes} for cost in report.columns[:_COSTLY]],
-        "every_column_set": orm_costs(report),
+        "every_column_set": _orm_costs(report),
         "compression": None if report.compression is None else attrs.asdict(report.compression),
     }
 
@@ -76,20 +75,17 @@ def _bounds_json(bounds: SizeBounds) -> dict[str, Any]:
     }
 
 
-def configured_bounds(report: SizeReport, types: Mapping[str, str]) -> list[SizeBounds]:
-    """Return, by kind of change, what all tables take, each with its own binlog type; those without one as logged."""
+def _configured_bounds(report: SizeReport, types: Mapping[str, str]) -> SizeBounds:
+    """Return what all tables take, each with its own binlog type; those without one as logged."""
     numbers = {form.name: number for number, form in enumerate(FORMATS)}
-
-    def bounds(table: TableSizes, kind: int) -> SizeBounds:
-        changes = table.changes[kind]
-        if table.name in types:
-            return changes.formats[numbers[types[table.name]]]
-        return SizeBounds(changes.logged, changes.logged)
-
-    return [sum((bounds(table, kind) for table in report.tables), SizeBounds()) for kind in range(len(CHANGES))]
+    bounds = SizeBounds()
+    for table in report.tables:
+        changes, own = table.all_changes, types.get(table.name)
+        bounds += SizeBounds(changes.logged, changes.logged) if own is None else changes.formats[numbers[own]]
+    return bounds
 
 
-def orm_costs(report: SizeReport) -> dict[str, int]:
+def _orm_costs(report: SizeReport) -> dict[str, int]:
     """
     Return, by format, the bytes that updates cost more if each sets every column, and not only those that change.
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import attrs
 
-from conflict.reporting.answers.cost import cost_column, cost_findings, cost_headline
+from conflict.reporting.answers.cost import cost_column, cost_headline, cost_table
 from conflict.reporting.joining import joined
-from conflict.reporting.kinds.sizes import sizes_part
+from conflict.reporting.kinds.sizes import sizes_part, tell_sizes
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, RowCounts, Topic
 from conflict.reporting.wording.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
 from conflict.reporting.wording.model_words import against_recording, without_function
@@ -17,21 +17,24 @@ BOUNDS = {"2": (70, 120), "3": (90, 90), "7": (200, 200), "8": (95, 130), "9": (
 SIZES = Bytes(Measured.MEASURED, BOUNDS, "type 7", 200, "the log", rows=10)
 
 
-def least(functions: list[str], sizes: Bytes) -> str:
-    """Return what the top of a page says of the smallest type."""
-    return cost_headline(functions, sizes).sentences[0]
-
-
 def sized(**others: Any) -> dict[str, Any]:
-    """Return a document as `sizes` writes it, with 5 row changes."""
-    formats = {name: {"least": {"bytes": each[0]}, "most": {"bytes": each[1]}} for name, each in BOUNDS.items()}
-    totals = {"logged": {"bytes": 200}, "rows": 5, "formats": formats}
+    """Return a document as `sizes` writes it, with 5 updates of one table."""
+    formats = {
+        name: {"least": {"bytes": least}, "most": {"bytes": most}, "rows_lacking_values": 0}
+        for name, (least, most) in BOUNDS.items()
+    }
+    totals = {"logged": {"bytes": 200}, "rows": 5, "hidden": 2, "formats": formats}
     return {
         "formats": dict.fromkeys(BOUNDS, "F"),
         "totals": totals,
-        "file_bytes": 300,
+        "file_bytes": 500,
         "total": 500,
-        "tables": [],
+        "frame": 300,
+        "other_events": {},
+        "tables": [{"table": "d.t", "definition": True, "changes": {"update": totals}}],
+        "columns": [],
+        "every_column_set": {},
+        "compression": None,
         **others,
     }
 
@@ -43,22 +46,11 @@ def part(title: str, charts: Sequence[Chart] = (), **others: Any) -> Part:
 
 def test_the_cost_is_that_of_the_best_function() -> None:
     """Types 2 and 3 are smaller, and NDB$EPOCH cannot have them; which of 8 and 9 is smaller depends on statements."""
-    assert least(["NDB$EPOCH()"], SIZES) == (
-        "Binlog type 9, which NDB$EPOCH() can use, takes 110 bytes of row events (-45.0 % against the 200 of type 7)."
-    )
-    assert cost_headline(["NDB$EPOCH() @A"], SIZES).sentences[1:] == (
-        "Type 8 takes 95 to 130, so it may be smaller than type 9: the log does not show which.",
-    )
-    users = RowCounts(7, "f", {})
-    assert list(cost_findings(attrs.evolve(SIZES, logged=users, also=["So."]))) == [
-        "A range: the log does not show whether statements also set columns to the values that they had.",
-        "The log has 10 row changes of 20.0 bytes on average.",
-        (
-            "Of these, users made 7; appliers logged the other 3, which they had applied, refreshed or reflected: one "
-            "for each row of an applied epoch."
-        ),
-        "So.",
-    ]
+    found = cost_headline(["NDB$EPOCH()"], SIZES)
+    assert found.answer == "110 bytes of row events"
+    assert "type 9," in found.sentences[0]
+    assert found.sentences[1] == "As it was recorded, in type 7: 200 bytes of row events."
+    assert list(cost_table(["NDB$EPOCH()"], SIZES)) == [], "in which time the log was written is not known"
 
 
 # 10 row changes in 20 seconds, 6 by users; under NDB$EPOCH() appliers log 2 rows where they logged 4.
@@ -67,7 +59,7 @@ TIMED = attrs.evolve(
     other_bytes=390,
     seconds=20,
     compressed=100,
-    servers={1: {"9": 300, "8": 0}, 2: {"9": 200, "8": 0}},
+    servers={1: {"9": 300, "8": 0, "7": 0}, 2: {"9": 200, "8": 0, "7": 0}},
     logged=RowCounts(6, "NDB$EPOCH2() @A", {"NDB$EPOCH() @A": 2, "NDB$EPOCH2() @A": 4, "NDB$MAX(x)": 0}),
 )
 
@@ -76,21 +68,16 @@ def test_the_cost_of_the_whole_log_in_a_day() -> None:
     """Type 9: 8 rows of 11 bytes and 390 other bytes are 478 in 20 seconds; 590 were recorded; 3 of 5 on server 1."""
     found = cost_headline(["NDB$EPOCH() @A"], TIMED)
     assert (found.question, found.answer) == ("What does it cost in bytes?", "2.06 MB a day")
-    assert list(found.sentences) == [
-        "About 2.06 MB of binlog a day under NDB$EPOCH() @A in binlog type 9, for the log at this load.",
-        "That is 19.0 % less than the 2.55 MB of the log as it was recorded, under NDB$EPOCH2() @A in type 7.",
-        "Under NDB$EPOCH2() @A, type 9 takes 2.16 MB.",
-        "By server: 1.24 MB on server 1, 826 kB on server 2.",
-        (
-            "Type 8 takes 2.01 MB to 2.13 MB under NDB$EPOCH() @A, so it may be smaller than type 9: the log does not "
-            "show which."
-        ),
-        "With compressed transactions, the log as it was recorded takes 432 kB a day.",
-    ]
-    assert list(found.setting) == [
-        "From 20 seconds of the log: 10 row changes of 110 bytes in type 9, and 390 bytes of other events.",
-        "Under NDB$EPOCH() @A there are 8 row changes, of 88 bytes if they are as long.",
-    ]
+    assert found.sentences[1] == "As it was recorded under NDB$EPOCH2() @A, in type 7: 2.55 MB a day."
+    assert found.setting[0].startswith("From 20 seconds of the log: 10 row changes, 6 of them by users;")
+    (table,) = cost_table(["NDB$EPOCH() @A"], TIMED)
+    assert table.title == "Binlog a day under NDB$EPOCH() @A"
+    rows = {str(row[0]): list(row[1:]) for row in table.rows}
+    assert rows["type 9"] == ["2.06 MB", "1.24 MB", "826 kB"]
+    assert rows["type 8"][0] == "2.01 MB to 2.13 MB", "it may be smaller"
+    assert rows["as recorded"] == ["2.55 MB", None, None]
+    assert rows["as recorded, compressed"] == ["432 kB", None, None]
+    assert table.text(list(rows).index("type 9"), 0) == "type 9 *"
 
 
 def test_the_cost_of_each_function() -> None:
@@ -105,14 +92,13 @@ def test_the_cost_of_each_function() -> None:
 
 
 def test_the_cost_of_a_log_that_was_not_compared() -> None:
-    """As it is; nothing is said of what it is already."""
+    """As it is."""
     sizes = attrs.evolve(TIMED, logged=None, servers={}, compressed=0)
-    assert list(cost_headline(["NDB$MAX(x)"], sizes).sentences) == [
-        "2.55 MB of binlog a day under NDB$MAX(x) in binlog type 7, for the log at this load."
-    ]
-    assert (
-        cost_headline([], sizes).sentences[0] == "2.07 MB of binlog a day in binlog type 3, for the log at this load."
-    )
+    assert cost_headline(["NDB$MAX(x)"], sizes).answer == "2.55 MB a day"
+    every = cost_headline([], sizes)
+    assert every.answer == "2.07 MB a day"
+    assert "type 3, the smallest for certain that some function can use" in every.sentences[0]
+    assert next(cost_table([], sizes)).title == "Binlog a day"
 
 
 def test_amounts_of_bytes() -> None:
@@ -131,22 +117,12 @@ def test_amounts_of_bytes() -> None:
 def test_the_cost_where_no_function_is_best() -> None:
     """All types count that some function can have; a comparison with one type says that no other was measured."""
     some = {"2": (70, 70), "3": (90, 90), "7": (200, 200)}
-    assert least([], attrs.evolve(SIZES, bounds=some)) == (
-        "Of the binlog types, 3 (for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS) takes least, 90 bytes of row events "
-        "(-55.0 % against the 200 of type 7)."
-    )
-    assert list(cost_findings(attrs.evolve(SIZES, bounds=some, rows=0))) == []
-    assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"3": (90, 90), "9": (110, 110)}, base="")) == (
-        "Of the binlog types, 3 (for NDB$MAX_INS, NDB$MAX_DEL_WIN_INS) takes least, 90 bytes of row events."
-    )
-    assert least(["NDB$EPOCH()"], attrs.evolve(SIZES, base="", base_bytes=0)) == (
-        "Binlog type 9, which NDB$EPOCH() can use, takes 110 bytes of row events."
-    )
-    assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"7": (200, 200)})) == (
-        "Only type 7 was tried: 200 bytes of row events; `ndb-conflict sizes` measures all types."
-    )
-    assert least(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"7": (200, 200), "9": (110, 110)})) == (
-        "Binlog type 7, which NDB$MAX(x) can use, takes least, 200 bytes of row events."
+    assert cost_headline([], attrs.evolve(SIZES, bounds=some)).answer == "90 bytes of row events"
+    unusable = attrs.evolve(SIZES, bounds={"3": (90, 90), "9": (110, 110)}, base="")
+    assert cost_headline(["NDB$MAX(x)"], unusable).answer == "90 bytes of row events"
+    assert len(cost_headline(["NDB$EPOCH()"], attrs.evolve(SIZES, base="", base_bytes=0)).sentences) == 1
+    assert cost_headline(["NDB$MAX(x)"], attrs.evolve(SIZES, bounds={"7": (200, 200)})).sentences[0] == (
+        "Only type 7 was tried; `ndb-conflict sizes` measures all types."
     )
 
 
@@ -182,18 +158,17 @@ def test_bytes_are_told_once() -> None:
     assert (compare.telling.sentences, compare.headlines) == (("It is.",), ())
     assert [each.name for each in joined([simulated, compared])[0].telling.charts] == [BYTES_CHART]
     (top,) = sizes.headlines
-    assert top.sentences[0].startswith("Binlog type 9, which NDB$EPOCH() can use, takes 110 bytes")
-    assert "Of these, users made 7; appliers logged the other 3, " in " ".join(sizes.telling.sentences)
+    assert (top.answer, "type 9," in top.sentences[0]) == ("110 bytes of row events", True)
+    assert "NDB$EPOCH()" in top.sentences[0]
+    assert "7 of them by users" in top.setting[0]
     for other in (attrs.evolve(SIZES, base_bytes=300), attrs.evolve(SIZES, rows=20)):
         found = joined([compared, part("sizes", bytes=other)])[1]
-        assert not any(each.startswith("Of these, users made") for each in found.telling.sentences), "it is another log"
+        assert "by users" not in found.headlines[0].setting[0], "it is another log"
     assert (
-        joined([simulated, compared])[1]
-        .headlines[0]
-        .sentences[0]
-        .startswith("Binlog type 9, which NDB$EPOCH() can use")
+        "type 9, the smallest for certain that NDB$EPOCH() "
+        in joined([simulated, compared])[1].headlines[0].sentences[0]
     )
-    assert joined([simulated])[0].headlines[0].sentences[0].startswith("Binlog type 7, which NDB$MAX(x) can use")
+    assert "type 7, the smallest for certain that NDB$MAX(x) " in joined([simulated])[0].headlines[0].sentences[0]
 
 
 def test_whose_bytes_are_measured() -> None:
@@ -218,21 +193,37 @@ def test_how_long_a_log_is() -> None:
     found = sizes_part(sized(files=files, frame=60), "a file").bytes
     assert found is not None
     assert (found.seconds, found.other_bytes) == (9, 60)
-    assert found.also == ("The files as they were logged have 100 bytes for server 1 and 50 bytes for server 2.",)
 
 
 def test_what_compression_would_leave() -> None:
     """By the variable of NDB's binlog, where each transaction is an epoch; by the other one in a log without epochs."""
     compression = {"transactions": 2, "plain": 400, "compressed": 100}
-    (found,) = joined([sizes_part(sized(compression=compression), "a file")])
-    assert found.telling.sentences[-1] == (
-        "With `binlog_transaction_compression`, 2 transactions of 400 bytes would take 100 (25.0 %), as logged."
-    )
+    (said,) = tell_sizes(sized(compression=compression)).sentences
+    assert said.startswith("`binlog_transaction_compression` would leave 100 of 400 bytes (25.0%), ")
     epochs = {"mysql.ndb_apply_status": {"bytes": 9, "events": 2}}
-    (found,) = joined([sizes_part(sized(compression=compression, other_events=epochs), "a file")])
-    assert found.telling.sentences[-1] == (
-        "With `ndb_log_transaction_compression`, 2 epoch transactions of 400 bytes would take 100 (25.0 %), as logged."
-    )
+    (said,) = tell_sizes(sized(compression=compression, other_events=epochs)).sentences
+    assert said.startswith("`ndb_log_transaction_compression` ")
+    (said,) = tell_sizes(sized(file_bytes=250)).sentences
+    assert "250 bytes, 50.0%" in said
+
+
+def test_the_sizes_of_every_format() -> None:
+    """By kind of change and of the whole log, as a share of it; a table without a definition is a warning."""
+    told = tell_sizes(sized(configured={"types": {"d.t": "9"}}, every_column_set={"7": 0, "8": 35}))
+    rows = {row[0]: list(row[1:]) for row in told.tables[0].rows}
+    assert list(rows) == ["as logged", "type 2", "type 3", "type 7", "type 8", "type 9", "configured"]
+    assert rows["as logged"] == ["0", "200", "0", "500", "100%"]
+    assert rows["type 8"] == ["0", "95-130", "0", "395-430", "79%-86%"]
+    assert rows["configured"] == rows["type 9"] == ["0", "110", "0", "410", "82%"]
+    assert "2 of 5 changes" in told.tables[0].note
+    assert [row[:2] for row in told.tables[2].rows] == [["d.t", "update"]]
+    assert told.tables[-1].rows == [["type 8", 35, "+8.9%"]]
+    data = told.charts[0].data.to_pydict()
+    assert data["format"][0] == "as logged"
+    assert (data["updates"][4], data["more, if all columns were set"][4]) == (95, 35)
+    tables = [{**each, "definition": False} for each in sized()["tables"]]
+    assert "No definition of d.t:" in tell_sizes(sized(tables=tables)).warnings[0]
+    assert told.warnings == ()
 
 
 def test_how_a_simulation_differs_from_its_recording() -> None:

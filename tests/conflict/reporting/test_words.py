@@ -7,7 +7,6 @@ import pytest
 
 from conflict.reporting.html.document_text import document_text
 from conflict.reporting.html.glossary import words_explained
-from conflict.reporting.wording.bytes_by_type import change_of_bytes
 from conflict.reporting.wording.usable_types import usable_types_table, usable_with
 from conflict.telling.drawing import draw
 from conflict.telling.value import Chart, Form
@@ -20,13 +19,6 @@ def test_a_list_of_a_document_takes_one_line() -> None:
     assert json.loads(text) == document
     assert text.splitlines()[1].startswith(' "a": [0, 1, 2,')
     assert len(text.splitlines()) == 12
-
-
-def test_changes_of_bytes() -> None:
-    """In percent; of ranges both ends."""
-    assert change_of_bytes((596072, 596072), (720517, 720517)) == "-17.3 %"
-    assert change_of_bytes((500, 1100), (1000, 1000)) == "-50.0 to +10.0 %"
-    assert change_of_bytes((1000, 1000), (1000, 1000)) == "0.0 %"
 
 
 def test_functions_and_the_types_that_the_manual_allows() -> None:
