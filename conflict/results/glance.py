@@ -9,15 +9,18 @@ markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import attrs
 
-from conflict.results.doubts import Doubt, convergence_words, doubts_of
-from conflict.rules.decision import Verdict
-from conflict.shown_text import one_line, printable
+from conflict.results.doubts import Doubt, doubts_of
+from conflict.results.telling import RARE, VERDICTS, tell_result
+from conflict.shown_text import one_line
+from conflict.telling.html import telling_html
+from conflict.telling.terminal import telling_text
+from conflict.telling.value import Telling
 
 __all__ = ["ResultSummary", "html_table", "summary_of", "text_lines"]
 
@@ -53,17 +56,6 @@ def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "?" if value is None else one_line(str(value))
-
-
-_VERDICTS = [verdict.name.lower() for verdict in Verdict]
-_HEADINGS = {
-    **{name: name for name in ("applier", "table", "received", "applied", "ignored", "conflicts", "discarded")},
-    "skipped": "skipped",
-    "cannot_tell": "cannot tell",
-    "refreshed": "refreshed",
-    "differing": "rows differing",
-}
-_RARE = ("ignored", "discarded", "skipped", "cannot_tell")  # have a column only where they occur
 
 
 @attrs.frozen
@@ -113,6 +105,7 @@ class ResultSummary:
         tables: What happened to each table on each cluster.
         unrelated: Whether the binlogs do not belong together; what they hold then says nothing of convergence.
         under_way: Whether changes were still under way when the logs end.
+        telling: What is told of all this.
     """
 
     changes: int
@@ -124,6 +117,7 @@ class ResultSummary:
     tables: tuple[_TableSummary, ...]
     unrelated: bool = False
     under_way: bool = False
+    telling: Telling = attrs.field(default=Telling(""), eq=False)
 
     @property
     def conflicts(self) -> int:
@@ -131,30 +125,10 @@ class ResultSummary:
         return sum(table.conflicts for table in self.tables)
 
     def __repr__(self) -> str:
-        return "\n".join((*self._sentences(), *text_lines(*self._shown(), 2)))
+        return telling_text(self.telling)
 
     def _repr_html_(self) -> str:
-        sentences = "".join(f"<p>{escape(printable(sentence))}</p>" for sentence in self._sentences())
-        return sentences + html_table(*self._shown())
-
-    def _shown(self) -> tuple[list[str], list[list[object]]]:
-        """Return the headings and the rows of the table, in which received operations add up."""
-        shown = [name for name in _HEADINGS if name not in _RARE or any(getattr(each, name) for each in self.tables)]
-        return [_HEADINGS[name] for name in shown], [[getattr(each, name) for name in shown] for each in self.tables]
-
-    def _sentences(self) -> Iterator[str]:
-        yield from (str(doubt) for doubt in self.doubts if doubt.alarm)
-        answer = convergence_words(converged=self.converged, under_way=self.under_way)
-        if self.changes or self.converged is False:
-            ends = "" if self.unrelated else f"; the clusters {answer}"
-            yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts{ends}."
-        else:
-            yield "The binlogs hold no row change of the clusters' own, of tables that are known."
-        if self.compared and not self.contradicted and not self.unrelated:
-            yield f"All {self.compared:,} row changes by appliers in the binlogs agree."
-        yield from (str(doubt) for doubt in self.doubts if not doubt.alarm)
-        for name in self.stops:
-            yield f"The applier of {name} stopped."
+        return telling_html(self.telling)
 
 
 def summary_of(run: Mapping[str, Any]) -> ResultSummary:
@@ -169,12 +143,12 @@ def summary_of(run: Mapping[str, Any]) -> ResultSummary:
         _TableSummary(
             applier,
             table,
-            sum(tally.get(name, 0) for name in _VERDICTS),
+            sum(tally.get(name, 0) for name in VERDICTS),
             tally.get("applied", 0),
             tally.get("rejected", 0),
             tally.get("refreshes", 0),
             None if unrelated else run["differing_rows"].get(table),
-            **{name: tally.get(name, 0) for name in _RARE},
+            **{name: tally.get(name, 0) for name in ("ignored", *RARE)},
         )
         for applier, tallies in run["tables"].items()
         for table, tally in tallies.items()
@@ -189,4 +163,5 @@ def summary_of(run: Mapping[str, Any]) -> ResultSummary:
         tables,
         unrelated,
         bool(run.get("changes_under_way")),
+        tell_result(run),
     )

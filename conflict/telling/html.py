@@ -14,9 +14,9 @@ import attrs
 
 from conflict.shown_text import printable
 from conflict.telling.drawing import NARROW, WIDE, svg_of
-from conflict.telling.value import Chart, Table, Telling, is_number, shown
+from conflict.telling.value import Chart, Entry, Listing, Table, Telling, is_number, shown, tone_of
 
-__all__ = ["Html", "element", "escaped", "figure", "joined", "sentence", "table_html", "telling_html"]
+__all__ = ["Html", "element", "escaped", "figure", "joined", "listing_html", "sentence", "table_html", "telling_html"]
 
 _UNIT = re.compile(r"(\d) (%|ms\b|s\b|[kMGT]B\b)")
 _CODE = re.compile("`([^`]+)`")
@@ -57,8 +57,20 @@ def joined(content: Iterable[Html | object]) -> Html:
 
 def telling_html(telling: Telling) -> str:
     """Return what a notebook shows of a result: all but the charts."""
-    lines = [*telling.alarms, *telling.warnings, *telling.said]
-    return joined((*(element("p", each) for each in lines), *map(table_html, telling.tables))).text
+    lines = ((*telling.alarms, *telling.said), telling.warnings)
+    before, after = (joined(element("p", each) for each in texts) for texts in lines)
+    return joined((before, *map(table_html, telling.tables), *map(listing_html, telling.listings), after)).text
+
+
+def listing_html(listing: Listing) -> Html:
+    """Return entries with their title."""
+    return joined((element("h3", listing.title) if listing.title else "", element("ul", *map(_entry, listing.entries))))
+
+
+def _entry(entry: Entry) -> Html:
+    head = element("span", entry.head, **_classes(entry.tone.value if entry.tone else ""))
+    lines = (element("div", sentence(line)) for line in entry.lines)
+    return element("li", element("b", entry.label), " ", head, *lines)
 
 
 def sentence(text: str) -> Html:
@@ -110,16 +122,17 @@ def _row(table: Table, number: int, classes: Sequence[str]) -> Html:
     """Return a row of a table, the marked one with its mark."""
     row, column = table.marked or (None, None)
     cells = [
-        _cell(heading, table.text(number, place), f"{given} marked" if (number, place) == (row, column) else given)
-        for place, (heading, given) in enumerate(zip(table.headings, classes, strict=True))
+        _cell(table, number, place, f"{given} marked" if (number, place) == (row, column) else given)
+        for place, given in enumerate(classes)
     ]
     return element("tr", *cells, **({"class_": "marked"} if number == row and column is None else {}))
 
 
-def _cell(heading: str, text: str, given: str) -> Html:
+def _cell(table: Table, row: int, place: int, given: str) -> Html:
     """Return a cell with the heading of its column, which a narrow page shows beside it."""
+    text, tone = table.text(row, place), tone_of(table.rows[row][place])
     short = "short" if len(text) <= _SHORT and "number" not in given else ""
-    return element("td", text, **_classes(short, given), data_of=heading)
+    return element("td", text, **_classes(short, given, tone.value if tone else ""), data_of=table.headings[place])
 
 
 def _classes(*names: str) -> dict[str, str]:

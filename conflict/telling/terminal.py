@@ -7,8 +7,10 @@ figures are never cut. Its title takes the width of the terminal, however narrow
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -17,15 +19,17 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from conflict.shown_text import one_line
+from conflict.shown_text import one_line, printable
 from conflict.telling import value
-from conflict.telling.value import Telling
+from conflict.telling.value import Listing, Telling, Tone, tone_of
 
-__all__ = ["print_labelled", "print_table", "print_telling", "table_of"]
+__all__ = ["print_labelled", "print_table", "print_telling", "table_of", "telling_text"]
 
 _LEAST_NAME = 8  # a name folds to no fewer characters than these
 # Between a median and its extremes, and after the hyphen of a range.
 _EXTREMES = re.compile(r" (?=\([^()]* to [^()]*\)$)|(?<=[\dkMG%]-)(?=\d)")
+_STYLES = {Tone.GOOD: "green", Tone.DOUBTFUL: "yellow", Tone.BAD: "red", Tone.QUIET: "dim", None: ""}
+_INDENT = "  "
 _LABEL = re.compile(r"([^:]{1,40}:) (.*)", re.DOTALL)
 
 
@@ -42,15 +46,36 @@ class _Titled(Table):
 
 
 def print_telling(console: Console, telling: Telling) -> None:
-    """Print why a result may not hold, the headline, the tables, and what they do not say."""
+    """Print why a result does not hold, the headline, the figures, what they do not say, and what makes it doubtful."""
     print_labelled(console, telling.alarms, "red")
-    print_labelled(console, telling.warnings, "yellow")
     if telling.headline:
-        console.print(Text(telling.headline))
+        console.print(Text(telling.headline, style="bold"))
     for table in telling.tables:
         print_table(console, table)
+    for listing in telling.listings:
+        _print_listing(console, listing)
     for each in telling.sentences:
         console.print(Text(each))
+    print_labelled(console, telling.warnings, "yellow")
+
+
+def telling_text(telling: Telling) -> str:
+    """Return what a terminal of 80 columns shows of a result, without colours."""
+    out = io.StringIO()
+    print_telling(Console(file=out, width=80, emoji=False, color_system=None, force_jupyter=False), telling)
+    return "\n".join(line.rstrip() for line in printable(out.getvalue()).split("\n")).rstrip("\n")
+
+
+def _print_listing(console: Console, listing: Listing) -> None:
+    """Print entries; lines below them have no blanks at their ends, so that statements can be copied."""
+    if listing.title:
+        console.print(Text(listing.title, style="bold"))
+    for entry in listing.entries:
+        label = (f"{one_line(entry.label)} " if entry.label else "", "bold")
+        console.print(Text.assemble(label, (one_line(entry.head), _STYLES[entry.tone])))
+        for text in entry.lines:
+            lines = wrap(one_line(text), console.width - len(_INDENT), break_long_words=False, break_on_hyphens=False)
+            console.print(Text("\n".join(_INDENT + line for line in lines)), soft_wrap=True)
 
 
 def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
@@ -63,20 +88,28 @@ def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
 
 def print_table(console: Console, table: value.Table) -> None:
     """Print a table with its note below."""
-    rows = [[table.text(row, place) for place in range(len(cells))] for row, cells in enumerate(table.rows)]
+    rows = [[_cell_of(table, row, place) for place in range(len(cells))] for row, cells in enumerate(table.rows)]
     headings = table.headings[: table.texts], table.headings[table.texts :]
     made = table_of(escape(table.title), *headings, rows)
     if _widest(made, console) > console.width:
-        rows = [[*row[: table.texts], *(_EXTREMES.sub("\n", cell) for cell in row[table.texts :])] for row in rows]
+        rows = [[*row[: table.texts], *map(_folded, row[table.texts :])] for row in rows]
         made = table_of(escape(table.title), *headings, rows)
     console.print(made)
     if table.note:
         console.print(Text(table.note))
 
 
+def _folded(cell: Text) -> Text:
+    return Text(_EXTREMES.sub("\n", cell.plain), style=cell.style)
+
+
 def _widest(made: Table, console: Console) -> int:
     """Return the width of a table in which nothing folds."""
     return int(made.__rich_measure__(console, console.options.update(max_width=10_000)).maximum)
+
+
+def _cell_of(table: value.Table, row: int, place: int) -> Text:
+    return Text(printable(table.text(row, place)), style=_STYLES[tone_of(table.rows[row][place])])
 
 
 def table_of(title: str, texts: Sequence[str], figures: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

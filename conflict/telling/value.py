@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import attrs
-import pyarrow as pa
 
-__all__ = ["Chart", "Form", "Table", "Telling", "is_number", "shown"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Chart", "Entry", "Form", "Listing", "Table", "Telling", "Tone", "Toned", "is_number", "shown", "tone_of"]
 
 
 class Form(Enum):
@@ -69,6 +72,23 @@ class Chart:
         return f"{', '.join(where)}: {shown(number)}{rest}."
 
 
+class Tone(Enum):
+    """How good it is what a text or a figure says."""
+
+    GOOD = "good"
+    DOUBTFUL = "doubtful"
+    BAD = "bad"
+    QUIET = "quiet"  # it matters little
+
+
+@attrs.frozen
+class Toned:
+    """A cell of a table with its tone."""
+
+    cell: object
+    tone: Tone
+
+
 @attrs.frozen
 class Table:
     """
@@ -77,7 +97,7 @@ class Table:
     Attributes:
         title: What it shows.
         headings: Of its columns.
-        rows: Its cells: texts, numbers, None where there is nothing.
+        rows: Its cells: texts, numbers, None where there is nothing; with a tone or without one.
         marked: The row to mark, and the column, or None for the whole row; None to mark nothing.
         note: What one must know to read it.
         even: Whether all columns but the first are as wide as each other.
@@ -98,6 +118,32 @@ class Table:
         return f"{cell} *" if mark is not None and (mark[0], mark[1] or 0) == (row, place) else cell
 
 
+@attrs.frozen
+class Entry:
+    """
+    One of several things that need a few sentences each.
+
+    Attributes:
+        label: What tells it from the others: a code, a place.
+        head: What it is.
+        lines: What is to be said about it.
+        tone: Of the head.
+    """
+
+    label: str
+    head: str
+    lines: Sequence[str] = ()
+    tone: Tone | None = None
+
+
+@attrs.frozen
+class Listing:
+    """Entries below a title, which may be empty."""
+
+    title: str
+    entries: Sequence[Entry]
+
+
 @attrs.frozen(eq=False)
 class Telling:
     """
@@ -111,6 +157,7 @@ class Telling:
         charts: The figures as pictures, which a terminal does not show.
         alarms: Why the result does not hold.
         warnings: What makes it doubtful, or is not known.
+        listings: What no table can say, one thing after the other.
     """
 
     title: str
@@ -120,6 +167,7 @@ class Telling:
     charts: Sequence[Chart] = ()
     alarms: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    listings: Sequence[Listing] = ()
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -129,11 +177,21 @@ class Telling:
 
 def is_number(cell: object) -> bool:
     """Whether a cell is a number, and not a text."""
-    return isinstance(cell, int | float) and not isinstance(cell, bool)
+    return isinstance(_bare(cell), int | float) and not isinstance(_bare(cell), bool)
+
+
+def tone_of(cell: object) -> Tone | None:
+    """Return the tone of a cell, if it has one."""
+    return cell.tone if isinstance(cell, Toned) else None
+
+
+def _bare(cell: object) -> object:
+    return cell.cell if isinstance(cell, Toned) else cell
 
 
 def shown(value: object) -> str:
     """Return a cell as text: whole numbers with commas, others with three digits, a dash for None."""
+    value = _bare(value)
     if value is None:
         return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):

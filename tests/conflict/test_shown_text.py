@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from conflict.cli.refusals import PlainConsole, refusing_bad_input
 from conflict.decoding.table_files import no_formulas
 from conflict.errors import ConfigurationError
-from conflict.results.glance import summary_of
 from conflict.shown_text import printable, short_names
 
 
@@ -57,27 +56,6 @@ def test_a_refusal_is_plain_text(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(typer.Exit):
         refusing_bad_input(command)()
     assert "table [red]\\x1b[2J[/] is not known" in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_notebook_gets_no_markup_and_no_control_characters():
-    """A table can have any name."""
-    run = {
-        "changes": 1,
-        "converged": None,
-        "compared_with_binlogs": 0,
-        "contradicted_by_binlogs": 0,
-        "stops": {},
-        "likely_causes": [],
-        "definition_notes": [],
-        "log_remarks": [],
-        "unexplained_changes": {},
-        "epochs_not_examined": 0,
-        "epochs_left_out": {},
-        "binlog_errors": {},
-        "differing_rows": {},
-        "tables": {"A": {"d.<script>\x1b": {"applied": 1}}},
-    }
-    assert r"d.&lt;script&gt;\x1b" in summary_of(run)._repr_html_()
 
 
 def test_formulas_in_csv():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 import conflict.library
 from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars
@@ -61,18 +62,27 @@ def show_resolved(
         call: What resolves it, but for its progress.
         is_chosen: Whether the program chooses the engine.
     """
-    from conflict.cli.views.result import print_run
-    from conflict.history.grid.folder import Folder
+    from conflict.result import read_result
     from conflict.results.files import rejected_examples
+    from conflict.results.telling import tell_examples
+    from conflict.telling.terminal import print_telling
 
     gc.freeze()  # what imports made stays, and need not be looked at again and again
     with progress_bars(time_left=True) as progress:
         resolved, out = call(progress=progress)
-    if is_chosen and not resolved.engine:  # else the result says which other one resolved it, and why
+    engine, reason = resolved.engine, resolved.engine_reason
+    if is_chosen and not engine:
         choice = choose_engine(resolved.run.configuration)
-        messages.print(f"The {choice.engine} engine resolved this: {choice.reason}.", highlight=False)
-    examples = rejected_examples(Folder(out), [cluster.name for cluster in resolved.run.clusters], EXAMPLES)
-    print_run(console, resolved, examples, out)
+        engine, reason = choice.engine, choice.reason
+    if engine:
+        messages.print(f"The {engine} engine resolved this: {reason}.", highlight=False, markup=False)
+    result = read_result(out)
+    examples = rejected_examples(result.folder, result.clusters, EXAMPLES)
+    telling = tell_examples(result.run, examples)
+    print_telling(console, telling)
+    if telling.alarms and telling.tables:
+        console.print(f"[red]{escape(telling.alarms[0].partition(':')[0])}:[/red] see the first lines.")
+    console.print(f"Results are in [bold]{escape(out)}[/bold].", soft_wrap=True)
     return resolved, examples
 
 

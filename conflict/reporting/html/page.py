@@ -11,7 +11,7 @@ from conflict.reporting.html.glossary import words_explained
 from conflict.reporting.html.overview import overview
 from conflict.reporting.parts import Headline, Part
 from conflict.telling.drawing import FAINT, INK, PAPER, SERIES, THEME
-from conflict.telling.html import Html, element, escaped, figure, joined, sentence, table_html
+from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, sentence, table_html
 
 __all__ = ["page_of"]
 
@@ -49,6 +49,7 @@ td.number { white-space: nowrap; }
 td.short { white-space: nowrap; }
 .even { table-layout: fixed; width: 100%; } .even th:first-child { width: 4rem; } .even td { white-space: normal; }
 tr.marked td, td.marked { background: var(--mark); }
+.bad { color: var(--series-3); } .doubtful { color: var(--series-1); } .good { color: var(--series-2); }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; }
 summary { cursor: pointer; color: var(--quiet); }
 a { color: inherit; }
@@ -137,6 +138,7 @@ def _section(part: Part, number: int) -> Html:
         *map(table_html, telling.tables[:1]),
         *map(figure, telling.charts),
         *map(table_html, telling.tables[1:]),
+        *map(listing_html, telling.listings),
         element("h3", "Configuration"),
         element(
             "details", element("summary", f"All that was given, from {part.source}"), element("pre", configuration)

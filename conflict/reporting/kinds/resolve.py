@@ -5,12 +5,12 @@ What a report says of a result of `resolve`.
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
@@ -18,11 +18,10 @@ from conflict.config.option_values import By
 from conflict.reporting.parts import Part
 from conflict.reporting.wording.logs import log_of
 from conflict.result import Result
-from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
-from conflict.results.doubts import doubts_of, not_what_happened
+from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times
+from conflict.results.telling import function_of
 from conflict.rules.decision import Cause
-from conflict.shown_text import counted
-from conflict.telling.value import Chart, Form, Table, Telling
+from conflict.telling.value import Chart, Form, Table
 
 __all__ = ["resolve_part"]
 
@@ -38,13 +37,10 @@ _MOST_ROWS = 20  # of the table by key
 def resolve_part(result: Result, source: str) -> Part:
     """Return the part of a report on a result of `resolve`, read from `source`."""
     run, conflicts = result.run, read_conflicts(result.folder, result.clusters)
+    told = result.summary.telling
     return Part(
-        Telling(
-            "Not what happened: the run as it is configured" if not_what_happened(run) else "What happened",
-            sentences=tuple(_answer(result, conflicts)),
-            tables=(_matrix(result), *_tables(conflicts, source)),
-            charts=tuple(_charts(result, conflicts)),
-            warnings=tuple(map(str, doubts_of(run))),
+        attrs.evolve(
+            told, tables=(*told.tables, *_tables(conflicts, source)), charts=tuple(_charts(result, conflicts))
         ),
         source,
         _asked(run),
@@ -73,101 +69,10 @@ def _asked(run: Mapping[str, Any]) -> dict[str, str]:
     }
     functions: dict[str, list[str]] = {}
     for cluster, tables in configuration["functions"].items():
-        for table, setup in tables.items():
-            earlier = configuration.get("earlier_functions", {}).get(cluster, {}).get(table, [])
-            for function in earlier:
-                functions.setdefault(f"{function} on {cluster} until a statement", []).append(table)
-            if setup["function"]:
-                functions.setdefault(f"{setup['function']} on {cluster}", []).append(table)
-    without = _without_function(configuration)
-    if functions and without:
-        functions["none"] = without
+        for table in tables:
+            functions.setdefault(f"{function_of(configuration, table, [cluster])} on {cluster}", []).append(table)
     found["functions"] = "; ".join(f"{name}: {', '.join(tables)}" for name, tables in functions.items()) or "none"
     return found
-
-
-def _without_function(configuration: Mapping[str, Any]) -> list[str]:
-    """Return the tables that have a conflict function on no cluster, and had none earlier."""
-    found: dict[str, bool] = {}
-    for cluster, tables in configuration["functions"].items():
-        earlier = configuration.get("earlier_functions", {}).get(cluster, {})
-        for table, setup in tables.items():
-            found[table] = found.get(table, False) or bool(setup["function"] or earlier.get(table))
-    return [table for table, has_one in found.items() if not has_one]
-
-
-def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
-    summary, totals = result.summary, totals_of(conflicts)
-    answers = {True: "end equal", False: "do not end equal", None: "may or may not end equal"}
-    ends = "" if summary.unrelated else f"; the clusters {answers[summary.converged]}"
-    share = f" ({100 * totals.conflicts / summary.changes:.1f} %)" if summary.changes else ""
-    yield (
-        f"Of {summary.changes:,} row changes, {totals.conflicts:,}{share} were in conflict and rejected, "
-        f"of {totals.transactions:,} transactions{ends}."
-    )
-    differing = _differing(result)
-    if differing:
-        without = _without_function(result.run["configuration"])
-        where = ", ".join(
-            f"{count:,} in {table}{', which has no conflict function' if table in without else ''}"
-            for table, count in differing.items()
-        )
-        yield f"Rows that end different: {where}."
-    if totals.conflicts:
-        causes = Counter(conflicts["cause"].to_pylist())
-        cause, count = causes.most_common(1)[0]
-        key = count_conflicts(conflicts, By.KEY).slice(0, 1).to_pylist()[0]
-        often = "The cause of all is" if len(causes) == 1 else f"The most frequent cause, of {count:,}, is"
-        yield (
-            f"{often} “{_cause_words(cause)}”; {counted(totals.keys, 'row')} had conflicts, most of them "
-            f"{key['table']} {key['key']}: {key['conflicts']:,}."
-        )
-    for name in summary.stops:
-        yield f"The applier of {name} stopped: {result.run['stops'][name].get('message', '')}"
-    yield from _not_known(result.run)
-    if summary.compared and not summary.contradicted and not summary.unrelated:
-        yield f"The binlogs show {counted(summary.compared, 'row change')} by appliers; all agree with this result."
-
-
-def _differing(result: Result) -> dict[str, int]:
-    """Return, per table, the rows that end different; none of binlogs that do not belong together."""
-    return {} if result.summary.unrelated else {name: n for name, n in result.run["differing_rows"].items() if n}
-
-
-def _not_known(run: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the binlogs do not tell of rows that are older than they are."""
-    for name, tables in run["not_known"].items():
-        rows, part, columns = (
-            sum(each[what] for each in tables.values()) for what in ("rows", "rows_in_part", "columns")
-        )
-        found = [f"whether the row exists, for {counted(rows, 'key')}"] if rows else []
-        found += [f"{counted(columns, 'column')} of {counted(part, 'row')}"] if part else []
-        if found:
-            yield f"Not known on {name}, because the binlogs start in the middle: {' and '.join(found)}."
-    for name, tables in run["tables"].items():
-        count = sum(tally.get("cannot_tell", 0) for tally in tables.values())
-        if count:
-            yield f"Cannot tell whether {name} rejected {counted(count, 'change')}: older rows are not known."
-
-
-def _cause_words(cause: str) -> str:
-    return cause.lower().replace("_", " ")
-
-
-def _matrix(result: Result) -> Table:
-    tallies = result.run["tables"]
-    rest = [name for name in _RARE if any(tally.get(name) for own in tallies.values() for tally in own.values())]
-    headings = ("applier", "table", "received", "applied", "ignored", *(name.replace("_", " ") for name in rest))
-    headings = (*headings, "conflicts", "refreshed", "rows that differ")
-    rows = [
-        (
-            *(each.applier, each.table, each.received, each.applied),
-            *(tallies[each.applier][each.table].get(name, 0) for name in ("ignored", *rest)),
-            *(each.conflicts, each.refreshed, each.differing),
-        )
-        for each in result.summary.tables
-    ]
-    return Table("What the appliers did", headings, rows)
 
 
 def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
@@ -184,14 +89,14 @@ def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
         tables = sorted({each["table"] for each in counts})
         found = {(each["table"], each["cause"]): each["count_all"] for each in counts}
         columns = {
-            _cause_words(cause.name): [found.get((table, cause.name), 0) for table in tables]
+            cause.name.lower().replace("_", " "): [found.get((table, cause.name), 0) for table in tables]
             for cause in Cause
             if cause and any(found.get((table, cause.name)) for table in tables)
         }
         data = pa.table({"table": tables, **columns})
         measure = "conflicts" if len(columns) > 1 else f"conflicts, all of cause “{next(iter(columns))}”"
         yield Chart("conflicts-by-table", "Conflicts by table and cause", Form.STACKED, data, measure)
-    differing = _differing(result)
+    differing = {} if result.summary.unrelated else {name: n for name, n in result.run["differing_rows"].items() if n}
     if differing:
         data = pa.table({"table": list(differing), "rows": list(differing.values())})
         yield Chart("differing-rows", "Rows that end different", Form.STACKED, data, "rows")

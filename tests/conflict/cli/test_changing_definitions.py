@@ -1,6 +1,7 @@
 """Commands on binlogs whose definitions change, as someone gives them who has little more than the binlogs."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -35,8 +36,8 @@ def test_a_table_that_only_the_binlogs_define(bare: list[Path], tmp_path: Path) 
     """Its conflicts are shown and its function is named; recorded: k=3 is on A alone at the end."""
     options = ["--engine", "local", "--conflict-fn", "day.t1=NDB$MAX(x)"]
     said = run("resolve", *bare, *options, "--out", tmp_path / "out")
-    assert "the delete was rejected: it brings 53, which does not win over the row's 140." in said
-    assert "day.t1: 1 row differs; resolved by NDB$MAX(x)." in said
+    assert "it brings 53, which does not win over the row's 140." in said
+    assert re.search(r" day\.t1 +NDB\$MAX\(x\) +\d+ +\d+ +1 ", said)
     assert "day.t1 k=3" in run("explain", tmp_path / "out", "--differences")
     run("conflicts", tmp_path / "out")
     run("report", tmp_path / "out", "--out", tmp_path / "report.html")
@@ -71,7 +72,7 @@ def test_a_function_that_a_statement_took_away(tmp_path: Path) -> None:
         "A",
     ]
     said = run("resolve", *folders, *options, "--out", tmp_path / "out")
-    assert "day.t1: 1 row differs; resolved by NDB$EPOCH2(6) until a statement in the binlogs took it away." in said
+    assert re.search(r" day\.t1 +NDB\$EPOCH2\(6\) until a statement +\d+ +\d+ +1 ", said)
     configuration = json.loads((tmp_path / "out/run.json").read_text())["configuration"]
     assert [found["day.t1"] for found in configuration["earlier_functions"].values()] == [["NDB$EPOCH2(6)"]] * 2
     run("report", tmp_path / "out", "--out", tmp_path / "report.html")

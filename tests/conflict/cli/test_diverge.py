@@ -27,7 +27,7 @@ def test_the_shortest_schedule_as_timeline_document_and_recording(tmp_path: Path
     assert code == 0, output
     code, output = invoke("resolve", out / "difference" / "run.toml", "--engine", "reference", "--out", tmp_path / "r")
     assert code == 0
-    assert "The clusters did not converge" in output
+    assert "the clusters did not converge" in output
 
 
 def test_what_is_not_applied_where_a_schedule_ends(tmp_path: Path) -> None:

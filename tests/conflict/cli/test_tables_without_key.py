@@ -24,7 +24,7 @@ def run(*arguments: object, code: int = 0) -> str:
 def test_a_stop_explains_that_nothing_was_applied(tmp_path: Path) -> None:
     """The stop is said, and no other cause is looked for; rows that differ are named though they have no stories."""
     said = run("resolve", write_run_file(STOPPED, tmp_path), "--policy", "needs", "--out", tmp_path / "out")
-    assert "The applier of A stopped with error 1032" in said
+    assert "The applier of A stopped: error 1032" in said
     assert "log_replica_updates" not in said
     document = json.loads((tmp_path / "out/run.json").read_text())
     assert (document["likely_causes"], document["differing_rows"]["day.t1"] > 0) == ([], True)

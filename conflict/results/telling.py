@@ -1,0 +1,259 @@
+"""
+What is told of a result of `resolve`, from its document `run.json`: in a terminal, on a page, in a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from conflict.results.careful import said_of
+from conflict.results.doubts import convergence_words, doubts_of, not_what_happened
+from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
+from conflict.rules.functions import FUNCTIONS, Argument
+from conflict.rules.table_setup import RefusalKind
+from conflict.shown_text import counted
+from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["RARE", "VERDICTS", "function_of", "tell_examples", "tell_result"]
+
+RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
+VERDICTS = [verdict.name.lower() for verdict in Verdict]
+_BY_EPOCH = tuple(f"{spec.name}(" for spec in FUNCTIONS if spec.argument is Argument.GCI_BITS)
+_SHOWN = "What the binlogs show otherwise"
+_MOST_KINDS = 12  # of contradictions; contradictions/ has all
+
+Document = Mapping[str, Any]
+Tallies = Sequence[tuple[str, str, Mapping[str, int]]]
+
+
+def tell_result(run: Document) -> Telling:
+    """Return what is told of a document `run.json`."""
+    wrong, doubts = not_what_happened(run), doubts_of(run)
+    title = "Not what happened: the run as it is configured" if wrong else "What happened"
+    if any(run["binlog_errors"].values()) and not run["changes"]:  # all else would be nothing, or follow from a fault
+        return Telling(title, "Nothing was resolved.", alarms=[str(each) for each in doubts if each.serious])
+    tables = [*_contradictions(run), *_outcomes(run), _final_rows(run), *_not_known(run), *_open(run)]
+    return Telling(
+        title,
+        _headline(run),
+        tuple(_sentences(run)),
+        tuple(_with_mark(table, ", which is not what happened" * wrong) for table in tables),
+        alarms=(*(str(each) for each in doubts if each.alarm), *_stops(run)),
+        warnings=(*_setups(run), *_left_open(run), *(str(each) for each in doubts if not each.alarm)),
+    )
+
+
+def tell_examples(run: Document, outcomes: Sequence[Mapping[str, Any]]) -> Telling:
+    """Return what is told of a document, with some rejected operations (`conflict.results.files.rejected_examples`)."""
+    telling = tell_result(run)
+    if not outcomes:
+        return telling
+    mark = ", which is not what happened" * not_what_happened(run)
+    return attrs.evolve(telling, listings=[Listing(f"For example{mark}", [_example(run, each) for each in outcomes])])
+
+
+def _with_mark(table: Table, mark: str) -> Table:
+    return table if table.title == _SHOWN else attrs.evolve(table, title=table.title + mark)
+
+
+def _headline(run: Document) -> str:
+    differ = any(run["differing_rows"].values())
+    if not run["changes"] and (run.get("unrelated_binlogs") or not differ):
+        return "The binlogs hold no row change of the clusters' own, of tables that are known."
+    answer = convergence_words(converged=run["converged"], under_way=bool(run.get("changes_under_way")))
+    which = ", on the rows that the logs touch" * bool(run["starts_in_the_middle"])
+    ends = "" if run.get("unrelated_binlogs") else f"; the clusters {answer}{which}"
+    conflicts = sum(tally.get("rejected", 0) for _, _, tally in _tallies(run))
+    return f"{counted(run['changes'], 'row change')}, {counted(conflicts, 'conflict')}{ends}."
+
+
+def _sentences(run: Document) -> Iterator[str]:
+    compared = run["compared_with_binlogs"]
+    if compared and not not_what_happened(run):
+        yield f"All {compared:,} row changes by appliers in the binlogs agree."
+    rounds = run["rounds"]
+    if rounds and rounds[-1]["in_conflict"]:
+        conflicts = counted(rounds[-1]["in_conflict"], "transaction")
+        yield f"{conflicts} in conflict, found in {counted(len(rounds), 'round')}."
+    if run.get("careful_rows"):
+        yield f"Resolved with care, by the reference engine: {said_of(run['careful_rows'])}."
+
+
+def _stops(run: Document) -> Iterator[str]:
+    """Yield where and why each applier stopped, and what the server says."""
+    for name, stop in run["stops"].items():
+        place = f"{stop['origin']['file']}, position {stop['origin']['position']}, " if stop["origin"] else ""
+        column = f", column {stop['column']}" if stop["column"] else ""
+        server = f' The server says: "{stop["server"]}"' if stop["server"] else ""
+        yield (
+            f"The applier of {name} stopped: error {stop['error']}, {place}table {stop['table']}{column}: "
+            f"{stop['message']}. Epoch {stop['foreign_epoch']} was undone.{server}"
+        )
+
+
+def _setups(run: Document) -> Iterator[str]:
+    """Yield each refusal and warning once, with the tables that it holds for."""
+    places: dict[str, list[str]] = {}
+    for cluster, setups in run["configuration"]["functions"].items():
+        for table, setup in setups.items():
+            gone = setup["refused"] in (None, RefusalKind.DROPPED.value)
+            refused = [] if gone else [f"refused: {setup['refused']}"]
+            for text in (*refused, *setup["warnings"]):
+                places.setdefault(text, []).append(f"{table} on {cluster}")
+    return (f"{', '.join(where)}: {text}" for text, where in places.items())
+
+
+def _left_open(run: Document) -> Iterator[str]:
+    if run["starts_in_the_middle"]:
+        places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in run["starts_in_the_middle"].items())
+        yield (
+            f"The logs start in the middle, {places}. Older rows are not known until the logs show them; counters "
+            "start with the logs."
+        )
+    if run["other_readings"]:
+        ways = len(run["other_readings"]) + 1
+        yield f"The binlogs can be read in {ways} ways that agree with them equally well: readings/ has the others."
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Tables
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _contradictions(run: Document) -> Iterator[Table]:
+    """Yield what the binlogs show otherwise, the most frequent kinds first."""
+    kinds = [
+        (applier, table, kind, number)
+        for applier, tables in run["contradictions"].items()
+        for table, found in tables.items()
+        for kind, number in found.items()
+    ]
+    kinds.sort(key=lambda each: -each[3])
+    rest = kinds[_MOST_KINDS:]
+    more = f"{counted(len(rest), 'rarer kind')}, of {counted(sum(each[3] for each in rest), 'row')}; " if rest else ""
+    note = f"{more}contradictions/ lists the rows. Counters, ranges and rows do not hold where rows differ."
+    if kinds:
+        yield Table(_SHOWN, ("applier", "table", "contradiction", "rows"), kinds[:_MOST_KINDS], note=note, texts=3)
+
+
+def _tallies(run: Document) -> Tallies:
+    """Return the appliers and tables that had operations, with their figures."""
+    return [
+        (cluster, table, tally)
+        for cluster, tables in run["tables"].items()
+        for table, tally in tables.items()
+        if any(tally.get(name) for name in VERDICTS)
+    ]
+
+
+def _outcomes(run: Document) -> Iterator[Table]:
+    """Yield what became of changes; verdicts that are rare apart, because one table would not fit into 80 columns."""
+    tallies, names = _tallies(run), ("applied", "ignored", "rejected", "refreshes")
+    if tallies:
+        headings = ("applier", "table", "received", "applied", "ignored", "conflicts", "refreshed")
+        rows = [
+            (cluster, table, sum(tally.get(name, 0) for name in VERDICTS), *(tally.get(name, 0) for name in names))
+            for cluster, table, tally in tallies
+        ]
+        yield Table("What the appliers did", headings, rows, texts=2)
+    yield from _of_some("What else became of changes", tallies, RARE)
+    yield from _of_some("Conflicts by cause", tallies, [cause.name for cause in Cause])
+
+
+def _of_some(title: str, tallies: Tallies, names: Sequence[str]) -> Iterator[Table]:
+    """Yield a table of the figures that are not 0 everywhere, if there are any."""
+    found = [name for name in names if any(tally.get(name) for _, _, tally in tallies)]
+    if found:
+        rows = [
+            (cluster, table, *(tally.get(name, 0) for name in found))
+            for cluster, table, tally in tallies
+            if any(tally.get(name) for name in found)
+        ]
+        headings = ("applier", "table", *(name.lower().replace("_", " ") for name in found))
+        yield Table(title, headings, rows, texts=2)
+
+
+def _final_rows(run: Document) -> Table:
+    names = list(run["configuration"]["clusters"])
+    rows = [
+        (
+            table,
+            function_of(run["configuration"], table),
+            *(run["rows"][name].get(table, 0) for name in names),
+            "?" if differing is None else Toned(differing, Tone.BAD) if differing else 0,
+        )
+        for table, differing in run["differing_rows"].items()
+    ]
+    headings = ("table", "function", *(f"rows on {name}" for name in names), "differing")
+    return Table("What the tables hold at the end", headings, rows, texts=2)
+
+
+def function_of(configuration: Document, table: str, clusters: Sequence[str] = ()) -> str:
+    """Return by which functions a table is resolved, on some clusters or on all, at the end and earlier."""
+    names = clusters or list(configuration["functions"])
+    now = [configuration["functions"][name].get(table, {}).get("function") for name in names]
+    earlier = [
+        f"{text} until a statement"
+        for name in names
+        for text in configuration.get("earlier_functions", {}).get(name, {}).get(table, ())
+    ]
+    return ", ".join(dict.fromkeys(filter(None, (*now, *earlier)))) or "none"
+
+
+def _not_known(run: Document) -> Iterator[Table]:
+    """Yield what is never known of rows that are older than the logs."""
+    names = ("rows", "rows_in_part", "columns")
+    rows = [
+        (cluster, table, *(found[name] for name in names))
+        for cluster, tables in run["not_known"].items()
+        for table, found in tables.items()
+        if any(found[name] for name in names)
+    ]
+    if rows:
+        headings = ("cluster", "table", "rows that may exist", "rows known in part", "columns of these")
+        yield Table("What is not known of older rows", headings, rows, texts=2)
+
+
+def _open(run: Document) -> Iterator[Table]:
+    """Yield what the binlogs leave open of each applier: decisions, and places and moments that were chosen."""
+    undecided, assumed = run["undecided"], run["epochs_with_assumed_place"]
+    rows = [(name, undecided.get(name, 0), assumed.get(name, 0)) for name in run["configuration"]["clusters"]]
+    rows = [row for row in rows if any(row[1:])]
+    if rows:
+        note = (
+            "undecided/ has the candidates of each decision. An epoch without a trace in the applier's binlog is taken "
+            "at the first possible place. No row depends on either, but for those of which nobody can tell."
+        )
+        headings = ("applier", "decisions", "epochs without a trace")
+        yield Table("What the binlogs leave open", headings, rows, note=note)
+    ranges = [
+        (name, counter, *bounds)
+        for name, counters in (run["counter_ranges"] or {}).items()
+        for counter, bounds in counters.items()
+    ]
+    if ranges:
+        yield Table("Counters that this leaves open", ("cluster", "counter", "at least", "at most"), ranges, texts=2)
+    settled = [
+        (each["cluster"], str(each["foreign_epoch"]), each["judged_earlier"], each["candidates"], each["rows"])
+        for each in run["cannot_tell"]
+    ]
+    if settled:
+        columns = ("applier", "epoch", "rows judged earlier", "possible answers", "rows that would differ")
+        note = "Chosen is the answer that agrees with the binlog and judges the fewest rows earlier."
+        yield Table("When rows were judged, where the binlogs leave it open", columns, settled, note=note, texts=2)
+
+
+def _example(run: Document, outcome: Mapping[str, Any]) -> Entry:
+    """Return a rejected operation: where it stands, and why it was rejected."""
+    applier, table = outcome["applier"], outcome["table"]
+    by_epoch = function_of(run["configuration"], table, [applier]).startswith(_BY_EPOCH)
+    decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
+    place = "a refresh" if outcome["refresh"] else "sent on by its applier"
+    if outcome["file"] is not None:
+        place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"
+    sentence = explain(decision, operation_word(Operation[outcome["operation"]]), Compared(by_epoch))
+    return Entry(f"{outcome['source']} → {applier}", f"{table} {outcome['key']} ({place})", [f"{sentence}."])
