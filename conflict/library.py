@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     Source = RunFile | Path | str | Iterable[Path | str]
 
-__all__ = ["check", "compare", "ingest", "path_of", "resolve", "run_of"]
+__all__ = ["check", "compare", "ingest", "resolve", "run_of"]
 
 
 def _result_of(found: tuple[ResolvedRun, str]) -> Result:
@@ -346,8 +346,3 @@ def run_of(
 def _paths(given: Path | str | Iterable[Path | str]) -> list[Path]:
     """Return the paths of a source: a list of them is as good as the paths one by one."""
     return [Path(given)] if isinstance(given, Path | str) else [Path(each) for each in given]
-
-
-def path_of(given: Path | str | None) -> Path | None:
-    """Return a path that may be a text, or None."""
-    return None if given is None else Path(given)

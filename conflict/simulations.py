@@ -22,8 +22,9 @@ from conflict.config.arguments import (
     answering,
     no_progress,
 )
+from conflict.config.option_values import path_of
 from conflict.errors import ConfigurationError
-from conflict.library import additions_of, path_of, run_of
+from conflict.library import additions_of, run_of
 from conflict.shown_text import listed
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 
 from conflict.config.arguments import DATETIME, SchemaAt, StageProgress, Temporals, Typed, answering, no_progress
-from conflict.config.option_values import By, Moment, moment_of
+from conflict.config.option_values import By, Moment, moment_of, path_of
 from conflict.errors import ConfigurationError
-from conflict.library import path_of
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
 
@@ -46,7 +45,7 @@ def decode(
     files: Paths,
     table: str | None = None,
     *,
-    schema: Path | str | None = None,
+    schema: Annotated[Path | str | None, Typed(is_file=True)] = None,
     schema_at: SchemaAt | str = "start",
     temporals: Temporals | str = "typed",
     start_epoch: int = 0,
@@ -72,7 +71,7 @@ def decode(
             offset.
         stop_datetime: Moment to stop before.
         server_id: Changes first made there.
-        transaction: Ids of NDB transactions.
+        transaction: This NDB transaction id.
         key: Values of columns.
 
     Raises:

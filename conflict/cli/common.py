@@ -15,7 +15,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import attrs
 import typer
 from rich.markup import escape
 from rich.progress import (
@@ -29,14 +28,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.refusals import ExitCode, PlainConsole, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conflict.config.arguments import StageProgress
-    from conflict.config.run_file import RunFile
     from ndb_formats.findings import LogRemark
     from ndb_formats.schema.tables import Schema
 
@@ -46,15 +43,11 @@ __all__ = [
     "Engine",
     "EngineOption",
     "ExitCode",
-    "FunctionOption",
-    "InexactKeysOption",
-    "PolicyOption",
     "UnpackedOption",
     "allow_unpacked",
     "compilation_is_said",
     "console",
     "load_definitions",
-    "load_run",
     "messages",
     "progress_bars",
 ]
@@ -124,21 +117,7 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
-RunFileArgument = Annotated[Path, typer.Argument(help="The run file (TOML).", exists=True, dir_okay=False)]
 EngineOption = Annotated[Engine, typer.Option(help="The engine to use.")]
-FunctionOption = Annotated[
-    list[str] | None,
-    typer.Option("--function", metavar="MODULE:NAME", help="Add a rule in Python (engine reference); can be repeated."),
-]
-PolicyOption = Annotated[
-    DeploymentPolicy,
-    typer.Option(help="Allow functions as the manual does for a binlog type, or all that get the columns they need."),
-]
-InexactKeysOption = Annotated[
-    bool,
-    typer.Option("--inexact-keys", help="Allow keys under collations whose equality is not known exactly."),
-]
-
 UnpackedOption = Annotated[
     int | None,
     typer.Option(
@@ -175,20 +154,6 @@ def load_definitions(schema: Path | None, binlogs: Sequence[Path | str], *, inex
 
     definitions = load_schema(schema, binlogs=binlogs)
     return with_inexact_keys(definitions) if inexact_keys else definitions
-
-
-def load_run(run_file: Path | RunFile, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
-    """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
-    from conflict.config.run_file import load_run_file
-    from conflict.rules.user_policies import load_functions
-
-    loaded = load_run_file(run_file.absolute()) if isinstance(run_file, Path) else run_file
-    configuration = attrs.evolve(
-        loaded.configuration, functions=load_functions(functions or (), loaded.configuration.functions)
-    )
-    if inexact_keys:
-        configuration = configuration.with_inexact_keys()
-    return attrs.evolve(loaded, configuration=configuration)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from conflict.config.option_values import moment_of
 from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError
 
-__all__ = ["Call", "command_of", "help_of"]
+__all__ = ["Call", "command_of", "help_of", "options_of"]
 
 Found = TypeVar("Found")
 _NOT_TYPED = {"progress"}
@@ -59,35 +59,57 @@ class Call(Generic[Found]):
 
 def command_of(function: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """
-    Return a decorator for the command of a function.
+    Return a decorator for the command of a function, whose argument `call` is a `Call` of it.
 
     Args:
-        function: One that `conflict` exports. The argument `call` of the command is a `Call` of it.
+        function: One that `conflict` exports.
     """
     found = inspect.unwrap(function)
-    taken = {name: _option(found, each) for name, each in _parameters(found).items() if name not in _NOT_TYPED}
-    several = next((name for name, each in _parameters(found).items() if each.kind is each.VAR_POSITIONAL), None)
+    declared = {name: each for name, each in _parameters(found).items() if name not in _NOT_TYPED}
+    several = next((name for name, each in declared.items() if each.kind is each.VAR_POSITIONAL), None)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = {name: each for name, each in _parameters(command).items() if name != "call"}
+        taken = {name: _option(found, each) for name, each in declared.items()}
         added = {name: each for name, each in own.items() if name not in taken or _said(each)}
-        parameters = {name: each.parameter for name, each in taken.items()} | added
 
-        @wraps(command)
         def run(**typed: Any) -> None:
             options = {name: each.value(typed[name]) for name, each in taken.items()}
             needed = {name: options.get(name, typed[name]) for name in own}
             sources = options.pop(several) if several is not None else ()
             command(call=Call(found, sources, options), **needed)
 
-        in_order = sorted(parameters.values(), key=lambda each: each.default is not each.empty)
-        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [each.replace(kind=each.KEYWORD_ONLY) for each in in_order]
-        )
-        run.__annotations__ = {name: each.annotation for name, each in parameters.items()}
-        return run
+        return _declared(run, command, {name: each.parameter for name, each in taken.items()} | added)
 
     return decorate
+
+
+def options_of(function: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command that shares options with a function: those that it names with a type alone."""
+    found = inspect.unwrap(function)
+    declared = _parameters(found)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = _parameters(command)
+        shared = {name: _option(found, declared[name]) for name in own if name in declared and not _said(own[name])}
+
+        def run(**typed: Any) -> None:
+            command(**typed | {name: each.value(typed[name]) for name, each in shared.items()})
+
+        return _declared(run, command, own | {name: each.parameter for name, each in shared.items()})
+
+    return decorate
+
+
+def _declared(
+    run: Callable[..., None], command: Callable[..., None], parameters: Mapping[str, inspect.Parameter]
+) -> Callable[..., None]:
+    """Return a function as the command of some parameters, which typer reads."""
+    declared = wraps(command)(run)
+    each_by_name = [each.replace(kind=each.KEYWORD_ONLY) for each in parameters.values()]
+    declared.__signature__ = inspect.Signature(each_by_name)  # type: ignore[attr-defined]
+    declared.__annotations__ = {name: each.annotation for name, each in parameters.items()}
+    return declared
 
 
 @attrs.frozen

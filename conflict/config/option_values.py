@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from enum import StrEnum
+from pathlib import Path
 
 from conflict.errors import ConfigurationError, ConflictError, HistoryError
 from conflict.shown_text import listed
@@ -30,6 +31,7 @@ __all__ = [
     "known_name",
     "known_table",
     "moment_of",
+    "path_of",
     "seconds_of",
     "shown_range",
     "values_by_column",
@@ -156,6 +158,11 @@ def known_table(
         ConfigurationError: Several databases have it.
     """
     return known_name("table", full_name_of(name, known), known, whole, error)
+
+
+def path_of(given: Path | str | None) -> Path | None:
+    """Return a path that may be a text, or None."""
+    return None if given is None else Path(given)
 
 
 def words_of(given: str | int | Iterable[object] | None) -> list[str]:

@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,8 +15,11 @@ import attrs
 import typer
 from rich.markup import escape
 
+import conflict.studies
 from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
+from conflict.cli.from_functions import options_of
 from conflict.cli.refusals import ExitCode
+from conflict.config.arguments import SchemaAt, Temporals
 from conflict.config.option_values import DecodedFormat, seconds_of
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
@@ -29,88 +31,52 @@ if TYPE_CHECKING:
 __all__ = ["decode"]
 
 _MEGABYTE = 1_000_000
-_FILTERS = "Filters"
-_OUTPUT = "Output"
 
 
-class Temporals(StrEnum):
-    """How dates and timestamps are written to Parquet and CSV."""
-
-    TYPED = "typed"
-    TEXT = "text"
-
-
-class SchemaAt(StrEnum):
-    """The moment of the log that a schema file describes."""
-
-    START = "start"
-    END = "end"
-
-
+@options_of(conflict.studies.decode)
 def decode(
     files: Annotated[
         list[Path], typer.Argument(help="Binlogs, in order: files, also .gz, .zst, pipes, -; folders; or a run file.")
     ],
+    *,
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Show rows; twice: with types.")] = 0,
-    form: Annotated[
-        DecodedFormat, typer.Option("--format", help="The output format.", rich_help_panel=_OUTPUT)
-    ] = DecodedFormat.TEXT,
+    form: Annotated[DecodedFormat, typer.Option("--format", help="The output format.")] = DecodedFormat.TEXT,
     result_file: Annotated[
         Path | None,
-        typer.Option("--result-file", "-r", help="Write to this file, or folder of tables.", rich_help_panel=_OUTPUT),
+        typer.Option("--result-file", "-r", help="Write to this file, or folder of tables."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.", rich_help_panel=_OUTPUT)] = False,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="CSV, Parquet: one table for all changes.", rich_help_panel=_OUTPUT)
-    ] = False,
-    temporals: Annotated[
-        Temporals, typer.Option(help="CSV, Parquet: dates and timestamps as such, or as text.", rich_help_panel=_OUTPUT)
-    ] = Temporals.TYPED,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="CSV, Parquet: one table for all changes.")] = False,
+    temporals: Temporals,
     column_names: Annotated[
         bool,
-        typer.Option("--column-names", help="Text: columns by name, if the log has it.", rich_help_panel=_OUTPUT),
+        typer.Option("--column-names", help="Text: columns by name, if the log has it."),
     ] = False,
-    schema: Annotated[
-        Path | None, typer.Option(help="CREATE TABLE statements, for column names.", exists=True, dir_okay=False)
-    ] = None,
-    schema_at: Annotated[SchemaAt, typer.Option(help="When in the log the schema held.")] = SchemaAt.START,
+    schema: Path | None,
+    schema_at: SchemaAt,
     start_position: Annotated[
-        int, typer.Option("--start-position", "-j", help="First position, in the first file.", rich_help_panel=_FILTERS)
+        int, typer.Option("--start-position", "-j", help="First position, in the first file.")
     ] = FIRST_POSITION,
-    stop_position: Annotated[
-        int | None, typer.Option(help="Position to stop before, in the last file.", rich_help_panel=_FILTERS)
-    ] = None,
-    start_datetime: Annotated[
-        str | None, typer.Option(help="First moment: '2026-01-31 08:00:00'.", rich_help_panel=_FILTERS)
-    ] = None,
-    stop_datetime: Annotated[
-        str | None, typer.Option(help="Moment to stop before, for each server.", rich_help_panel=_FILTERS)
-    ] = None,
-    zone: Annotated[
-        str, typer.Option("--timezone", help="Zone of moments without an offset.", rich_help_panel=_FILTERS)
-    ] = "UTC",
+    stop_position: Annotated[int | None, typer.Option(help="Position to stop before, in the last file.")] = None,
+    start_datetime: Annotated[str | None, typer.Option(help="First moment: '2026-01-31 08:00:00'.")] = None,
+    stop_datetime: Annotated[str | None, typer.Option(help="Moment to stop before, for each server.")] = None,
+    zone: Annotated[str, typer.Option("--timezone", help="Zone of moments without an offset.")] = "UTC",
     database: Annotated[
         list[str] | None,
-        typer.Option("--database", "-d", help="This database; can be repeated.", rich_help_panel=_FILTERS),
+        typer.Option("--database", "-d", help="This database; can be repeated."),
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(help="This database.table, or table of one database; can be repeated.", rich_help_panel=_FILTERS),
+        typer.Option(help="This database.table, or table of one database; can be repeated."),
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="Rows with this key: 5, a=1 or 'a=1, b=two'; repeated: with all.", rich_help_panel=_FILTERS),
+        typer.Option(help="Rows with this key: 5, a=1 or 'a=1, b=two'; repeated: with all."),
     ] = None,
-    server_id: Annotated[
-        list[int] | None, typer.Option(help="Changes first made there; can be repeated.", rich_help_panel=_FILTERS)
-    ] = None,
-    transaction: Annotated[
-        list[int] | None, typer.Option(help="This NDB transaction id; can be repeated.", rich_help_panel=_FILTERS)
-    ] = None,
-    start_epoch: Annotated[int, typer.Option(help="First NDB epoch.", rich_help_panel=_FILTERS)] = 0,
-    stop_epoch: Annotated[
-        int | None, typer.Option(help="Last NDB epoch of each server.", rich_help_panel=_FILTERS)
-    ] = None,
+    server_id: Sequence[int] | None,
+    transaction: Sequence[int] | None,
+    start_epoch: int,
+    stop_epoch: int | None,
     print_table_metadata: Annotated[bool, typer.Option(help="Text: columns and keys of tables.")] = False,
     verify_binlog_checksum: Annotated[bool, typer.Option("-c", help="Stop at a wrong checksum.")] = False,
     unpacked_mib: UnpackedOption = None,

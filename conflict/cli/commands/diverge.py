@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+import conflict.library
 from conflict.checking.deployment import DeploymentPolicy
-from conflict.cli.common import PolicyOption, console, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.common import console, progress_bars
+from conflict.cli.from_functions import options_of
+from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
 from conflict.cli.refusals import ExitCode, exit_with
 from conflict.errors import ConfigurationError
 from conflict.whatif.diverging.scope import Goal, Values
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["diverge"]
 
 
+@options_of(conflict.library.resolve)
 def diverge(
+    *,
     function: Annotated[str | None, typer.Option(help="A conflict_fn, such as NDB$MAX(x); none without it.")] = None,
     binlog_type: Annotated[str, typer.Option(help="A binlog_type, by number or name.")] = "7",
     transactions: Annotated[int, typer.Option(help="How many transactions users commit at most.", min=1)] = 3,
@@ -39,8 +43,8 @@ def diverge(
     spark: Annotated[bool, typer.Option("--spark", help="Spread wide levels of the search over Spark.")] = False,
     recording: Annotated[Path | None, typer.Option(help="New folder for the schedules, as recordings.")] = None,
     json_file: JsonOption = None,
-    policy: PolicyOption = DeploymentPolicy.MANUAL,
-    force: ForceOption = False,
+    policy: DeploymentPolicy,
+    force: bool,
 ) -> None:
     """
     Search everything that two clusters can do in a small scope for the shortest way to differ.

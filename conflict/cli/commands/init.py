@@ -9,31 +9,30 @@ from typing import Annotated
 
 import typer
 
+import conflict.library
 from conflict.cli.common import console
-from conflict.cli.outputs import ForceOption, check_output
-from conflict.cli.sources import (
-    ConflictFnOption,
-    PrimaryOption,
-    ReplicationOption,
-    SchemaOption,
-    additions_of,
-    show_logs,
-)
+from conflict.cli.from_functions import options_of
+from conflict.cli.outputs import check_output
+from conflict.cli.sources import show_logs
+from conflict.config.arguments import ConflictFns
 from conflict.decoding.staging import staged_file
+from conflict.library import additions_of
 
 __all__ = ["init"]
 
 
+@options_of(conflict.library.resolve)
 def init(
     binlogs: Annotated[
         list[Path], typer.Argument(help="The binlogs of both clusters: folders, index files, patterns or files.")
     ],
+    *,
     out: Annotated[Path, typer.Option(help="The run file.")] = Path("run.toml"),
-    schema: SchemaOption = None,
-    ndb_replication: ReplicationOption = None,
-    conflict_fn: ConflictFnOption = None,
-    primary: PrimaryOption = None,
-    force: ForceOption = False,
+    schema: Path | None,
+    ndb_replication: Path | None,
+    conflict_fn: ConflictFns | None,
+    primary: str | None,
+    force: bool,
 ) -> None:
     """
     Write the run file for bare binlogs, with comments on what to check.

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
+import conflict.library
 from conflict.checking.deployment import DeploymentPolicy
-from conflict.cli.common import PolicyOption, console
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.common import console
+from conflict.cli.from_functions import options_of
+from conflict.cli.outputs import JsonOption, check_output, write_json
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import Role
 from ndb_formats.errors import did_you_mean
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["requirements"]
 
 
+@options_of(conflict.library.resolve)
 def requirements(
+    *,
     function: Annotated[str | None, typer.Option(help="A conflict_fn, such as NDB$MAX(version).")] = None,
     binlog_type: Annotated[str | None, typer.Option(help="A binlog_type, by number or name.")] = None,
     schema: Annotated[Path | None, typer.Option(help="CREATE TABLE statements.", exists=True, dir_okay=False)] = None,
     table: Annotated[str | None, typer.Option(help="A table of the schema, with or without its database.")] = None,
-    policy: PolicyOption = DeploymentPolicy.MANUAL,
+    policy: DeploymentPolicy,
     role: Annotated[Role | None, typer.Option(help="ndb_applier_conflict_role of the applier.")] = None,
     transaction_ids: Annotated[
         bool | None, typer.Option(help="Whether the other cluster logs transaction ids.")
@@ -43,7 +47,7 @@ def requirements(
         typer.Option(help="A server option for type 0, such as ndb_log_update_minimal=ON; can be repeated."),
     ] = None,
     json_file: JsonOption = None,
-    force: ForceOption = False,
+    force: bool,
 ) -> None:
     """
     Show which conflict function can work with which binlog type, why not, and what would work.

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars, warn_of
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, refuse_same_output, write_json
+import conflict.library
+from conflict.cli.common import ExitCode, console, load_definitions, messages, progress_bars, warn_of
+from conflict.cli.from_functions import options_of
+from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
 from conflict.config.text_file import what_commands_wrote
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
@@ -31,8 +33,10 @@ __all__ = ["rewrite"]
 _SHOWN_EVERY = 1000  # events
 
 
+@options_of(conflict.library.resolve)
 def rewrite(
     files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True)],
+    *,
     out: Annotated[Path, typer.Option(help="Folder for the new files, which keep their names.", file_okay=False)],
     binlog_type: Annotated[str | None, typer.Option(help="Format of NDB tables, by number or name.")] = None,
     row_image: Annotated[str | None, typer.Option(help="Format of other tables: full, minimal or noblob.")] = None,
@@ -41,9 +45,9 @@ def rewrite(
     ] = None,
     from_binlog_type: Annotated[str | None, typer.Option(help="Format of NDB tables in the log, if known.")] = None,
     from_row_image: Annotated[str | None, typer.Option(help="Format of other tables in the log, if known.")] = None,
-    inexact_keys: InexactKeysOption = False,
+    inexact_keys: bool,
     json_file: JsonOption = None,
-    force: ForceOption = False,
+    force: bool,
 ) -> None:
     """
     Write the changes of binlog files in another format, and say which changes the log has too few columns for.

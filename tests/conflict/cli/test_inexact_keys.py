@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.cli.common import ExitCode, load_run
+from conflict.cli.common import ExitCode
 from conflict.config.run_file import load_run_file
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.row_keys import refuse_inexact_keys
@@ -39,7 +39,7 @@ def test_refused_by_name(command: tuple[str, ...], run_file: Path, tmp_path: Pat
 def test_allowed(run_file: Path):
     """By the option and by the run file alike."""
     with pytest.raises(UnsupportedError, match="gbk_chinese_ci"):
-        refuse_inexact_keys(load_run(run_file, None).configuration.data_schema.tables)
-    refuse_inexact_keys(load_run(run_file, None, inexact_keys=True).configuration.data_schema.tables)
+        refuse_inexact_keys(load_run_file(run_file).configuration.data_schema.tables)
+    refuse_inexact_keys(load_run_file(run_file).configuration.with_inexact_keys().data_schema.tables)
     run_file.write_text("inexact_keys = true\n" + run_file.read_text())
     refuse_inexact_keys(load_run_file(run_file).configuration.data_schema.tables)
