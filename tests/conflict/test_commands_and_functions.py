@@ -61,7 +61,6 @@ OTHERWISE = {
     ("workload", "out"): "no file",
     ("conflicts", "top"): "all rows",
 }
-RENAMED: dict[tuple[str, str], str] = {}
 
 
 def command_of(name: str) -> dict[str, inspect.Parameter]:
@@ -86,13 +85,20 @@ def test_a_command_has_its_function(name: str) -> None:
     """With the names and the defaults of the command's options."""
     theirs = dict(inspect.signature(getattr(conflict, name)).parameters)
     left_out = {**TERMINAL, **NOT_HAD.get(name, {}), **({"force": "no file"} if name in FORCELESS else {})}
-    for option, parameter in command_of(name).items():
-        if option in left_out and option not in theirs:
-            continue
-        own = theirs[RENAMED.get((name, option), option)]
+    ours = command_of(name)
+    assert theirs.keys() - {"progress"} <= ours.keys()
+    assert ours.keys() - theirs.keys() <= left_out.keys()
+    for option in ours.keys() & theirs.keys():
         if (name, option) not in OTHERWISE:
             one = option == "table" and name == "decode"  # one table, where the command takes several
-            assert one or plain(own.default) == plain(parameter.default), option
+            assert one or plain(theirs[option].default) == plain(ours[option].default), option
+
+
+@pytest.mark.parametrize("name", [*(name for name in COMMANDS if name not in WITHOUT), "explain_differences"])
+def test_the_docstring_says_every_argument(name: str) -> None:
+    """And nothing else: it is the help of the command."""
+    function = getattr(conflict, name)
+    assert help_of(function).keys() == inspect.signature(function).parameters.keys()
 
 
 def test_the_lists_of_exceptions_are_short_and_of_use() -> None:
