@@ -7,6 +7,8 @@ Recordings on disk: which folders hold one, and of what kind.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -105,37 +107,69 @@ class ConflictCase:
         return cls(path, scenario, expected)
 
     @property
+    def servers(self) -> dict[str, list[str]]:
+        """The SQL nodes of each cluster whose binlogs were recorded; by default one, of the cluster's name."""
+        given = self.scenario.get("servers")
+        if given is None:
+            return {name: [name] for name in sorted(self.scenario["binlog_files"])}
+        found: dict[str, list[str]] = {}
+        for server, about in sorted(given.items()):
+            found.setdefault(about["cluster"], []).append(server)
+        return dict(sorted(found.items()))
+
+    @property
+    def recorded(self) -> dict[str, dict[str, Any]]:
+        """What was recorded of each cluster: its tables, and the counters of all its SQL nodes together."""
+        if "servers" not in self.scenario:
+            return self.expected
+        return {
+            name: {**self.expected["clusters"][name], **_together([self.expected["servers"][each] for each in servers])}
+            for name, servers in self.servers.items()
+        }
+
+    @property
     def steps(self) -> list[dict[str, Any]]:
-        """The steps, in the order in which they ran."""
-        return list(self.scenario.get("steps", ()))
+        """The steps, in the order in which they ran; none where SQL nodes are recorded, which only have their logs."""
+        return [] if "servers" in self.scenario else list(self.scenario.get("steps", ()))
 
     def configuration(self) -> Configuration:
         """Return the run that the case describes."""
         scenario = self.scenario
-        sides = sorted(scenario["binlog_files"])
-        clusters = tuple(
-            ClusterConfiguration(
-                side,
-                (
-                    LoggingServer(
-                        int(scenario["globals"][side]["server_id"]),
-                        tuple(self.path / name for name in scenario["binlog_files"][side]),
-                    ),
-                ),
-                Role[scenario.get("roles", {}).get(side, "NONE")],
-                server_options(scenario["globals"][side]),
-                switch("ndb_log_transaction_id", scenario["globals"][side]["ndb_log_transaction_id"]),
-                schema=self._own_schema(side),
-                conversions=parse_type_conversions(scenario["globals"][side].get("replica_type_conversions", "")),
-                variables={name: str(value) for name, value in scenario["globals"][side].items()},
-            )
-            for side in sides
-        )
+        clusters = tuple(self._cluster(name, servers) for name, servers in self.servers.items())
         rows = tuple(
             ReplicationRow(row["db"], row["table_name"], row["server_id"], row["binlog_type"], row["conflict_fn"])
             for row in scenario["ndb_replication"]
         )
         return Configuration(clusters, self._schema("create"), rows)
+
+    def _cluster(self, name: str, servers: Sequence[str]) -> ClusterConfiguration:
+        """Return a cluster with the settings of its first SQL node."""
+        scenario, settings = self.scenario, self.scenario["globals"][servers[0]]
+        return ClusterConfiguration(
+            name,
+            tuple(
+                LoggingServer(
+                    int(scenario["globals"][server]["server_id"]),
+                    tuple(self.path / file for file in scenario["binlog_files"][server]),
+                )
+                for server in servers
+            ),
+            Role[scenario.get("roles", {}).get(name, "NONE")],
+            server_options(settings),
+            switch("ndb_log_transaction_id", settings["ndb_log_transaction_id"]),
+            schema=self._own_schema(name),
+            conversions=parse_type_conversions(settings.get("replica_type_conversions", "")),
+            variables={variable: str(value) for variable, value in settings.items()},
+            replicates_from=self._sources(name),
+        )
+
+    def _sources(self, name: str) -> tuple[str, ...] | None:
+        """Return the clusters from which a cluster replicates; None for the other one of a pair."""
+        if len(self.servers) == 2:
+            return None
+        cluster_of = {server: cluster for cluster, servers in self.servers.items() for server in servers}
+        links = {(cluster_of[replica], cluster_of[source]) for replica, source in self.scenario["links"].items()}
+        return tuple(sorted(source for replica, source in links if replica == name))
 
     def _own_schema(self, side: str) -> Schema | None:
         """Return the tables of a side where they differ from the other's; None if none does."""
@@ -145,7 +179,7 @@ class ConflictCase:
     def _schema(self, create: str) -> Schema:
         """Return the tables, by the statements of that name where a table has one."""
         scenario = self.scenario
-        charset = scenario["globals"][min(scenario["binlog_files"])].get("character_set_server", "utf8mb4")
+        charset = scenario["globals"][min(scenario["globals"])].get("character_set_server", "utf8mb4")
         definitions = [
             definition
             for table in scenario["tables"]
@@ -155,3 +189,12 @@ class ConflictCase:
         return Schema(
             tuple(parse_create_table(text, database=scenario["database"], charset=charset) for text in definitions)
         )
+
+
+def _together(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what was recorded of some SQL nodes as if they were one; the start of their error logs is not there."""
+    counters = Counter[str]()
+    for each in servers:
+        counters.update(each["status_difference"])
+    stopped = next((each["applier"] for each in servers if each.get("applier", {}).get("errno")), servers[0]["applier"])
+    return {"status_difference": dict(counters), "applier": stopped}

@@ -179,7 +179,7 @@ def _compare_run(case: ConflictCase, engine: str, hints_of: HintsOf) -> JudgedCo
         run = ENGINES[engine](make_run(case.configuration(), hints_of), Folder(folder), options=options)
         readings = read_readings(case, Folder(folder), run)
     undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
-    return compare_readings(readings, case.expected, undecided)
+    return compare_readings(readings, case.recorded, undecided)
 
 
 def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:

@@ -94,7 +94,12 @@ class JudgedRun:
         fixed = [
             *self.resolved.errors.values(),
             *self._alarms(),
-            *(line for side, want in expected.items() for line in setup_differences(side, want, _all(over_time[side]))),
+            *(
+                line
+                for side, want in expected.items()
+                if "error_log" in want
+                for line in setup_differences(side, want, _all(over_time[side]))
+            ),
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
         if not differences:

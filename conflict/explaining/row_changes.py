@@ -30,6 +30,7 @@ from conflict.history.ingestion.segments import Segment, SegmentContent, plan_se
 from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.schedule import Summary, summarize
+from conflict.history.scheduling.servers import of_clusters
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag
@@ -132,11 +133,12 @@ class RowLog:
     layouts: dict[str, RowLayout] = attrs.field(factory=dict, repr=False, eq=False)
     error: str | None = None
 
-    def add(self, epoch: Summary) -> None:
-        """Add when an epoch committed, and what it says was applied."""
-        self.times[epoch.number] = epoch.committed or 0
-        if epoch.applied:
-            self.reported[epoch.number] = [(each.server_id, each.epoch) for each in epoch.applied]
+    def add(self, epochs: Iterable[Summary]) -> None:
+        """Add when epochs committed, and what they say was applied."""
+        for epoch in epochs:
+            self.times[epoch.number] = epoch.committed or 0
+            if epoch.applied:
+                self.reported[epoch.number] = [(each.server_id, each.epoch) for each in epoch.applied]
 
     def by_row(self) -> dict[WantedRow, list[ChangeInLog]]:
         """Return the changes of each row, in order."""
@@ -162,15 +164,19 @@ def read_logs(run: Run, wanted: WantedChanges, progress: Progress = no_progress)
     Raises:
         HistoryError: Epochs do not rise.
     """
-    logs: dict[str, RowLog] = {}
+    logs, epochs = dict[str, RowLog](), dict[str, list[Summary]]()
     for done, cluster in enumerate(run.clusters):
         progress("reading binlogs", done, len(run.clusters))
-        logs[cluster.name] = _read(run, cluster, wanted)
+        epochs[cluster.name] = []
+        logs[cluster.name] = _read(run, cluster, wanted, epochs[cluster.name])
     progress("reading binlogs", len(logs), len(logs))
+    for name, own in of_clusters(run.links, epochs).items():
+        logs[name].add(own)
     return logs
 
 
-def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges) -> RowLog:
+def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, epochs: list[Summary]) -> RowLog:
+    """Return the wanted changes in the log of a cluster, and add its epochs to `epochs`."""
     definitions, tables = run.definitions.get(cluster.name), wanted.tables
     last, stop = run.span.last.get(cluster.name, _NO_END), run.span.stop_time
     reader = EpochReader(
@@ -184,11 +190,13 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges) -> Row
     log, texts = RowLog(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
     in_columns = definitions is None and stop is None
     try:
-        found = _found(run, cluster, wanted, reader, log) if in_columns else read_epochs(cluster.log.files, reader)
+        found = (
+            _found(run, cluster, wanted, reader, log, epochs) if in_columns else read_epochs(cluster.log.files, reader)
+        )
         for epoch in found:
             if epoch.number > last or (stop is not None and epoch.time >= stop):
                 break
-            log.add(summarize(epoch))
+            epochs.append(summarize(epoch))
             log.changes += _wanted_changes(epoch, log.cluster, texts, wanted)
     except FormatError as error:
         log.error = str(error)
@@ -197,9 +205,14 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges) -> Row
 
 
 def _found(
-    run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, reader: EpochReader, log: RowLog
+    run: Run,
+    cluster: ClusterConfiguration,
+    wanted: WantedChanges,
+    reader: EpochReader,
+    log: RowLog,
+    epochs: list[Summary],
 ) -> Iterator[BinlogEpoch]:
-    """Yield the epochs with wanted changes, and those that cannot be read in columns; add all others to the log."""
+    """Yield the epochs with wanted changes, and those that cannot be read in columns; add all others to `epochs`."""
     schema, rows = run.data_schema, dict[str, list[str]]()
     for table, key in wanted.rows:
         rows.setdefault(table, []).append(key)
@@ -209,9 +222,8 @@ def _found(
         file = str(segment.file)
         found = wanted_epochs(segment, cluster.server_id, chosen, rows, wanted.transactions)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges
-        for summary in () if found is None else summaries_of(found.epochs):
-            if summary.number <= last:
-                log.add(summary)
+        if found is not None:
+            epochs += [each for each in summaries_of(found.epochs) if each.number <= last]
         for start, stop in ranges:
             yield from read_epochs([segment.file], reader, {file: (start, stop)})
         if found is not None and found.error is not None:

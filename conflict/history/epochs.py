@@ -48,13 +48,15 @@ class AppliedEpoch:
 
     Attributes:
         group: Its number among the groups of the own epoch.
-        server_id: Server that it came from.
+        server_id: Server that it came from; once that is known, the one by which its cluster is known.
         epoch: That server's epoch.
+        through: The server that the binlog names: the SQL node from whose binlog it was applied.
     """
 
     group: int
     server_id: int
     epoch: int
+    through: int = attrs.field(default=attrs.Factory(lambda self: self.server_id, takes_self=True), repr=False)
 
 
 @attrs.frozen

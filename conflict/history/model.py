@@ -181,6 +181,8 @@ class EpochApply:
         reported: Whether its binlog has the `ndb_apply_status` row, which goes back to the other cluster.
         role: The role of its cluster then; None if it is the role of `Cluster`.
         committed: Microsecond since 1970 at which the foreign epoch committed on its cluster; None if not known.
+        server: Server id of the SQL node that applied it; 0 for that of the cluster, where it has one.
+        source_server: Server id of the SQL node from whose binlog it was applied; 0 likewise.
     """
 
     epoch: int
@@ -197,6 +199,8 @@ class EpochApply:
     reported: bool = True
     role: Role | None = None
     committed: int | None = attrs.field(default=None, eq=False)
+    server: int = 0
+    source_server: int = 0
 
 
 @attrs.frozen(eq=False)

@@ -4,7 +4,7 @@ Binlogs to a History in memory, with the scalar reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
 import attrs
@@ -36,6 +36,7 @@ from conflict.history.scheduling.schedule import (
     set_back,
     summarize,
 )
+from conflict.history.scheduling.servers import of_clusters, with_servers
 from conflict.history.scheduling.start import (
     bounds_of,
     certain_applies,
@@ -55,6 +56,7 @@ __all__ = [
     "placed_changes",
     "possible_readings",
     "read_cluster",
+    "read_clusters",
     "schedule_of",
     "usable_epochs",
     "with_changes",
@@ -114,6 +116,24 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
     except FormatError as error:
         reading.error, reading.left_out = error, reader.rows_pending
     return reading
+
+
+def read_clusters(
+    run: Run, progress: Callable[[int, int], None] = lambda done, total: None
+) -> dict[str, ClusterReading]:
+    """
+    Read the binlogs of all clusters in this process; see `read_cluster`.
+
+    Args:
+        run: The run.
+        progress: Called with how many clusters are read, and how many there are.
+    """
+    readings = dict[str, ClusterReading]()
+    for done, cluster in enumerate(run.clusters):
+        progress(done, len(run.clusters))
+        readings[cluster.name] = read_cluster(cluster, run)
+    epochs = of_clusters(run.links, {name: reading.epochs for name, reading in readings.items()})
+    return {name: attrs.evolve(reading, epochs=epochs[name]) for name, reading in readings.items()}
 
 
 def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None) -> History:
@@ -286,7 +306,7 @@ def schedule_of(
             again=again,
             barriers=_barriers(cluster, source, summaries[cluster.name], changes or {}),
         )
-        applies, assumed = applies + placed, assumed + open_places
+        applies, assumed = applies + with_servers(placed, cluster, source, summaries), assumed + open_places
     return applies, assumed
 
 

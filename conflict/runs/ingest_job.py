@@ -20,7 +20,7 @@ import attrs
 from conflict.config.arguments import StageProgress
 from conflict.errors import ConflictError
 from conflict.history.grid.catalogue import FileFacts, catalogue_part, facts_of, refusing_contradictions
-from conflict.history.grid.epoch_files import epochs_part, read_summaries, schedule_table
+from conflict.history.grid.epoch_files import epochs_part, read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.key_numbering import KeyTask, number_keys
 from conflict.history.grid.manifest import (
@@ -206,7 +206,7 @@ class _Job:
     def _derive_schedule(self, manifest: Manifest) -> Manifest:
         """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
         run, history = self.run, self.history
-        read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
+        read = read_all_summaries(history, run.links, manifest.segment_counts)
         summaries = consistent_cut(read, run.links.server_ids)
         hints = run.hints(summaries)
         applies, assumed = [], {}

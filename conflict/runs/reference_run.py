@@ -5,6 +5,7 @@ A run with the reference engine: from binlogs to a result, in this process and i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -21,7 +22,7 @@ from conflict.history.reading import (
     cut_readings,
     history_of,
     possible_readings,
-    read_cluster,
+    read_clusters,
     usable_epochs,
     within_readings,
 )
@@ -71,10 +72,7 @@ def run_reference(
         message = "the reference engine makes no History; leave --keep-history out, or use another engine"
         raise ConfigurationError(message)
     refuse_inexact_keys(run.data_schema.tables)
-    readings: dict[str, ClusterReading] = {}
-    for done, cluster in enumerate(run.clusters):
-        progress("reading binlogs", done, len(run.clusters))
-        readings[cluster.name] = read_cluster(cluster, run)
+    readings = read_clusters(run, partial(progress, "reading binlogs"))
     hints = run.hints(usable_epochs(run, readings))
     readings = cut_readings(run, readings)
     facts = {

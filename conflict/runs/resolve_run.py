@@ -21,7 +21,7 @@ from conflict.engine.columnar.setups import ClusterSetup, transactional_tables
 from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.kernels.arrays import Bool
 from conflict.history.grid.columns import GridColumns
-from conflict.history.grid.epoch_files import read_summaries, schedule_table
+from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CONSEQUENCES, SCHEDULE, part
@@ -76,7 +76,7 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
     whole = WHOLE, history.read_table("schedule.parquet", SCHEDULE), manifest
     if not span.cuts and span.empty:
         return whole
-    read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
+    read = read_all_summaries(history, run.links, manifest.segment_counts)
     usable = consistent_cut(read, run.links.server_ids)
     if not span.cuts and not starts_in_the_middle(span, run.links, usable):
         return whole

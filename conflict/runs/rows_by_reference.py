@@ -252,29 +252,24 @@ def _applies_of(
 ) -> list[EpochApply]:
     """Return the epoch applies of one applier, with the moments of some rows."""
     mine = np.flatnonzero(applies.applier == side)
-    names = ("epoch", "group", "foreign_epoch", "traced", "restarted", "arrived_epoch", "arrived_group", "committed")
-    columns = [getattr(applies, name)[mine].tolist() for name in names]
     moments: dict[int, list[RowMoment]] = {}
     seen = [getattr(applies.moments, field.name).tolist() for field in attrs.fields(type(applies.moments))]
     for apply, bucket, key, epoch, group in zip(*seen, strict=True):
         if (bucket, key) in key_of:
             moments.setdefault(apply, []).append(RowMoment(*key_of[bucket, key], (epoch, group)))
+    columns = {name: getattr(applies, name)[mine].tolist() for name in _PLAIN}
+    arrived = zip(applies.arrived_epoch[mine].tolist(), applies.arrived_group[mine].tolist(), strict=True)
+    committed = [each or None for each in applies.committed[mine].tolist()]
+    judged = [tuple(moments.get(number, ())) for number in mine.tolist()]
+    rows = zip(*columns.values(), arrived, committed, judged, strict=True)
     return [
-        EpochApply(
-            epoch,
-            group,
-            source,
-            foreign,
-            traced,
-            restarted,
-            tuple(moments.get(number, ())),
-            (arrived, arrived_group),
-            committed=committed or None,
-        )
-        for number, epoch, group, foreign, traced, restarted, arrived, arrived_group, committed in zip(
-            mine.tolist(), *columns, strict=True
-        )
+        EpochApply(**dict(zip(columns, plain, strict=True)), source=source, arrived=at, committed=when, moments=early)
+        for *plain, at, when, early in rows
     ]
+
+
+# The columns of `EpochApplies` that are attributes of `EpochApply` as they are.
+_PLAIN = ("epoch", "group", "foreign_epoch", "traced", "restarted", "server", "source_server")
 
 
 def _exceptions(run: ResolveRun, found: Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:

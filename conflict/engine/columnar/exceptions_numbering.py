@@ -1,7 +1,8 @@
 """
 Numbers the rows of exceptions tables, which buckets write without numbers.
 
-``NDB$count`` runs from 1 per applier and table, over all buckets, in the order in which the applier met the operations.
+``NDB$count`` runs from 1 per SQL node that applies and table, over all buckets, in the order in which it met the
+operations.
 A pass over an epoch that was rolled back used up numbers too. Computes docs/functions.md, "Exceptions tables".
 """
 
@@ -32,7 +33,7 @@ from ndb_formats.schema.tables import Table
 
 __all__ = ["OlderEpochs", "TrackedRows", "number_exceptions"]
 
-_COUNT_COLUMN = 3
+_SERVER_COLUMN, _SOURCE_SERVER_COLUMN, _COUNT_COLUMN = 0, 1, 3
 # By cluster and exceptions table, the epoch applies in which pass TRACK made rows in one bucket, and how many.
 TrackedRows = Mapping[tuple[str, str], tuple[Int64, Int64]]
 
@@ -101,7 +102,8 @@ def number_exceptions(
             paths = [staged_exceptions_path(cluster.name, name, bucket) for bucket in sorted(tracked)]
             eras = steps_before(cluster.renewed.get(name, ()), applies)
             eras[applies.applier != len(numbered) - 1] = -1
-            numbered[-1][name] = _numbered(out, paths, each.table, used_up, eras)
+            rows = _numbered(out, paths, each.table, used_up, np.stack([eras, applies.server.astype(np.int64)]))
+            numbered[-1][name] = _with_servers(rows, applies)
     for number, cluster in enumerate(clusters):
         for name, exceptions in tables.items():
             schema = row_schema(exceptions.table).append(OUTCOME_PLACE)
@@ -128,7 +130,7 @@ def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts, older: Olde
     return passes
 
 
-def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int64, eras: Int64) -> pa.Table:
+def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int64, counts_of: Int64) -> pa.Table:
     """
     Return one applier's rows of a table in order, with their numbers, and their epoch apply beside them.
 
@@ -137,7 +139,8 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
         paths: Paths of the buckets' rows.
         definition: The exceptions table.
         used_up: How many numbers the rolled back passes of each epoch apply used up. Shape (applies,).
-        eras: How often counting had started again before each epoch apply of the applier. Shape (applies,).
+        counts_of: How often counting had started again before each epoch apply of the applier, -1 for other appliers,
+            and the SQL node that counts. Shape (2, applies).
     """
     schema = pa.schema([*row_schema(definition), OUTCOME_PLACE, EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER])
     rows = out.read_tables(paths, schema)
@@ -146,13 +149,23 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
     order = sorted_by_order(keys, rows.column(OPERATION_ORDER.name).combine_chunks())
     rows = rows.drop_columns(OPERATION_ORDER.name).take(pa.array(order))
     apply, field = rows.column(EPOCH_APPLY.name).to_numpy(), schema.field(_COUNT_COLUMN)
-    before = np.cumsum(used_up)
-    counts = np.arange(1, len(rows) + 1) + before[apply]
-    for era in np.unique(eras[apply]).tolist():
-        mine, first = eras[apply] == era, int(np.flatnonzero(eras == era)[0])
-        counts[mine] -= int(np.flatnonzero(mine)[0]) + before[first] - used_up[first]
-    counts = pa.array(counts).cast(field.type)
-    return rows.set_column(_COUNT_COLUMN, field, counts)
+    counts, (counted, which) = np.zeros(len(rows), np.int64), np.unique(counts_of, axis=1, return_inverse=True)
+    for number in np.flatnonzero(counted[0] >= 0).tolist():
+        together = which.ravel() == number
+        mine = np.flatnonzero(together[apply])
+        counts[mine] = np.arange(1, len(mine) + 1) + np.cumsum(used_up * together)[apply[mine]]
+    return rows.set_column(_COUNT_COLUMN, field, pa.array(counts).cast(field.type))
+
+
+def _with_servers(rows: pa.Table, applies: EpochApplies) -> pa.Table:
+    """Return rows with the SQL nodes that applied their epochs, and those from whose binlogs, where they are known."""
+    apply = rows.column(EPOCH_APPLY.name).to_numpy()
+    for place, servers in ((_SERVER_COLUMN, applies.server), (_SOURCE_SERVER_COLUMN, applies.source_server)):
+        known, field = servers[apply], rows.schema.field(place)
+        if known.any():
+            found = np.where(known > 0, known, rows.column(place).to_numpy())
+            rows = rows.set_column(place, field, pa.array(found).cast(field.type))
+    return rows
 
 
 def _received(rows: pa.Table, applies: EpochApplies, applier: int) -> pa.Table:

@@ -32,6 +32,7 @@ from conflict.engine.kernels.arrays import (
     Int64,
     Logged,
     RowMoments,
+    UInt32,
     UInt64,
     read_only,
 )
@@ -62,6 +63,8 @@ _TYPES = {
     "arrived_epoch": np.uint64,
     "arrived_group": np.int32,
     "committed": np.int64,
+    "server": np.uint32,
+    "source_server": np.uint32,
 }
 
 # Bucket and number in it of rows, by table and key.
@@ -85,6 +88,8 @@ class ApplierEpochs:
     arrived_epoch: UInt64
     arrived_group: Int32
     committed: Int64
+    server: UInt32
+    source_server: UInt32
     moments: RowMoments
 
     def __len__(self) -> int:
@@ -103,6 +108,8 @@ class ApplierEpochs:
                 each.restarted,
                 *each.arrived,
                 each.committed or 0,
+                each.server,
+                each.source_server,
             )
             for each in applies
         ]

@@ -39,6 +39,7 @@ Int8 = npt.NDArray[np.int8]
 Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
 
@@ -181,6 +182,8 @@ class EpochApplies:
         arrived_epoch: Own epoch before which the applier cannot have begun with it.
         arrived_group: Group of that epoch.
         committed: Microsecond since 1970 at which the foreign epoch committed; 0 if not known.
+        server: Server id of the SQL node that applied it; 0 for that of the cluster. uint32.
+        source_server: Server id of the SQL node from whose binlog it was applied; 0 likewise. uint32.
         moments: Rows that were judged some time before the commit.
     """
 
@@ -195,6 +198,8 @@ class EpochApplies:
     arrived_epoch: UInt64
     arrived_group: Int32
     committed: Int64
+    server: UInt32
+    source_server: UInt32
     moments: RowMoments
 
     def __len__(self) -> int:

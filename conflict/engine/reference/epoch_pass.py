@@ -289,8 +289,9 @@ class EpochPass:
             exceptions = self.cluster.setups[each.entry.change.table].exceptions
             if exceptions is not None:
                 # A pass that is rolled back has used up its numbers all the same.
-                self.cluster.exceptions_count[exceptions.table.full_name] += 1
-                count = self.cluster.exceptions_count[exceptions.table.full_name]
+                counted = self.apply.server, exceptions.table.full_name
+                self.cluster.exceptions_count[counted] += 1
+                count = self.cluster.exceptions_count[counted]
                 self.exceptions.append((exceptions, exceptions.row(self._record(each, count))))
                 self.excepted.append(each)
 
@@ -299,8 +300,8 @@ class EpochPass:
         with_transaction = rejected.decision.cause is Cause.TRANS_IN_CONFLICT
         transaction_id = change.transaction_id if with_transaction else None
         return ConflictRecord(
-            server_id=self.cluster.server_id,
-            source_server_id=self.source.server_id,
+            server_id=self.apply.server or self.cluster.server_id,
+            source_server_id=self.apply.source_server or self.source.server_id,
             source_epoch=self.apply.foreign_epoch,
             count=count,
             operation=change.operation,

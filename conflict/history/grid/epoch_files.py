@@ -4,16 +4,18 @@ Epochs and the schedule as Parquet. Every ingest derives the schedule again, fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import pyarrow as pa
 
+from conflict.config.configuration import Links
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE, table_of_rows
 from conflict.history.model import START, EpochApply, Window
 from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.servers import of_clusters
 from conflict.rules.replication_table import Role
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "applies_of",
     "epochs_part",
     "epochs_table",
+    "read_all_summaries",
     "read_epoch_sizes",
     "read_summaries",
     "schedule_table",
@@ -67,6 +70,11 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
 def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary]:
     """Return the summaries of the first `segments` segments of a cluster, in order."""
     return summaries_of(history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS))
+
+
+def read_all_summaries(history: Folder, links: Links, segments: Mapping[str, int]) -> dict[str, list[Summary]]:
+    """Return, per cluster, the summaries of its first segments, with foreign epochs by the ids of their clusters."""
+    return of_clusters(links, {name: read_summaries(history, name, count) for name, count in segments.items()})
 
 
 def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> dict[int, int]:
@@ -119,6 +127,8 @@ def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
                 apply.period,
                 apply.role,
                 apply.committed,
+                apply.server,
+                apply.source_server,
             )
         )
     return table_of_rows(rows, SCHEDULE)

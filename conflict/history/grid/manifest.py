@@ -162,6 +162,11 @@ class Manifest(HistorySubject):
         """Whether tables without a primary key have rows."""
         return any(segment.keyless for own in self.segments.values() for segment in own)
 
+    @property
+    def segment_counts(self) -> dict[str, int]:
+        """How many segments each cluster has."""
+        return {name: len(own) for name, own in self.segments.items()}
+
     def is_cut(self, cluster: str) -> bool:
         """Whether the binlogs of a cluster go on after its last epoch that can be resolved."""
         return cluster in self.errors or self.epochs_left_out.get(cluster, 0) > 0

@@ -127,6 +127,8 @@ SCHEDULE = pa.schema(
         ("period", pa.int32()),
         ("role", pa.string()),
         ("committed", pa.int64()),
+        ("server", pa.uint32()),
+        ("source_server", pa.uint32()),
     ]
 )
 

@@ -31,7 +31,7 @@ from conflict.history.definitions.following import make_run
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.ingestion.plan import files_document
 from conflict.history.model import RowChange, Transaction
-from conflict.history.reading import read_cluster
+from conflict.history.reading import read_clusters
 from conflict.rules.table_setup import TableSetup
 from conflict.whatif.simulating.clocks import EpochClock, journeys, never_arrived
 from conflict.whatif.simulating.model_file import parse_model
@@ -162,9 +162,9 @@ def read_logs(configuration: Configuration) -> tuple[_Log, _Log]:
         message = f"a workload is learnt from two clusters that replicate to each other; this run has {names}"
         raise ConfigurationError(message)
     run = make_run(configuration)
-    setups, found = run.setups.at_end, []
+    setups, readings, found = run.setups.at_end, read_clusters(run), []
     for cluster in run.clusters:
-        epochs = read_cluster(cluster, run).epochs
+        epochs = readings[cluster.name].epochs
         keyed = {name: setup for name, setup in setups[cluster.name].items() if setup.table.primary_key}
         if not any(epoch.transactions for epoch in epochs):
             message = (
