@@ -19,7 +19,7 @@ from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterConfiguration", "Configuration", "Links", "LoggingServer", "Span"]
+__all__ = ["ClusterConfiguration", "Configuration", "Links", "LogPiece", "LoggingServer", "Span"]
 
 
 @attrs.frozen
@@ -37,13 +37,31 @@ class LoggingServer:
 
 
 @attrs.frozen
+class LogPiece:
+    """
+    A piece of a file of one SQL node.
+
+    Attributes:
+        server_id: Server id of the SQL node: its cluster's own changes in this piece carry it.
+        file: The file.
+        start: Position of the first event to read; 0 for the first one of the file.
+        stop: Position after the last one; None for the end of the file.
+    """
+
+    server_id: int
+    file: Path
+    start: int = 0
+    stop: int | None = None
+
+
+@attrs.frozen
 class ClusterConfiguration:
     """
     One cluster of a run.
 
     Attributes:
         name: The name that the user gives it.
-        servers: The servers that log; a run file names one, which applies, too.
+        servers: Its SQL nodes that log, and those that apply; the first one is the one by which the cluster is known.
         role: ``ndb_applier_conflict_role``.
         options: Its logging options, which count for tables with binlog type 0.
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
@@ -75,13 +93,22 @@ class ClusterConfiguration:
 
     @property
     def log(self) -> LoggingServer:
-        """The server whose log is read: the only one."""
-        (server,) = self.servers
-        return server
+        """The SQL node whose log is read first."""
+        return self.servers[0]
+
+    @property
+    def server_ids(self) -> frozenset[int]:
+        """Server ids of all its SQL nodes."""
+        return frozenset(server.server_id for server in self.servers)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The binlog files of all its SQL nodes."""
+        return tuple(file for server in self.servers for file in server.files)
 
     @property
     def server_id(self) -> int:
-        """Server id of the server that logs and applies."""
+        """Server id by which the cluster is known: that of its first SQL node."""
         return self.log.server_id
 
 
@@ -190,7 +217,7 @@ class Configuration:
     @property
     def files(self) -> tuple[Path, ...]:
         """The binlog files of all servers."""
-        return tuple(file for cluster in self.clusters for server in cluster.servers for file in server.files)
+        return tuple(file for cluster in self.clusters for file in cluster.files)
 
     def replication_of(self, cluster: ClusterConfiguration) -> tuple[ReplicationRow, ...]:
         """Return the rows of ``mysql.ndb_replication`` of a cluster."""

@@ -10,7 +10,7 @@
     inexact_keys = false           # optional: allow keys whose equality is not known exactly (docs/keys.md)
 
     [clusters.A]
-    server_id = 1
+    server_id = 1                  # or server_ids = [1, 3] of several SQL nodes, the first of which applies at first
     binlogs = ["a/binlog.0*"]      # relative to this file; patterns are sorted by name
     role = "NONE"                  # ndb_applier_conflict_role
     ndb_log_update_as_write = "ON" # and the other two options that count for binlog_type 0
@@ -92,10 +92,11 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
+from ndb_formats.binlog_reader import read_headers
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.cursor import whole_number
-from ndb_formats.errors import did_you_mean
+from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.tables import Schema
@@ -125,6 +126,10 @@ _OPTION = ValueKind("ON or OFF", lambda value: str(value).strip().upper() in {"O
 _OWN_FILES = ("variables", "config_ini", "ndb_replication")
 _CLUSTER_ENTRIES = {
     "server_id": SERVER_ID,
+    "server_ids": ValueKind(
+        "a list of different server ids, like [1, 3]",
+        lambda value: list_of(SERVER_ID, "").accepts(value) and 0 < len(set(value)) == len(value),
+    ),
     "binlogs": _FILES,
     "role": one_of(list(Role)),
     **dict.fromkeys(("schema", *_OWN_FILES), _FILE),
@@ -213,7 +218,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
         check_entries("the run file", document, _ENTRIES)
         _refuse_addresses("", document)
         clusters = _clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
-        expect_files(file for cluster in clusters for file in cluster.log.files)
+        expect_files(file for cluster in clusters for file in cluster.files)
         at_end = document.get("schema_at", "start") == "end"
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
@@ -229,11 +234,11 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     else:
         with located(path):
             replication = rows_of_tables(rows)
-    logs = [file for cluster in clusters for file in cluster.log.files]
+    logs = [file for cluster in clusters for file in cluster.files]
     schema = _schema(path.parent, document.get("schema"), document, logs)
     own = {name: table["schema"] for name, table in document["clusters"].items() if "schema" in table}
     clusters = tuple(
-        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document, each.log.files))
+        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document, each.files))
         if each.name in own
         else each
         for each in clusters
@@ -243,7 +248,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
         *(path.parent / name for name in named),
-        *(file for cluster in clusters for file in (*cluster.log.files, *cluster.rows)),
+        *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
     )
     configuration = Configuration(clusters, schema, replication, functions, span=span, schema_at_end=at_end)
     if inexact_keys:
@@ -290,10 +295,11 @@ def check_clusters(clusters: Sequence[ClusterConfiguration]) -> None:
     """
     _check_names([cluster.name for cluster in clusters])
     for first, second in itertools.combinations(clusters, 2):
-        if first.server_id == second.server_id:
+        same = first.server_ids & second.server_ids
+        if same:
             message = (
-                f"clusters {first.name} and {second.name} have server_id {first.server_id}; it tells them apart in "
-                "their binlogs"
+                f"clusters {first.name} and {second.name} have server_id {min(same)}; it tells them apart in their "
+                "binlogs"
             )
             raise ConfigurationError(message)
     _check_sources(clusters)
@@ -345,13 +351,18 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
     own = {entry: folder / given[entry] for entry in _OWN_FILES if entry in given}
     variables = load_server_variables(own["variables"]) if "variables" in own else None
     table = {**_of_variables(variables or {}), **given}
+    if "server_ids" in given:
+        if "server_id" in given:
+            message = f"server_id and server_ids of {where} are both given; give one of them"
+            raise ConfigurationError(message)
+        table["server_id"] = given["server_ids"][0] if given["server_ids"] else given["server_ids"]
     check_entries(where, table, _CLUSTER_ENTRIES, required=("server_id", *(("binlogs",) if binlogs else ())))
     files = _binlogs(folder, name, table.get("binlogs", []), needed=binlogs)
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
     rows = table.get("rows", [])
     return ClusterConfiguration(
         name,
-        (LoggingServer(table["server_id"], files),),
+        logging_servers(table.get("server_ids", [table["server_id"]]), files),
         Role(table.get("role", "NONE")),
         server_options(table),
         transaction_ids,
@@ -364,6 +375,32 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
         variables=variables,
         epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
     )
+
+
+def logging_servers(server_ids: Sequence[int], files: Sequence[Path]) -> tuple[LoggingServer, ...]:
+    """
+    Return the SQL nodes of a cluster, each with the files that it wrote, by their first events.
+
+    Args:
+        server_ids: Their server ids.
+        files: The files of all, oldest first; those of an unknown writer are given to the first SQL node.
+    """
+    if len(server_ids) == 1:
+        return (LoggingServer(server_ids[0], tuple(files)),)
+    written: dict[int, list[Path]] = {each: [] for each in server_ids}
+    for file in files:
+        written.get(writer_of(file), written[server_ids[0]]).append(file)
+    return tuple(LoggingServer(server_id, tuple(own)) for server_id, own in written.items())
+
+
+def writer_of(file: Path) -> int:
+    """Return the id of the server that wrote a file, by its first event; -1 if it cannot be read."""
+    try:
+        for _, header in itertools.islice(read_headers(file), 1):
+            return header.server_id
+    except (FormatError, OSError):
+        pass
+    return -1
 
 
 def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:

@@ -374,7 +374,7 @@ def _schema_of(run: RunFile) -> Schema:
     own = {
         server: cluster.schema
         for cluster in run.configuration.clusters
-        for server in map(server_of, cluster.log.files)
+        for server in map(server_of, cluster.files)
         if cluster.schema is not None and server is not None
     }
     return attrs.evolve(run.configuration.schema, of_servers=tuple(own.items()))

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.arguments import no_progress
-from conflict.config.configuration import ClusterConfiguration
+from conflict.config.configuration import ClusterConfiguration, LogPiece
 from conflict.explaining.events import LogPlace
-from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs, read_log
 from conflict.history.grid.epoch_files import summaries_of
 from conflict.history.grid.key_numbering import tables_and_texts
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
@@ -191,7 +191,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, epochs
     in_columns = definitions is None and stop is None
     try:
         found = (
-            _found(run, cluster, wanted, reader, log, epochs) if in_columns else read_epochs(cluster.log.files, reader)
+            _found(run, cluster, wanted, reader, log, epochs) if in_columns else read_log(run.log_of(cluster), reader)
         )
         for epoch in found:
             if epoch.number > last or (stop is not None and epoch.time >= stop):
@@ -218,9 +218,9 @@ def _found(
         rows.setdefault(table, []).append(key)
     chosen = schema if wanted.transactions else Schema(tuple(each for each in schema.tables if each.full_name in rows))
     last = run.span.last.get(cluster.name, _NO_END)
-    for segment in plan_segments(cluster.log.files).segments:
-        file = str(segment.file)
-        found = wanted_epochs(segment, cluster.server_id, chosen, rows, wanted.transactions)
+    for segment in _segments(run.log_of(cluster)):
+        file, reader.server_id = str(segment.file), segment.server_id
+        found = wanted_epochs(segment, segment.server_id, chosen, rows, wanted.transactions)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges
         if found is not None:
             epochs += [each for each in summaries_of(found.epochs) if each.number <= last]
@@ -228,6 +228,15 @@ def _found(
             yield from read_epochs([segment.file], reader, {file: (start, stop)})
         if found is not None and found.error is not None:
             log.error = found.error
+            return
+
+
+def _segments(pieces: Iterable[LogPiece]) -> Iterator[Segment]:
+    """Yield the segments of what is read as the log of a cluster."""
+    for piece in pieces:
+        planned = plan_segments([piece.file], start=piece.start, stop=piece.stop)
+        yield from (attrs.evolve(each, server_id=piece.server_id) for each in planned.segments)
+        if planned.error is not None:
             return
 
 

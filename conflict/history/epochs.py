@@ -17,6 +17,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.configuration import LogPiece
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError
 from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
@@ -32,7 +33,7 @@ from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.selection import UNREAD_ROW_EVENTS, has_status_columns, is_status_image
 
-__all__ = ["MICROSECONDS", "AppliedEpoch", "BinlogEpoch", "EpochReader", "disordered", "read_epochs"]
+__all__ = ["MICROSECONDS", "AppliedEpoch", "BinlogEpoch", "EpochReader", "disordered", "read_epochs", "read_log"]
 
 _SERVER_ID, _EPOCH, _LOG_NAME, _START_POSITION = range(4)
 Images = tuple[RowImage | None, RowImage | None]
@@ -332,7 +333,7 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
 
 
 def read_epochs(
-    files: Iterable[str | Path], reader: EpochReader, ranges: Mapping[str, tuple[int, int]] | None = None
+    files: Iterable[str | Path], reader: EpochReader, ranges: Mapping[str, tuple[int, int | None]] | None = None
 ) -> Iterator[BinlogEpoch]:
     """
     Yield the epochs of a cluster's binlog files, in order.
@@ -356,6 +357,30 @@ def read_epochs(
                 continue
             if epoch.number <= last:
                 raise disordered(f"{file}, position {event.position}", epoch.number, str(last))
+            last = epoch.number
+            yield epoch
+
+
+def read_log(pieces: Iterable[LogPiece], reader: EpochReader) -> Iterator[BinlogEpoch]:
+    """
+    Yield the epochs of what is read as the log of a cluster, in order.
+
+    Args:
+        pieces: The pieces of its SQL nodes' logs.
+        reader: As for `read_epochs`.
+
+    Raises:
+        FormatError: As `read_epochs`.
+        WrongKeyError: As `read_epochs`.
+        HistoryError: As `read_epochs`.
+    """
+    last = -1
+    for piece in pieces:
+        reader.server_id = piece.server_id
+        ranges = {str(piece.file): (piece.start or FIRST_POSITION, piece.stop)}
+        for epoch in read_epochs([piece.file], reader, ranges):
+            if epoch.number <= last:
+                raise disordered(str(piece.file), epoch.number, str(last))
             last = epoch.number
             yield epoch
 

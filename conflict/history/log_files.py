@@ -9,10 +9,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from conflict.config.configuration import Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.run_file import writer_of
 from conflict.errors import ConfigurationError
-from ndb_formats.binlog_reader import read_headers
-from ndb_formats.errors import FormatError
 
 __all__ = ["check_log_files", "refuse_same_names"]
 
@@ -27,24 +26,32 @@ def check_log_files(configuration: Configuration) -> None:
         ConfigurationError: A file was written by another server, or is a folder or a pipe, or files are out of order,
             or one is missing, or there twice.
     """
-    servers = {cluster.server_id: cluster.name for cluster in configuration.clusters}
     for cluster in configuration.clusters:
-        files = cluster.log.files
-        refuse_same_names(cluster.name, ((file.name, file) for file in files))
-        _check_numbers(cluster.name, files)
-        for file in files:
-            if file.exists() and not file.is_file():
-                message = f"{file} is no regular file; give copies of the binlogs"
-                raise ConfigurationError(message)
-            writer = _writer(file)
-            if writer in (_UNKNOWN, cluster.server_id):
-                continue
-            message = f"{file} is given as a binlog of {cluster.name}, and was written by "
-            if writer in servers:
-                message += f"the server of {servers[writer]}; are the two sides swapped?"
-            else:
-                message += f"server {writer}; server_id of {cluster.name} is {cluster.server_id}"
-            raise ConfigurationError(message)
+        for server in cluster.servers:
+            whose = cluster.name if len(cluster.servers) == 1 else f"server {server.server_id} of {cluster.name}"
+            refuse_same_names(whose, ((file.name, file) for file in server.files))
+            _check_numbers(whose, server.files)
+            for file in server.files:
+                _check_writer(configuration, cluster, file)
+
+
+def _check_writer(configuration: Configuration, cluster: ClusterConfiguration, file: Path) -> None:
+    """Check that a file is one that a cluster's SQL nodes can have written."""
+    servers = {server: each.name for each in configuration.clusters for server in each.server_ids}
+    if file.exists() and not file.is_file():
+        message = f"{file} is no regular file; give copies of the binlogs"
+        raise ConfigurationError(message)
+    writer = writer_of(file)
+    if writer == _UNKNOWN or writer in cluster.server_ids:
+        return
+    message = f"{file} is given as a binlog of {cluster.name}, and was written by "
+    if writer in servers:
+        message += f"the server of {servers[writer]}; are the two sides swapped?"
+    elif len(cluster.servers) > 1:
+        message += f"server {writer}; server_ids of {cluster.name} are {sorted(cluster.server_ids)}"
+    else:
+        message += f"server {writer}; server_id of {cluster.name} is {cluster.server_id}"
+    raise ConfigurationError(message)
 
 
 def refuse_same_names(whose: str, files: Iterable[tuple[str, Path]]) -> None:
@@ -74,16 +81,6 @@ def refuse_same_names(whose: str, files: Iterable[tuple[str, Path]]) -> None:
             )
         message = f"{other} and {file} are both given as {name} of {whose}: {what}"
         raise ConfigurationError(message)
-
-
-def _writer(file: Path) -> int:
-    """Return the id of the server that wrote a file, by its first event; `_UNKNOWN` if it cannot be read."""
-    try:
-        for _, header in itertools.islice(read_headers(file), 1):
-            return header.server_id
-    except (FormatError, OSError):
-        pass
-    return _UNKNOWN
 
 
 def _check_numbers(cluster: str, files: Sequence[Path]) -> None:

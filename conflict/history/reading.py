@@ -10,7 +10,7 @@ from itertools import product
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Links
-from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.epochs import BinlogEpoch, EpochReader, read_log
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import (
@@ -99,9 +99,9 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
     Raises:
         WrongKeyError: A table has another primary key, so that nothing before is right either.
     """
-    log, definitions = cluster.log, run.definitions.get(cluster.name)
+    definitions = run.definitions.get(cluster.name)
     reader = EpochReader(
-        log.server_id,
+        cluster.server_id,
         run.data_schema,
         definitions=definitions,
         moment=None if definitions is None else definitions.start,
@@ -109,7 +109,7 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
     )
     reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:
-        for epoch in read_epochs(log.files, reader):
+        for epoch in read_log(run.log_of(cluster), reader):
             reading.epochs.append(epoch)
     except WrongKeyError:
         raise

@@ -16,7 +16,7 @@ from typing import Self
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration, Links, Span
+from conflict.config.configuration import ClusterConfiguration, Configuration, Links, LogPiece, Span
 from conflict.config.definitions import ClusterDefinitions
 from conflict.history.model import RowChange
 from conflict.history.scheduling.schedule import ClusterHints, HintsOf, Summary
@@ -177,6 +177,7 @@ class Run:
         notes: What is to be said about the definitions.
         remarks: What the binlogs hold besides rows.
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
+        pieces: By cluster, what is read as its log, where it has several SQL nodes; see `conflict.history.log_pieces`.
     """
 
     configuration: Configuration
@@ -187,11 +188,18 @@ class Run:
     notes: tuple[str, ...] = ()
     remarks: tuple[LogRemark, ...] = ()
     hints_of: HintsOf | None = attrs.field(default=None, eq=False, repr=False)
+    pieces: Mapping[str, tuple[LogPiece, ...]] = attrs.field(factory=dict, repr=False)
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:
         """The clusters."""
         return self.configuration.clusters
+
+    def log_of(self, cluster: ClusterConfiguration) -> tuple[LogPiece, ...]:
+        """Return what is read as the log of a cluster, in order."""
+        if cluster.name in self.pieces:
+            return self.pieces[cluster.name]
+        return tuple(LogPiece(cluster.server_id, file) for file in cluster.log.files)
 
     @property
     def links(self) -> Links:

@@ -231,7 +231,7 @@ def _configuration_json(run: Run) -> dict[str, Any]:
             cluster.name: {
                 "server_id": cluster.server_id,
                 "role": cluster.role,
-                "binlogs": [str(file) for file in cluster.log.files],
+                "binlogs": [str(file) for file in cluster.files],
                 **_own_rows(cluster),
             }
             for cluster in run.clusters

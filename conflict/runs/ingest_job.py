@@ -158,7 +158,7 @@ class _Job:
         tasks = [
             SegmentTask(
                 name,
-                plan.clusters[name],
+                segment.server_id or plan.clusters[name],
                 plan.files[name],
                 segment,
                 schema,

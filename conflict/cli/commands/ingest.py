@@ -38,7 +38,7 @@ def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None)
     with progress_bars() as progress:
         ingested = call(progress=progress)
     _print_ingested(ingested, out)
-    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.log.files))
+    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
     if ingested.manifest.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned else ExitCode.DONE)

@@ -42,7 +42,7 @@ def workload(
         document = call(progress=progress)
     print_telling(console, _told(document))
     console.print(f"Written to {out}; `ndb-conflict simulate` takes it.", highlight=False, markup=False)
-    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.log.files))
+    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
     late = document.get("not_arrived", {})
     for name, count in late.items():
         if count:

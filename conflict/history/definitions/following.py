@@ -7,11 +7,11 @@ with the definition in force. Where it does not agree, the run stops reading the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LogPiece
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
@@ -23,6 +23,7 @@ from conflict.history.definitions.cluster_log import (
     some_of,
 )
 from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
+from conflict.history.log_pieces import pieces_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
 from conflict.rules.functions import Argument, what_was_meant
@@ -61,7 +62,15 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
             is in the server's binlog.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
-    scans = {cluster.name: list(scan_log(cluster.log.files, verify=True)) for cluster in configuration.clusters}
+    read = {cluster.name: pieces_of(cluster) for cluster in configuration.clusters}
+    scans = {
+        cluster.name: list(
+            scan_log(cluster.log.files, verify=True)
+            if len(cluster.servers) == 1
+            else _scanned(read[cluster.name].pieces)
+        )
+        for cluster in configuration.clusters
+    }
     logged = _logged_tables(item for scan in scans.values() for item in scan)
     configuration = configuration.in_databases(logged).named_as(logged)
     logs = [ClusterLog.read(configuration, cluster, scans[cluster.name]) for cluster in configuration.clusters]
@@ -78,7 +87,19 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     resolved = _with_function(run.setups.at_end) | _with_function(configuration.setups())
     remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, resolved))
     remarks += tuple(LogRemark(said, table in resolved) for log in logs for table, said in log.unfollowed)
-    return attrs.evolve(run, notes=(*notes, *sentences_on_rows(run)), remarks=remarks, hints_of=hints_of)
+    remarks += tuple(remark for each in read.values() for remark in each.remarks)
+    pieces = {each.name: read[each.name].pieces for each in configuration.clusters if len(each.servers) > 1}
+    return attrs.evolve(run, notes=(*notes, *sentences_on_rows(run)), remarks=remarks, hints_of=hints_of, pieces=pieces)
+
+
+def _scanned(pieces: Sequence[LogPiece]) -> Iterator[LogItem]:
+    """Yield what the pieces hold besides rows; a Table_map event is told once per file, wherever it stands."""
+    for piece in pieces:
+        for item in scan_log([piece.file], verify=True):
+            if isinstance(item, LoggedTable) or (
+                piece.start <= item.position and (piece.stop is None or item.position < piece.stop)
+            ):
+                yield item
 
 
 def _with_tables(configuration: Configuration, added: Sequence[Table]) -> Configuration:

@@ -129,7 +129,11 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
     files, segments = {}, {}
     for cluster in run.clusters:
         cuts = _cuts(run, cluster.name)
-        files[cluster.name], segments[cluster.name] = _plan_cluster(cluster, held, segment_bytes, cuts)
+        files[cluster.name], segments[cluster.name] = (
+            _plan_pieces(run, cluster, held, segment_bytes, cuts)
+            if cluster.name in run.pieces
+            else _plan_files(cluster, held, segment_bytes, cuts)
+        )
     return Plan(
         buckets=(buckets or default_buckets(run)) if held is None else held.buckets,
         clusters=run.links.server_ids,
@@ -159,10 +163,48 @@ def _cuts(run: Run, cluster: str) -> dict[str, list[int]]:
     return cuts
 
 
-def _plan_cluster(
-    cluster: ClusterConfiguration, held: Manifest | None, segment_bytes: int, cuts: Mapping[str, Sequence[int]]
+def _plan_pieces(
+    run: Run,
+    cluster: ClusterConfiguration,
+    held: Manifest | None,
+    segment_bytes: int,
+    cuts: Mapping[str, Sequence[int]],
 ) -> tuple[tuple[str, ...], tuple[Segment, ...]]:
-    """Return the files of a cluster by number, and the segments to read."""
+    """
+    Return the files of a cluster with several SQL nodes by number, and the segments of the pieces to read.
+
+    Raises:
+        HistoryError: The History holds something already.
+    """
+    if held is not None and held.segments[cluster.name]:
+        message = (
+            f"the History holds binlogs of cluster {cluster.name}, which has several SQL nodes; such a History cannot "
+            "be continued yet: ingest all files into another folder"
+        )
+        raise HistoryError(message)
+    segments = list[Segment]()
+    for piece in run.log_of(cluster):
+        planned = plan_segments(
+            [piece.file],
+            segment_bytes,
+            start=piece.start,
+            stop=piece.stop,
+            first_number=len(segments),
+            cuts=cuts,
+        )
+        segments += [attrs.evolve(each, server_id=piece.server_id) for each in planned.segments]
+        if planned.error is not None:
+            break
+    return tuple(dict.fromkeys(str(piece.file) for piece in run.log_of(cluster))), tuple(segments)
+
+
+def _plan_files(
+    cluster: ClusterConfiguration,
+    held: Manifest | None,
+    segment_bytes: int,
+    cuts: Mapping[str, Sequence[int]],
+) -> tuple[tuple[str, ...], tuple[Segment, ...]]:
+    """Return the files of a cluster with one SQL node by number, and the segments to read."""
     given = [str(file) for file in cluster.log.files]
     segments: Sequence[SegmentFacts] = () if held is None else held.segments[cluster.name]
     if held is None or not segments:

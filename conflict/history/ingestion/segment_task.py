@@ -32,7 +32,7 @@ class SegmentTask:
 
     Attributes:
         cluster: Name of its cluster.
-        server_id: That cluster's server id.
+        server_id: Server id of the SQL node that wrote it.
         files: The cluster's files, by number.
         segment: The segment.
         schema: The tables to read.

@@ -60,12 +60,14 @@ class Segment:
         file: The binlog file.
         start: Position of its first event.
         stop: Position after its last event.
+        server_id: Server id of the SQL node that wrote the file; 0 for that of the cluster.
     """
 
     number: int
     file: Path
     start: int
     stop: int
+    server_id: int = 0
 
 
 @attrs.frozen
@@ -87,6 +89,7 @@ def plan_segments(
     segment_bytes: int = DEFAULT_SEGMENT_BYTES,
     *,
     start: int = 0,
+    stop: int | None = None,
     first_number: int = 0,
     cuts: Mapping[str, Sequence[int]] | None = None,
 ) -> _SegmentPlan:
@@ -98,7 +101,8 @@ def plan_segments(
     Args:
         files: In the order in which they were written.
         segment_bytes: About how many bytes a segment has.
-        start: Where to begin in the first file; what comes before was read earlier.
+        start: Where to begin in the first file; what comes before was read earlier, or is read from another log.
+        stop: Where to end in the last file; None for its end.
         first_number: Number of the first segment.
         cuts: Per file, positions of events in whose transaction a segment has to start, because what is in force
             changes there.
@@ -106,6 +110,8 @@ def plan_segments(
     segments: list[Segment] = []
     for number, file in enumerate(files):
         bounds, error = _divide(file, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ()))
+        if stop is not None and number == len(files) - 1:
+            bounds, error = [*(each for each in bounds if each < stop), stop], None
         segments += [
             Segment(first_number + len(segments) + place, file, *pair) for place, pair in enumerate(pairwise(bounds))
         ]

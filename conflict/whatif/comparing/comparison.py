@@ -378,10 +378,10 @@ def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -
 def _sizes(run: Run, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
     """Return the sizes of the rows events of both clusters in every format, and why files were measured in part."""
     sizer, cut = LogSizer(), list[str]()
-    files = run.configuration.files
+    files = [piece.file for cluster in run.clusters for piece in run.log_of(cluster)]
     for cluster in run.clusters:
         sizer.begin(run.schema_at_start(cluster))
-        for file in cluster.log.files:
+        for file in dict.fromkeys(piece.file for piece in run.log_of(cluster)):
             progress("measuring", files.index(file), len(files))
             try:
                 sizer.add(file)

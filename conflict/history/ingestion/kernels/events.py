@@ -8,11 +8,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, kernel, wrapping_product
 from ndb_formats.columnar.kernels.words import crc32, little_endian, load16
 from ndb_formats.constants import EventType
 
-__all__ = ["EventRole", "add_values", "commit_times", "image_slices", "read_numbers", "roles_of"]
+__all__ = ["EventRole", "add_values", "change_digests", "commit_times", "image_slices", "read_numbers", "roles_of"]
 
 
 class EventRole(IntEnum):
@@ -37,6 +37,7 @@ BEGIN_TEXT, COMMIT_TEXT, ROLLBACK_TEXT, XA_TEXT = (
     np.frombuffer(text, np.uint8) for text in (b"BEGIN", b"COMMIT", b"ROLLBACK", b"XA START ")
 )
 QUERY_HEAD = 13
+TABLE_ID_BYTES = 6
 GTID, ANONYMOUS_GTID = int(EventType.GTID_LOG_EVENT), int(EventType.ANONYMOUS_GTID_LOG_EVENT)
 # Of a Gtid event: where the type of its logical timestamp is, its value, and where the time of the commit is; see
 # `ndb_formats.events.gtid_event`.
@@ -109,6 +110,25 @@ def commit_times(data, types, starts, ends):
             if ends[event] - start >= GTID_TIME + TIME_BYTES and data[start + GTID_CLOCK] == LOGICAL:
                 times[event] = np.int64(little_endian(data, start + GTID_TIME, TIME_BYTES) & TIME_BITS)
     return times
+
+
+@kernel
+def change_digests(data, types, starts, ends):
+    """
+    Return a digest of each rows event but for its table id, which every server chooses; 0 for other events.
+
+    Digests of the events of an epoch are added, so their order does not count. Arguments as for `roles_of`. Shape
+    (events,), uint64.
+    """
+    digests = np.zeros(len(types), np.uint64)
+    for event in range(len(types)):
+        code = types[event]
+        if FIRST_V2 <= code <= LAST_V2 or FIRST_V1 <= code <= LAST_V1:
+            start, end = starts[event] + TABLE_ID_BYTES, ends[event]
+            digest = np.uint64(crc32(data, start, end)) | np.uint64(end - start) << np.uint64(32)
+            digest = wrapping_product(digest ^ np.uint64(code), np.uint64(0x9E3779B97F4A7C15))
+            digests[event] = digest ^ digest >> np.uint64(29)
+    return digests
 
 
 @kernel

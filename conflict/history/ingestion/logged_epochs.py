@@ -1,0 +1,133 @@
+"""
+The epochs that the log of one SQL node holds: where each stands, and a digest of the changes in it.
+
+Every SQL node of a cluster that logs has the same changes in the same epochs, under its own table ids, positions and
+server id. So digests of row events without these tell which logs belong together, and where one differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from conflict.history.ingestion.kernels.epochs import GroupedEvents, group_events
+from conflict.history.ingestion.kernels.events import EventRole, change_digests
+from conflict.history.ingestion.segment_arrays import UnreadableError
+from conflict.history.ingestion.segment_walk import SegmentWalk
+from conflict.history.tables import TableNumbers
+from ndb_formats.columnar.event_chunks import read_chunks
+from ndb_formats.errors import FormatError
+
+__all__ = ["LoggedEpochs", "scan_epochs"]
+
+_CHUNK_EVENTS, _CHUNK_BYTES = 1 << 18, 1 << 26
+
+
+@attrs.frozen(eq=False)
+class LoggedEpochs:
+    """
+    The epochs of one SQL node's log, in order. All arrays have shape (epochs,).
+
+    Attributes:
+        server_id: Server id of the SQL node.
+        files: Its files.
+        number: The epochs. uint64.
+        file: Number of the file that holds each. int32.
+        start: Where its transaction begins in the file. int64.
+        stop: Where its transaction ends. int64.
+        content: Digest of its row events. uint64.
+        whole: Whether all files could be read to their ends.
+    """
+
+    server_id: int
+    files: tuple[Path, ...]
+    number: npt.NDArray[np.uint64]
+    file: npt.NDArray[np.int32]
+    start: npt.NDArray[np.int64]
+    stop: npt.NDArray[np.int64]
+    content: npt.NDArray[np.uint64]
+    whole: bool = True
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def shares_changes(self, other: LoggedEpochs) -> bool:
+        """Whether both are logs of one cluster: most epochs that both hold have the same changes."""
+        _, mine, theirs = np.intersect1d(self.number, other.number, return_indices=True)
+        same = int((self.content[mine] == other.content[theirs]).sum())
+        return 2 * same > len(mine)
+
+    def differing(self, other: LoggedEpochs) -> npt.NDArray[np.uint64]:
+        """Return the epochs that both hold, with other changes."""
+        both, mine, theirs = np.intersect1d(self.number, other.number, return_indices=True)
+        differing: npt.NDArray[np.uint64] = both[self.content[mine] != other.content[theirs]]
+        return differing
+
+    @classmethod
+    def joined(cls, server_id: int, files: Sequence[Path], parts: Sequence[Self], *, whole: bool) -> Self:
+        """Return the log of an SQL node from the epochs of its files."""
+        arrays = {
+            name: np.concatenate([np.zeros(0, kind), *(getattr(each, name) for each in parts)])
+            for name, kind in _TYPES.items()
+        }
+        return cls(server_id, tuple(files), **arrays, whole=whole)
+
+
+_TYPES = {"number": np.uint64, "file": np.int32, "start": np.int64, "stop": np.int64, "content": np.uint64}
+
+
+def scan_epochs(server_id: int, files: Sequence[Path]) -> LoggedEpochs:
+    """
+    Return the epochs of a log, up to what cannot be read.
+
+    Args:
+        server_id: Server id of the SQL node.
+        files: Its files, oldest first.
+    """
+    parts, whole = list[LoggedEpochs](), True
+    for number, file in enumerate(files):
+        try:
+            part, whole = _scan(server_id, file, number)
+        except (FormatError, UnreadableError):
+            whole = False
+            break
+        parts.append(part)
+        if not whole:
+            break
+    return LoggedEpochs.joined(server_id, files, parts, whole=whole)
+
+
+def _scan(server_id: int, file: Path, number: int) -> tuple[LoggedEpochs, bool]:
+    """Return the epochs of a file, and whether it could be read to its end."""
+    walk, digests, whole = SegmentWalk({}, TableNumbers((), {}), 1), list[npt.NDArray[np.uint64]](), True
+    for chunk in read_chunks(file, start=0, stop=None, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
+        walk.add(chunk)
+        digests.append(change_digests(chunk.data, chunk.types, chunk.starts, chunk.ends))
+        whole = chunk.error is None
+    events, status = walk.events, walk.status
+    bounds = np.searchsorted(status.event, np.arange(len(events.role) + 1))
+    grouped: GroupedEvents = group_events(events, status, bounds, np.uint64(server_id))
+    if not grouped.valid:
+        raise UnreadableError
+    begin = grouped.epochs.begin
+    before = np.maximum(begin - 1, 0)
+    first = np.where(events.role[before] == EventRole.NONE, before, begin)  # old servers write no Gtid event
+    ends = np.flatnonzero(events.role == EventRole.END)
+    last = ends[np.searchsorted(ends, begin)] if len(begin) else begin
+    changes = np.where(events.role == EventRole.STATUS, np.uint64(0), np.concatenate(digests))
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(changes)])
+    epochs = LoggedEpochs(
+        server_id,
+        (file,),
+        grouped.epochs.number,
+        np.full(len(begin), number, np.int32),
+        events.position[first],
+        events.stop[last],
+        total[last] - total[begin],
+    )
+    return epochs, whole
