@@ -13,10 +13,10 @@ from conflict.library import additions_of, run_of
 if TYPE_CHECKING:
     from conflict.cli.from_functions import Call
     from conflict.config.run_file import RunFile
+    from conflict.discovery.clusters import FoundCluster
     from conflict.discovery.draft import Additions
-    from conflict.discovery.logs import FoundLog
 
-__all__ = ["additions_of_call", "load_run_of", "show_logs"]
+__all__ = ["additions_of_call", "load_run_of", "show_clusters"]
 
 
 def load_run_of(call: Call[Any]) -> RunFile:
@@ -26,7 +26,7 @@ def load_run_of(call: Call[Any]) -> RunFile:
     Raises:
         ConfigurationError: What is given is missing or wrong, or something is added to a run file.
     """
-    run = run_of(call.sources, additions_of_call(call), show_logs)
+    run = run_of(call.sources, additions_of_call(call), show_clusters)
     call.sources = [run]
     return run
 
@@ -36,13 +36,14 @@ def additions_of_call(call: Call[Any]) -> Additions:
     return additions_of(*(call.options.pop(name) for name in ("schema", "ndb_replication", "conflict_fn", "primary")))
 
 
-def show_logs(logs: Sequence[FoundLog]) -> None:
-    """Print which binlogs were found."""
-    for log in logs:
+def show_clusters(clusters: Sequence[FoundCluster]) -> None:
+    """Print which binlogs were found, and of which SQL nodes."""
+    for cluster, log in ((each, log) for each in clusters for log in each.logs):
         files = f"{len(log.files):,} binlog files" if len(log.files) > 1 else "1 binlog file"
         last = f" to {log.files[-1].name}" if len(log.files) > 1 else ""
+        has = "is" if len(cluster.logs) == 1 else "has"
         messages.print(
-            f"Cluster {log.name} is server {log.server_id}: {files}, {log.files[0].name}{last}.",
+            f"Cluster {cluster.name} {has} server {log.server_id}: {files}, {log.files[0].name}{last}.",
             highlight=False,
             markup=False,
             soft_wrap=True,

@@ -21,6 +21,7 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.config.option_values import words_of
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
+from conflict.discovery.clusters import FoundCluster, clusters_of
 from conflict.discovery.logged_types import logged_options, logged_types
 from conflict.discovery.logs import FoundLog, find_logs
 from conflict.errors import ConfigurationError
@@ -113,12 +114,12 @@ class Draft:
 
     Attributes:
         text: Its text.
-        logs: The binlogs that it names.
+        clusters: The clusters whose binlogs it names.
         run: What it says.
     """
 
     text: str = attrs.field(repr=False)
-    logs: tuple[FoundLog, ...]
+    clusters: tuple[FoundCluster, ...]
     run: RunFile = attrs.field(repr=False)
 
 
@@ -127,19 +128,14 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
     Draft a run file.
 
     Args:
-        given: Folders, index files, patterns or files with the binlogs of two servers.
+        given: Folders, index files, patterns or files with the binlogs of two clusters, of one or more SQL nodes each.
         additions: What the user adds.
         path: Where the run file is to stand, which its paths are relative to. Nothing is written.
 
     Raises:
-        ConfigurationError: The binlogs are not those of two servers, or what is added does not fit them.
+        ConfigurationError: The binlogs are not those of two clusters, or what is added does not fit them.
     """
-    logs = find_logs(given)
-    if len(logs) != 2:
-        found = ", ".join(f"{log.server_id} ({log.files[0]})" for log in logs)
-        more = "; a run file says who replicates from whom where there are more clusters" if len(logs) > 2 else ""
-        message = f"binlogs of two servers are needed; these have the server ids {found}{more}"
-        raise ConfigurationError(message)
+    logs = _two_clusters(find_logs(given))
     names = [log.name for log in logs]
     if additions.primary is not None and additions.primary not in names:
         meant = did_you_mean(additions.primary, names)
@@ -173,7 +169,29 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         rows = "\n".join(_replication(run, functions, additions.primary)) + "\n"
     else:
         options = {each.name: logged_options(run, each) for each in run.clusters}
-    return Draft(head(path.parent, options) + rows, logs, parse_run_file(head(None, options) + rows, path))
+    return Draft(head(path.parent, options) + rows, tuple(logs), parse_run_file(head(None, options) + rows, path))
+
+
+def _two_clusters(logs: Sequence[FoundLog]) -> list[FoundCluster]:
+    """
+    Return the two clusters of which some logs are.
+
+    Raises:
+        ConfigurationError: They are of one cluster, or of more than two.
+    """
+    clusters = clusters_of(logs) if len(logs) > 1 else []
+    if len(clusters) == 2:
+        return clusters
+    found = ", ".join(f"{log.server_id} ({log.files[0]})" for log in logs)
+    message = f"binlogs of two clusters are needed; these have the server ids {found}"
+    if len(clusters) == 1:
+        message += ", and all are of one cluster, with the same changes in the same epochs; give the other one's, too"
+    elif len(clusters) > 2:
+        message += (
+            f", and are of {len(clusters)} clusters, as far as epochs and changes show; a run file says which "
+            "server_ids are of one cluster, and who replicates from whom where there are more"
+        )
+    raise ConfigurationError(message)
 
 
 def refuse_other_primary(primary: str | None, server_ids: Mapping[str, int], rows: Path) -> None:
@@ -224,11 +242,14 @@ def _head(additions: Additions, folder: Path | None) -> Iterator[str]:
     yield ""
 
 
-def _clusters(logs: Sequence[FoundLog], folder: Path | None, primary: str | None, options: Options) -> Iterator[str]:
+def _clusters(
+    logs: Sequence[FoundCluster], folder: Path | None, primary: str | None, options: Options
+) -> Iterator[str]:
     for log in logs:
         yield f"[clusters.{log.name}]"
-        yield f"server_id = {log.server_id}"
-        patterns = _patterns(log.files)
+        several = [each.server_id for each in log.logs]
+        yield f"server_id = {log.server_id}" if len(several) == 1 else f"server_ids = {several}"
+        patterns = [pattern for each in log.logs for pattern in _patterns(each.files)]
         if len(patterns) == 1:
             yield f"binlogs = [{_relative(patterns[0], folder)}]"
         else:
@@ -277,11 +298,12 @@ def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: s
         if len(logged) == 1:  # a cluster that changed nothing tells nothing
             rows = {cluster: (next(iter(logged)), text) for cluster, (_, text) in rows.items()}
         same = len(set(rows.values())) == 1
-        for cluster in run.clusters[:1] if same else run.clusters:
+        servers = [(each, server.server_id) for each in run.clusters for server in each.servers]
+        for cluster, server_id in [(run.clusters[0], 0)] if same else servers:
             yield "[[ndb_replication]]"
             yield f"db = {_quoted(database)}"
             yield f"table_name = {_quoted(name)}"
-            yield f"server_id = {0 if same else cluster.server_id}"
+            yield f"server_id = {server_id}"
             yield from _row(*rows[cluster.name])
             yield ""
 

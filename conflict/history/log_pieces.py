@@ -48,7 +48,7 @@ def pieces_of(cluster: ClusterConfiguration) -> ClusterPieces:
         return ClusterPieces(tuple(LogPiece(cluster.server_id, file) for file in cluster.log.files))
     logs = [scan_epochs(server.server_id, server.files) for server in cluster.servers if server.files]
     for log in logs[1:]:
-        if not log.shares_changes(logs[0]) and len(np.intersect1d(log.number, logs[0].number)):
+        if log.has_epochs_of(logs[0]) and not log.shares_changes(logs[0]):
             message = (
                 f"cluster {cluster.name}: the logs of servers {logs[0].server_id} and {log.server_id} hold other "
                 "changes in the same epochs, so they are not of one cluster; give them to two clusters"

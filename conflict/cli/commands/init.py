@@ -13,7 +13,7 @@ import conflict.library
 from conflict.cli.common import console
 from conflict.cli.from_functions import options_of
 from conflict.cli.outputs import check_output
-from conflict.cli.sources import show_logs
+from conflict.cli.sources import show_clusters
 from conflict.config.arguments import ConflictFns
 from conflict.decoding.staging import staged_file
 from conflict.library import additions_of
@@ -43,8 +43,8 @@ def init(
 
     check_output(out, [schema, ndb_replication], force=force)
     draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
-    check_output(out, [file for log in draft.logs for file in log.files], force=force)
+    check_output(out, [file for each in draft.clusters for file in each.files], force=force)
     with staged_file(out) as file:
         file.write(draft.text.encode())
-    show_logs(draft.logs)
+    show_clusters(draft.clusters)
     console.print(f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result", markup=False, soft_wrap=True)

@@ -56,6 +56,10 @@ class LoggedEpochs:
     def __len__(self) -> int:
         return len(self.number)
 
+    def has_epochs_of(self, other: LoggedEpochs) -> bool:
+        """Whether both hold an epoch."""
+        return len(np.intersect1d(self.number, other.number)) > 0
+
     def shares_changes(self, other: LoggedEpochs) -> bool:
         """Whether both are logs of one cluster: most epochs that both hold have the same changes."""
         _, mine, theirs = np.intersect1d(self.number, other.number, return_indices=True)
@@ -81,31 +85,33 @@ class LoggedEpochs:
 _TYPES = {"number": np.uint64, "file": np.int32, "start": np.int64, "stop": np.int64, "content": np.uint64}
 
 
-def scan_epochs(server_id: int, files: Sequence[Path]) -> LoggedEpochs:
+def scan_epochs(server_id: int, files: Sequence[Path], most: int | None = None) -> LoggedEpochs:
     """
     Return the epochs of a log, up to what cannot be read.
 
     Args:
         server_id: Server id of the SQL node.
         files: Its files, oldest first.
+        most: About how many bytes to read; None for all.
     """
-    parts, whole = list[LoggedEpochs](), True
+    parts, whole, left = list[LoggedEpochs](), True, most
     for number, file in enumerate(files):
         try:
-            part, whole = _scan(server_id, file, number)
+            part, whole = _scan(server_id, file, number, left)
         except (FormatError, UnreadableError):
             whole = False
             break
         parts.append(part)
-        if not whole:
+        left = None if left is None else left - file.stat().st_size
+        if not whole or (left is not None and left <= 0):
             break
     return LoggedEpochs.joined(server_id, files, parts, whole=whole)
 
 
-def _scan(server_id: int, file: Path, number: int) -> tuple[LoggedEpochs, bool]:
+def _scan(server_id: int, file: Path, number: int, most: int | None) -> tuple[LoggedEpochs, bool]:
     """Return the epochs of a file, and whether it could be read to its end."""
     walk, digests, whole = SegmentWalk({}, TableNumbers((), {}), 1), list[npt.NDArray[np.uint64]](), True
-    for chunk in read_chunks(file, start=0, stop=None, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
+    for chunk in read_chunks(file, start=0, stop=most, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
         walk.add(chunk)
         digests.append(change_digests(chunk.data, chunk.types, chunk.starts, chunk.ends))
         whole = chunk.error is None

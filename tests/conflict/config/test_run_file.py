@@ -259,7 +259,7 @@ class TestRefusals:
                     "binlogs, config_ini, ignore_server_ids, "
                     "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
                     "ndb_replication, replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, "
-                    "schema, server_id, variables"
+                    "schema, server_id, server_ids, variables"
                 ),
             ),
             (

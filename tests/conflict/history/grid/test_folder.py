@@ -31,6 +31,7 @@ def schedule_of(epochs: list[int]) -> pa.Table:
     columns = [["A"] * count, ["B"] * count, epochs, epochs[::-1], [-1] * count, [True] * count]
     columns += [[False] * count, epochs, [-1] * count, epochs, [-1] * count]
     columns += [[True] * count, [True] * count, [0] * count, [None] * count, [None] * count]
+    columns += [[0] * count, [0] * count]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)], schema=SCHEDULE
     )

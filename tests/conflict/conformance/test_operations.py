@@ -1,0 +1,62 @@
+"""Recordings of everyday operations: several SQL nodes a cluster, and channels that moved."""
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from conflict.conformance.case import ConflictCase, find_recordings
+from conflict.conformance.judge import CaseStatus, judge
+from conflict.conformance.judged_run import JudgedRun
+from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
+from conflict.pipeline import ENGINES
+from tests.corpora import RECORDINGS, SHARED
+
+OPERATIONS = RECORDINGS / "operations"
+BUNDLED = [found.case for found in find_recordings(OPERATIONS)]
+# What is right from the logs alone; the other kinds are not built yet, or their counters began anew.
+SHARED_KINDS = ("channel_failover", "every_node_writes", "live_workers", "ring")
+SHARED_OPERATIONS = SHARED / "conformance" / "operations"
+
+
+def cases(kind: str) -> list[str]:
+    """Return the shared recordings of a kind, but for one in which the binlogs leave a cause open."""
+    folder = SHARED_OPERATIONS / kind
+    found = [each.case for each in find_recordings(folder)] if folder.exists() else []
+    return [f"{kind}/{case}" for case in found if case != "channel_failover_max_type7"]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("case", BUNDLED)
+def test_an_engine_agrees_from_the_logs_of_all_nodes(case: str, engine: str) -> None:
+    """Rows, exceptions with the SQL nodes at both ends of the channel and their own numbers, and counters."""
+    (found,) = find_recordings(OPERATIONS / case)
+    verdict = judge(found, engine, use_steps=False)
+    assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance")
+@pytest.mark.parametrize("case", [case for kind in SHARED_KINDS for case in cases(kind)])
+def test_the_local_engine_agrees_with_shared_recordings(case: str) -> None:
+    """All kinds that are right from the logs alone."""
+    (found,) = find_recordings(SHARED_OPERATIONS / case)
+    verdict = judge(found, "local", use_steps=False)
+    assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
+
+
+@pytest.mark.parametrize("case", BUNDLED)
+def test_the_log_of_one_node_is_enough(case: str, tmp_path: Path) -> None:
+    """Ids of the other SQL nodes are found from the epochs beside them: the result is the same."""
+    loaded = ConflictCase.load(OPERATIONS / case)
+    configuration = loaded.configuration()
+    alone = tuple(attrs.evolve(each, servers=each.servers[:1]) for each in configuration.clusters)
+    found = []
+    for number, clusters in enumerate((configuration.clusters, alone)):
+        out = Folder(str(tmp_path / str(number)))
+        resolved = ENGINES["local"](make_run(attrs.evolve(configuration, clusters=clusters)), out)
+        results = JudgedRun.read(loaded, out, resolved).results
+        found.append((results, resolved.summary.counter_ranges))
+        assert not resolved.contradicted
+    assert found[0] == found[1]

@@ -1,0 +1,130 @@
+"""What is read of the logs of several SQL nodes: one log, and from the others what it lacks."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from conflict.config.configuration import ClusterConfiguration, LoggingServer
+from conflict.conformance.case import ConflictCase
+from conflict.conformance.judged_run import JudgedRun
+from conflict.errors import ConfigurationError
+from conflict.history.definitions.following import make_run
+from conflict.history.grid.folder import Folder
+from conflict.history.ingestion.logged_epochs import scan_epochs
+from conflict.history.log_pieces import pieces_of
+from conflict.pipeline import ENGINES
+from ndb_formats.binlog_reader import read_events
+from tests.corpora import RECORDINGS
+
+CASE = ConflictCase.load(RECORDINGS / "operations/every_node_writes/every_node_writes_epoch_trans_type7")
+FIRST, SECOND = (server.files[0] for server in CASE.configuration().clusters[0].servers)
+
+
+def part_of(binlog: Path, epochs: Collection[int], server_id: int, file: Path) -> Path:
+    """Write the head of a binlog and some of its epochs, numbered from 0, to a file."""
+    logged, data = scan_epochs(server_id, [binlog]), binlog.read_bytes()
+    head = next(event.end for event in read_events(binlog))
+    kept = [data[int(logged.start[each]) : int(logged.stop[each])] for each in sorted(epochs)]
+    file.write_bytes(b"".join([data[:head], *kept]))
+    return file
+
+
+def cluster(first: list[Path], second: list[Path]) -> ClusterConfiguration:
+    """Return a cluster with two SQL nodes."""
+    return ClusterConfiguration("A", (LoggingServer(1, tuple(first)), LoggingServer(3, tuple(second))))
+
+
+def read_back(found: ClusterConfiguration) -> list[int]:
+    """Return the epochs of the pieces, in order."""
+    numbers: list[int] = []
+    for piece in pieces_of(found).pieces:
+        log = scan_epochs(piece.server_id, [piece.file])
+        stop = piece.file.stat().st_size if piece.stop is None else piece.stop
+        inside = (log.start >= piece.start) & (log.stop <= stop)
+        numbers += log.number[inside].tolist()
+    return numbers
+
+
+ALL = scan_epochs(1, [FIRST]).number.tolist()
+COUNT = len(ALL)
+
+
+def test_two_logs_of_one_cluster_hold_the_same_changes() -> None:
+    """In every epoch, though ids of servers and tables differ."""
+    first, second = scan_epochs(1, [FIRST]), scan_epochs(3, [SECOND])
+    assert first.number.tolist() == second.number.tolist()
+    assert not len(first.differing(second))
+    assert first.shares_changes(second)
+
+
+def test_one_log_is_read_where_it_has_all() -> None:
+    """The first one, whole; nothing is to be said."""
+    found = pieces_of(cluster([FIRST], [SECOND]))
+    assert [(piece.server_id, piece.file, piece.start, piece.stop) for piece in found.pieces] == [(1, FIRST, 0, None)]
+    assert found.remarks == ()
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [range(3), range(5, 9), [4, 8, 9, 20], range(COUNT - 2, COUNT), [0, COUNT - 1], range(COUNT)],
+    ids=["first", "middle", "several", "last", "both ends", "all"],
+)
+def test_what_a_log_lacks_is_read_from_the_other(lacking: Collection[int], tmp_path: Path) -> None:
+    """Every epoch once and in order, wherever epochs are missing, and it is said which."""
+    left = part_of(FIRST, set(range(COUNT)) - set(lacking), 1, tmp_path / "A1.000001")
+    given = cluster([left], [SECOND])
+    assert read_back(given) == ALL
+    said = [remark.sentence for remark in pieces_of(given).remarks]
+    assert said
+    assert all("lacks" in each and "server 3" in each for each in said)
+
+
+def test_results_are_those_of_whole_logs(tmp_path: Path) -> None:
+    """With half of the epochs in each of two logs, on both clusters, in turns of three."""
+    configuration = CASE.configuration()
+    found = []
+    for name, whole in (("whole", True), ("halves", False)):
+        clusters = configuration.clusters if whole else tuple(halves(each, tmp_path) for each in configuration.clusters)
+        out = Folder(str(tmp_path / name))
+        resolved = ENGINES["local"](make_run(attrs.evolve(configuration, clusters=clusters)), out)
+        found.append(JudgedRun.read(CASE, out, resolved).results)
+        assert not resolved.contradicted
+    assert found[0] == found[1]
+
+
+def halves(given: ClusterConfiguration, folder: Path) -> ClusterConfiguration:
+    """Return a cluster whose two SQL nodes each logged every second stretch of three epochs."""
+    servers = []
+    for turn, server in enumerate(given.servers):
+        count = len(scan_epochs(server.server_id, server.files))
+        mine = [number for number in range(count) if number // 3 % 2 == turn]
+        file = part_of(server.files[0], mine, server.server_id, folder / f"{given.name}{turn}.000001")
+        servers.append(LoggingServer(server.server_id, (file,)))
+    return attrs.evolve(given, servers=tuple(servers))
+
+
+def test_a_log_that_ends_torn_is_continued_by_the_other(tmp_path: Path) -> None:
+    """It is read up to the last whole epoch."""
+    torn = tmp_path / "A1.000001"
+    torn.write_bytes(FIRST.read_bytes()[: FIRST.stat().st_size // 2])
+    assert read_back(cluster([torn], [SECOND])) == ALL
+
+
+def test_logs_of_two_clusters_are_refused() -> None:
+    """They have epochs of the same numbers, and other changes in them."""
+    other = CASE.configuration().clusters[1].servers[0].files[0]
+    with pytest.raises(ConfigurationError, match=r"logs of servers 1 and 2 hold other changes .* not of one cluster"):
+        pieces_of(ClusterConfiguration("A", (LoggingServer(1, (FIRST,)), LoggingServer(2, (other,)))))
+
+
+def test_an_epoch_that_differs_is_named() -> None:
+    """The digest of one epoch decides which."""
+    first = scan_epochs(1, [FIRST])
+    content = first.content.copy()
+    content[5] += np.uint64(1)
+    other = attrs.evolve(first, content=content)
+    assert first.differing(other).tolist() == [ALL[5]]
+    assert first.shares_changes(other)

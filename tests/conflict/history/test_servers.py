@@ -1,0 +1,92 @@
+"""Which cluster a server id belongs to, and the SQL nodes at the ends of a channel."""
+
+from conflict.config.configuration import ClusterConfiguration, Links, LoggingServer
+from conflict.history.epochs import AppliedEpoch
+from conflict.history.model import EpochApply
+from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.servers import clusters_of_servers, of_clusters, with_servers
+
+
+def links(*servers: tuple[int, ...]) -> Links:
+    """Return clusters A, B, ... with these server ids."""
+    return Links(
+        tuple(
+            ClusterConfiguration(name, tuple(LoggingServer(each) for each in own))
+            for name, own in zip("ABC", servers, strict=False)
+        )
+    )
+
+
+def epoch(number: int, *applied: tuple[int, int, int]) -> Summary:
+    """Return an own epoch with rows of ndb_apply_status: group, server id and epoch."""
+    return Summary(number, (), tuple(AppliedEpoch(*each) for each in applied))
+
+
+PAIR = links((1,), (2,))
+
+
+def test_one_node_a_cluster_stays_as_it_is() -> None:
+    """Nothing is looked for."""
+    logged = {"A": [epoch(10, (0, 2, 100))], "B": [epoch(100)]}
+    assert of_clusters(PAIR, logged) == logged
+
+
+def test_a_channel_that_moved_goes_on_under_another_id() -> None:
+    """B's epochs come through server 4 after they came through server 2; A's log says it, and no run file."""
+    logged = {
+        "A": [epoch(10, (0, 2, 100)), epoch(11, (0, 4, 101)), epoch(12, (0, 4, 102))],
+        "B": [epoch(100), epoch(101), epoch(102)],
+    }
+    assert clusters_of_servers(PAIR, logged) == {1: "A", 2: "B", 4: "B"}
+    found = of_clusters(PAIR, logged)
+    assert [[(each.server_id, each.through) for each in own.applied] for own in found["A"]] == [
+        [(2, 2)],
+        [(2, 4)],
+        [(2, 4)],
+    ]
+
+
+def test_own_epochs_that_come_back_under_a_sister_id_are_no_foreign_epochs() -> None:
+    """A's log holds rows of server 3 beside those of server 2: what A itself did, come back through B."""
+    logged = {
+        "A": [epoch(10), epoch(11, (0, 2, 100), (0, 3, 10)), epoch(12, (1, 3, 11), (1, 2, 101))],
+        "B": [epoch(100, (0, 3, 10)), epoch(101, (0, 3, 11))],
+    }
+    found = of_clusters(PAIR, logged)
+    assert [[each.epoch for each in own.applied] for own in found["A"]] == [[], [100], [101]]
+    assert [[(each.server_id, each.epoch) for each in own.applied] for own in found["B"]] == [[(1, 10)], [(1, 11)]]
+
+
+def test_clusters_with_the_same_epoch_numbers_are_told_by_what_stands_alone() -> None:
+    """Both clusters have epochs 10 to 12. Server 4 stands alone in A's log, so it is B's; server 3 in B's, so A's."""
+    logged = {
+        "A": [epoch(10, (0, 4, 10)), epoch(11, (0, 4, 11), (0, 3, 10)), epoch(12)],
+        "B": [epoch(10), epoch(11, (0, 3, 10)), epoch(12, (0, 3, 11), (0, 4, 11))],
+    }
+    assert clusters_of_servers(PAIR, logged) == {1: "A", 2: "B", 4: "B", 3: "A"}
+
+
+def test_an_id_whose_epochs_no_cluster_has_stays_unknown() -> None:
+    """A third cluster's, whose log is not given."""
+    logged = {"A": [epoch(10, (0, 2, 100)), epoch(11, (0, 9, 101))], "B": [epoch(100), epoch(102)]}
+    assert clusters_of_servers(PAIR, logged) == {1: "A", 2: "B"}
+    assert of_clusters(PAIR, logged)["A"][1].applied[0].server_id == 9
+
+
+def test_the_nodes_at_both_ends_of_a_channel() -> None:
+    """The second node applies from the second node, begins anew, and epochs without a trace go with those before."""
+    both = links((1, 3), (2, 4))
+    logged = of_clusters(
+        both, {"A": [epoch(10, (0, 2, 100)), epoch(12, (0, 4, 102))], "B": [epoch(100), epoch(101), epoch(102)]}
+    )
+    applies = [
+        EpochApply(10, 0, "B", 100),
+        EpochApply(12, -1, "B", 101, traced=False),
+        EpochApply(12, 0, "B", 102),
+    ]
+    found = with_servers(applies, *both.clusters, logged)
+    assert [(each.server, each.source_server, each.restarted) for each in found] == [
+        (1, 2, False),
+        (1, 2, False),
+        (3, 4, True),
+    ]
