@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from conflict.checking.check import Report
     from conflict.config.arguments import StageProgress
     from conflict.config.run_file import RunFile
+    from conflict.discovery.clusters import FoundCluster
     from conflict.discovery.draft import Additions
-    from conflict.discovery.logs import FoundLog
     from conflict.result import Result
     from conflict.results.run_document import ResolvedRun
     from conflict.runs.ingest_job import Ingested
@@ -309,7 +309,9 @@ def additions_of(
 
 
 def run_of(
-    sources: Iterable[Source], additions: Additions, found: Callable[[Sequence[FoundLog]], None] = lambda logs: None
+    sources: Iterable[Source],
+    additions: Additions,
+    found: Callable[[Sequence[FoundCluster]], None] = lambda clusters: None,
 ) -> RunFile:
     """
     Return the run of a run file, or of bare binlogs and what is said besides.
@@ -317,7 +319,7 @@ def run_of(
     Args:
         sources: What is given.
         additions: What is said besides.
-        found: Called with the binlogs that are found, if they are bare.
+        found: Called with the clusters whose binlogs are found, if they are bare.
 
     Raises:
         ConfigurationError: Nothing is given, or something beside a run file.
@@ -335,7 +337,7 @@ def run_of(
         runs = [load_run_file(paths.pop().absolute())]  # tasks of Spark run elsewhere
     if not runs:
         draft = draft_run(paths, additions, Path("run.toml"))
-        found(draft.logs)
+        found(draft.clusters)
         return draft.run
     if len(runs) > 1 or paths or additions != Additions():
         message = f"{runs[0].path} is a run file, which has entries for what is given besides; change it there"

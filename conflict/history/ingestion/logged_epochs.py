@@ -19,7 +19,7 @@ from conflict.history.ingestion.kernels.epochs import GroupedEvents, group_event
 from conflict.history.ingestion.kernels.events import EventRole, change_digests
 from conflict.history.ingestion.segment_arrays import UnreadableError
 from conflict.history.ingestion.segment_walk import SegmentWalk
-from conflict.history.tables import TableNumbers
+from conflict.history.run import TableNumbers
 from ndb_formats.columnar.event_chunks import read_chunks
 from ndb_formats.errors import FormatError
 

@@ -195,7 +195,7 @@ SITUATIONS = [
     Case("History and reference", f"{RESOLVE} --history {{d}}", "the reference engine reads the binlogs itself"),
     Case("unknown engine", "resolve {run} --engine foo --out {out}", "Invalid value for '--engine'"),
     Case("no such rule", f"{RESOLVE} --function nope:x", "function nope:x: module nope cannot be imported"),
-    Case("one side only", f"resolve {{d}}/{BINLOG} --out {{out}}", "binlogs of two servers are needed"),
+    Case("one side only", f"resolve {{d}}/{BINLOG} --out {{out}}", "binlogs of two clusters are needed"),
     Case("ingest into a file", "ingest {run} --out {d}/schema.sql", "exists already and is no History"),
     Case("no folder for JSON", "check {run} --json {d}/no/x.json", "there is no folder"),
     Case("unknown function", "requirements --function NDB$FOO(x)", "unknown conflict resolution function"),

@@ -100,7 +100,7 @@ def test_additions_that_do_not_fit_are_refused(additions: dict[str, object], wha
 
 def test_the_binlogs_of_one_server_are_not_enough(tmp_path: Path) -> None:
     """The message says which server ids there are."""
-    with pytest.raises(ConfigurationError, match="binlogs of two servers are needed; these have the server ids 1 "):
+    with pytest.raises(ConfigurationError, match="binlogs of two clusters are needed; these have the server ids 1 "):
         draft_run([DEMO / "A.binlog.000001"], Additions(), tmp_path / "run.toml")
 
 
