@@ -17,12 +17,15 @@ from conflict.checking.requirements import marks
 from conflict.checking.rules import functions, replicas, servers, tables
 from conflict.checking.subject import PlacedTable, Subject, subject_of
 from conflict.checking.suggestions import nearest_settings
+from conflict.checking.telling import tell_report
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
 from conflict.shown_text import counted
+from conflict.telling.html import telling_html
+from conflict.telling.terminal import telling_text
 
 __all__ = ["RULES", "Report", "TableReport", "check_configuration", "refuse_by_policy"]
 
@@ -128,11 +131,10 @@ class Report:
         ]
 
     def __repr__(self) -> str:
-        lines = [
-            f"{finding.severity} {finding.code} {'; '.join(map(str, finding.places))}: {finding.sentence}"
-            for finding in self.findings
-        ]
-        return "\n".join((*lines, self.summary))
+        return telling_text(tell_report(self))
+
+    def _repr_html_(self) -> str:
+        return telling_html(tell_report(self))
 
     @property
     def summary(self) -> str:

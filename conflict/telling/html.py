@@ -64,7 +64,8 @@ def telling_html(telling: Telling) -> str:
 
 def listing_html(listing: Listing) -> Html:
     """Return entries with their title."""
-    return joined((element("h3", listing.title) if listing.title else "", element("ul", *map(_entry, listing.entries))))
+    title = element("h3", listing.title) if listing.title and listing.entries else ""
+    return joined((title, element("ul", *map(_entry, listing.entries))))
 
 
 def _entry(entry: Entry) -> Html:

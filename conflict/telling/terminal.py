@@ -68,14 +68,21 @@ def telling_text(telling: Telling) -> str:
 
 def _print_listing(console: Console, listing: Listing) -> None:
     """Print entries; lines below them have no blanks at their ends, so that statements can be copied."""
-    if listing.title:
+    apart = any(len(entry.lines) > 1 for entry in listing.entries)
+    if apart:
+        console.print()
+    if listing.title and listing.entries:
         console.print(Text(listing.title, style="bold"))
-    for entry in listing.entries:
+    for place, entry in enumerate(listing.entries):
+        if apart and place:
+            console.print()
         label = (f"{one_line(entry.label)} " if entry.label else "", "bold")
         console.print(Text.assemble(label, (one_line(entry.head), _STYLES[entry.tone])))
         for text in entry.lines:
             lines = wrap(one_line(text), console.width - len(_INDENT), break_long_words=False, break_on_hyphens=False)
             console.print(Text("\n".join(_INDENT + line for line in lines)), soft_wrap=True)
+    if apart:
+        console.print()
 
 
 def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
@@ -87,13 +94,14 @@ def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
 
 
 def print_table(console: Console, table: value.Table) -> None:
-    """Print a table with its note below."""
+    """Print a table with its note below; one that is too wide with extremes on lines of their own, then closer."""
     rows = [[_cell_of(table, row, place) for place in range(len(cells))] for row, cells in enumerate(table.rows)]
+    folded = [[*row[: table.texts], *map(_folded, row[table.texts :])] for row in rows]
     headings = table.headings[: table.texts], table.headings[table.texts :]
-    made = table_of(escape(table.title), *headings, rows)
-    if _widest(made, console) > console.width:
-        rows = [[*row[: table.texts], *map(_folded, row[table.texts :])] for row in rows]
-        made = table_of(escape(table.title), *headings, rows)
+    for cells, gap in ((rows, 1), (folded, 1), (folded, 0)):
+        made = table_of(escape(table.title), *headings, cells, gap)
+        if _widest(made, console) <= console.width:
+            break
     console.print(made)
     if table.note:
         console.print(Text(table.note))
@@ -112,7 +120,9 @@ def _cell_of(table: value.Table, row: int, place: int) -> Text:
     return Text(printable(table.text(row, place)), style=_STYLES[tone_of(table.rows[row][place])])
 
 
-def table_of(title: str, texts: Sequence[str], figures: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+def table_of(
+    title: str, texts: Sequence[str], figures: Sequence[str], rows: Iterable[Sequence[object]], gap: int = 1
+) -> Table:
     """
     Return a table.
 
@@ -122,8 +132,9 @@ def table_of(title: str, texts: Sequence[str], figures: Sequence[str], rows: Ite
         figures: Headings of the other columns, which hold numbers, to the right.
         rows: The cells of each row. Integers get separators; strings are shown as they are, without markup; a rich
             `Text` keeps its style.
+        gap: Characters between two columns, besides one.
     """
-    table = _Titled(title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = _Titled(title, box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
     cells = [[_cell(cell) for cell in row] for row in rows]
     for place, heading in enumerate((*texts, *figures)):
         is_text = place < len(texts)

@@ -28,8 +28,9 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
 
     Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql
     """
-    from conflict.cli.views.checks import print_report, report_json
+    from conflict.checking.telling import report_json, tell_report
     from conflict.library import checked_run
+    from conflict.telling.terminal import print_telling
 
     files = call.options.pop("variables"), call.options.pop("config_ini")
     loaded = call.options["run"] = checked_run(run, additions_of_call(call), *files)
@@ -38,7 +39,7 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
         message = "the definition of no table is known, so nothing can be checked; give CREATE TABLE statements"
         raise ConfigurationError(message)
     report = call()
-    print_report(console, report)
+    print_telling(console, tell_report(report))
     write_json(json_file, report_json(report))
     severities = (finding.severity for finding in report.findings)
     exit_with(code_of_findings(severities, refused=ExitCode.REFUSED, error=ExitCode.WARNED))

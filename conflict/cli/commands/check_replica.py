@@ -44,12 +44,13 @@ def check_replica(
     Example: ndb-conflict check-replica source.sql replica.sql --row-image minimal
     """
     from conflict.checking.rules.replicas import check_schemas
-    from conflict.cli.views.checks import print_replica_report, replica_report_json
+    from conflict.checking.telling import replica_report_json, tell_replica_report
+    from conflict.telling.terminal import print_telling
 
     check_output(json_file, [source, replica], force=force)
     settings = _settings(row_image, binlog_type, type_conversions)
     report = check_schemas(_schema(source, database, charset), _schema(replica, database, charset), settings)
-    print_replica_report(console, report)
+    print_telling(console, tell_replica_report(report))
     write_json(json_file, replica_report_json(report))
     severities = (finding.severity for finding in report.findings)
     exit_with(code_of_findings(severities, refused=ExitCode.CONTRADICTED, error=ExitCode.CONTRADICTED))

@@ -57,8 +57,9 @@ def requirements(
     from conflict.checking.deployment import Deployment, TableLogging
     from conflict.checking.requirements import TABLE_TYPES, example_function
     from conflict.checking.requirements import requirements as requirements_of
-    from conflict.cli.views.checks import answer_json, print_answer, print_answers
+    from conflict.checking.telling import answer_json, tell_answer, tell_answers
     from conflict.rules.functions import FUNCTIONS, typed_function
+    from conflict.telling.terminal import print_telling
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [schema], force=force)
@@ -74,10 +75,7 @@ def requirements(
         for each in ([asked] if asked else map(example_function, FUNCTIONS))
     }
     answers = [answer for row in rows.values() for answer in row]
-    if len(answers) == 1:
-        print_answer(console, answers[0])
-    else:
-        print_answers(console, rows, policy)
+    print_telling(console, tell_answer(answers[0]) if len(answers) == 1 else tell_answers(rows, policy))
     write_json(json_file, {"policy": policy.value, "answers": [answer_json(answer) for answer in answers]})
 
 

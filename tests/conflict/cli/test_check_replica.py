@@ -146,7 +146,7 @@ def test_the_output_has_reason_fix_and_condition(tmp_path: Path):
     assert "column 2 cannot be converted from int to bigint; this is a non-lossy conversion." in output
     assert "or set replica_type_conversions=ALL_NON_LOSSY on the replica." in output
     assert "(manual, replication-features-differing-tables)" in output
-    assert "Of 1 tables, not guaranteed: 1, with warnings: 0, guaranteed: 0." in output
+    assert "Of 1 table, not guaranteed: 1, with warnings: 0, guaranteed: 0." in output
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`ndb-conflict requirements`: one answer, or a table of them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,10 @@ def test_a_function_and_a_type_give_the_answer_in_full(tmp_path: Path) -> None:
     arguments = ("--function", "NDB$OLD(x)", "--binlog-type", 9, "--schema", SCHEMA, "--table", "t2")
     code, output = invoke("requirements", *arguments, "--json", file)
     assert code == 0
-    assert "on table cft.t2 (policy manual) is refused: refused NDB-E015 a function and a binlog type" in output
-    assert "Delete: DELETE_ROW with before image a, b, d, x, f, w; is judged." in output
-    assert "What would work, the smallest change first: binlog_type = 7 FULL_USE_UPDATE" in output
+    assert "on table cft.t2 (policy manual) is refused." in output
+    assert "refused NDB-E015 a function and a binlog type" in output
+    assert re.search(r"delete DELETE_ROW a, b, d, x, f, w - is judged", output)
+    assert "What would work, the smallest change first binlog_type = 7 FULL_USE_UPDATE" in output
     (answer,) = json.loads(file.read_text())["answers"]
     assert (answer["status"], answer["nearest"]) == ("refused", [["binlog_type = 7 FULL_USE_UPDATE"]])
     assert [(reason["kind"], reason["error"]) for reason in answer["reasons"]] == [
@@ -69,7 +71,8 @@ def test_where_no_setting_helps_the_answer_says_so(tmp_path: Path) -> None:
     schema = tmp_path / "schema.sql"
     schema.write_text("CREATE TABLE t (k INT PRIMARY KEY, x INT UNSIGNED, v INT UNIQUE);")
     output = invoke("requirements", "--function", "NDB$MAX(x)", "--binlog-type", 7, "--schema", schema)[1]
-    assert "is usable, but: warning NDB-E041 a further unique key (v) The unique key on v" in output
+    assert "is usable, but" in output
+    assert "warning NDB-E041 a further unique key (v) The unique key on v" in output
     assert "No other setting helps." in output
 
 

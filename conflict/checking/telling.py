@@ -1,44 +1,51 @@
 """
-What `requirements`, `check` and `check-replica` answer, on the terminal and as JSON.
+What `requirements`, `check` and `check-replica` answer: what is told of it, and as JSON.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from conflict.checking.check import Report, TableReport
 from conflict.checking.deployment import ArrivingChange, DeploymentPolicy
 from conflict.checking.findings import Finding, Severity, TablePlace
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import MARKS, Answer, Status, mark
-from conflict.checking.rules.replicas import ReplicaReport
-from conflict.shown_text import capitalized
-from conflict.telling.terminal import table_of
+from conflict.shown_text import counted
+from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.findings import ReplicaEffect
 from ndb_formats.schema.tables import Table as Definition
 
+if TYPE_CHECKING:
+    from conflict.checking.check import Report, TableReport
+    from conflict.checking.rules.replicas import ReplicaReport
+
 __all__ = [
     "answer_json",
-    "print_answer",
-    "print_answers",
-    "print_replica_report",
-    "print_report",
     "replica_report_json",
     "report_json",
+    "tell_answer",
+    "tell_answers",
+    "tell_replica_report",
+    "tell_report",
 ]
 
-_STATEMENTS = 2  # of a fix that are printed
-_STYLES = {Severity.REFUSED: "red", Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
-_STATUSES = {Status.USABLE: ("ok", "green"), Status.USABLE_BUT: ("but", "yellow"), Status.REFUSED: ("refused", "red")}
+_STATEMENTS = 2  # of a fix that are told
+_TONES = {
+    Severity.REFUSED: Tone.BAD,
+    Severity.ERROR: Tone.BAD,
+    Severity.WARNING: Tone.DOUBTFUL,
+    Severity.NOTE: Tone.QUIET,
+}
+_STATUSES = {
+    Status.USABLE: ("ok", Tone.GOOD),
+    Status.USABLE_BUT: ("but", Tone.DOUBTFUL),
+    Status.REFUSED: ("refused", Tone.BAD),
+}
 _GUARANTEES = {
     Severity.REFUSED: "not guaranteed",
     Severity.ERROR: "not guaranteed",
@@ -52,18 +59,9 @@ _GUARANTEES = {
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _print_findings(console: Console, findings: Iterable[tuple[Finding, Severity]]) -> None:
-    """Print findings, each as something that matters so much."""
-    for finding, severity in findings:
-        console.print()
-        _print_finding(console, finding, severity)
-    console.print()
-
-
-def _print_finding(console: Console, finding: Finding, severity: Severity) -> None:
-    """Print a finding: its places and what is at fault, what happens and why, what to do, and the manual."""
+def _finding(finding: Finding, severity: Severity) -> Entry:
+    """Return a finding: its places and what is at fault, what happens and why, what to do, and the manual."""
     rule = finding.kind.rule
-    console.print(Text.assemble((severity.value, _STYLES[severity]), f" {finding.code} ", (finding.kind.title, "bold")))
     at = "" if finding.at is None else f"({finding.at})"
     lines = [f"{_places_text(finding.places)} {at}".strip(), finding.sentence]
     if rule is not None and rule.effect is not ReplicaEffect.NOTHING:
@@ -74,14 +72,11 @@ def _print_finding(console: Console, finding: Finding, severity: Severity) -> No
         lines.append(f"Fix: {finding.fix.shortened(_STATEMENTS)}")
     if rule is not None:
         lines.append(f"Condition: {rule.condition} (manual, {rule.page})")
-    _print_lines(console, filter(None, lines))
+    return Entry(f"{severity} {finding.code}", finding.kind.title, [*filter(None, lines)], _TONES[severity])
 
 
-def _print_lines(console: Console, lines: Iterable[str]) -> None:
-    """Print indented paragraphs without blanks at the ends of their lines, so that statements can be copied."""
-    for text in lines:
-        wrapped = wrap(text, console.width - 2, break_long_words=False, break_on_hyphens=False)
-        console.print(Text("\n".join(f"  {line}" for line in wrapped)), soft_wrap=True)
+def _findings(findings: Iterable[Finding]) -> Listing:
+    return Listing("", [_finding(each, each.severity) for each in findings])
 
 
 def _places_text(places: Sequence[TablePlace]) -> str:
@@ -97,10 +92,11 @@ def _places_text(places: Sequence[TablePlace]) -> str:
     return "; ".join(parts)
 
 
-def _print_marks(console: Console, marks: Iterable[str]) -> None:
-    """Print what each mark means, once."""
+def _meanings(marks: Iterable[str], types: Iterable[object]) -> Listing:
+    """Return what marks and binlog types of a table mean, each once."""
     found = set(marks)
-    _print_lines(console, (f"{name}: {meaning}" for name, meaning in MARKS.items() if name in found))
+    entries = [Entry(f"{name}:", meaning) for name, meaning in MARKS.items() if name in found]
+    return Listing("", [*entries, *(Entry("", text) for text in dict.fromkeys(map(str, types)))])
 
 
 # -----------------------------------------------------------------------------------------------------------
@@ -108,24 +104,26 @@ def _print_marks(console: Console, marks: Iterable[str]) -> None:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def print_report(console: Console, report: Report) -> None:
-    """Print what each table will do, then each finding, then the counts."""
+def tell_report(report: Report) -> Telling:
+    """Return what each table will do, and each finding."""
     shared: dict[TableReport, list[str]] = {}  # clusters that do the same with a table share a line
     for table in report.tables:
         shared.setdefault(attrs.evolve(table, cluster=""), []).append(table.cluster)
-    rows = [_cells(table, clusters) for table, clusters in sorted(shared.items(), key=lambda item: item[0].table)]
-    headings = ["table", "on", "type", "function", "not judged", "$EX"]
-    console.print(table_of("What each table will do", headings, [], rows))
-    _print_lines(console, dict.fromkeys(table.logged for table in report.tables))
-    _print_marks(console, (mark for table in report.tables for mark in table.marks))
-    _print_findings(console, ((each, each.severity) for each in report.findings))
-    console.print(report.summary)
+    rows = [_row(table, clusters) for table, clusters in sorted(shared.items(), key=lambda item: item[0].table)]
+    headings = ("table", "on", "type", "function", "not judged", "$EX")
+    meanings = _meanings((each for table in report.tables for each in table.marks), (t.logged for t in report.tables))
+    return Telling(
+        "A configuration",
+        sentences=(report.summary,),
+        tables=(Table("What each table will do", headings, rows, texts=len(headings)),),
+        listings=(meanings, _findings(report.findings)),
+    )
 
 
-def _cells(table: TableReport, clusters: Sequence[str]) -> list[str | Text]:
-    judged: str | Text = " ".join(table.marks) or ("nothing" if table.function else "")
+def _row(table: TableReport, clusters: Sequence[str]) -> list[object]:
+    judged: object = " ".join(table.marks) or ("nothing" if table.function else "")
     if not table.created:
-        judged = Text("not created", style=_STYLES[Severity.REFUSED])
+        judged = Toned("not created", Tone.BAD)
     exceptions = "none" if table.exceptions_table is None else "yes"
     return [table.table, ", ".join(clusters), str(table.binlog_type), table.function or "none", judged, exceptions]
 
@@ -153,19 +151,22 @@ def report_json(report: Report) -> dict[str, Any]:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def print_replica_report(console: Console, report: ReplicaReport) -> None:
-    """Print the answer for each table, then each finding, then how many tables have which answer."""
+def tell_replica_report(report: ReplicaReport) -> Telling:
+    """Return the answer for each table, and each finding."""
     rows = []
     for name, worst in report.worst.items():
         counts = Counter(finding.severity for finding in report.of(name))
-        answer = Text(_GUARANTEES[worst], style="green" if worst is Severity.NOTE else _STYLES[worst])
-        rows.append([name, answer, *(counts[severity] for severity in Severity)])
-    figures = ["refused", "errors", "warnings", "notes"]
-    console.print(table_of("Tables on the replica", ["table", "answer"], figures, rows))
-    _print_findings(console, ((each, each.severity) for each in report.findings))
+        tone = Tone.GOOD if worst is Severity.NOTE else _TONES[worst]
+        rows.append([name, Toned(_GUARANTEES[worst], tone), *(counts[severity] for severity in Severity)])
     answers = Counter(_GUARANTEES[worst] for worst in report.worst.values())
     parts = [f"{answer}: {answers[answer]}" for answer in dict.fromkeys(_GUARANTEES.values())]
-    console.print(f"Of {len(report.tables)} tables, {', '.join(parts)}.")
+    headings = ("table", "answer", "refused", "errors", "warnings", "notes")
+    return Telling(
+        "A replica",
+        sentences=(f"Of {counted(len(report.tables), 'table')}, {', '.join(parts)}.",),
+        tables=(Table("Tables on the replica", headings, rows, texts=2),),
+        listings=(_findings(report.findings),),
+    )
 
 
 def replica_report_json(report: ReplicaReport) -> dict[str, Any]:
@@ -188,70 +189,63 @@ def replica_report_json(report: ReplicaReport) -> dict[str, Any]:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def print_answers(console: Console, answers: Mapping[str, Sequence[Answer]], policy: DeploymentPolicy) -> None:
+def tell_answers(answers: Mapping[str, Sequence[Answer]], policy: DeploymentPolicy) -> Telling:
     """
-    Print a table of functions and binlog types, and a legend of its marks.
+    Return a table of functions and binlog types, and what its marks mean.
 
     Args:
-        console: Where to print.
         answers: Per function, its answers for the same types in the same order.
         policy: The policy of all answers.
     """
-    loggings = [answer.deployment.source for answer in next(iter(answers.values()))]
-    # No lines, so that all types fit on a terminal of 80 columns.
-    table = Table(
-        title=f"Functions and binlog types, policy {policy}",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
-    for heading in ("function", *(str(logging.binlog_type) for logging in loggings)):
-        table.add_column(heading, no_wrap=True)
-    for name, row in answers.items():
-        table.add_row(Text(name), *map(_cell, row))
-    console.print(table)
-    _print_marks(console, (word for row in answers.values() for answer in row for word in mark(answer).split()))
-    _print_lines(console, dict.fromkeys(map(str, loggings)))
+    types = [answer.deployment.source for answer in next(iter(answers.values()))]
+    title, headings = f"Functions and binlog types, policy {policy}", ["function", *(str(t.binlog_type) for t in types)]
+    table = Table(title, headings, [[name, *map(_status, row)] for name, row in answers.items()], texts=len(headings))
+    meanings = _meanings((word for row in answers.values() for each in row for word in mark(each).split()), types)
+    return Telling("Requirements", tables=(table,), listings=(meanings,))
 
 
-def _cell(answer: Answer) -> Text:
+def _status(answer: Answer) -> Toned:
     """Return a status, and below it the marks of the changes that cannot be judged."""
-    word, style = _STATUSES[answer.status]
-    return Text(f"{word}\n{mark(answer)}" if answer.status is Status.USABLE_BUT else word, style=style)
+    word, tone = _STATUSES[answer.status]
+    return Toned(f"{word}\n{mark(answer)}" if answer.status is Status.USABLE_BUT else word, tone)
 
 
-def print_answer(console: Console, answer: Answer) -> None:
-    """Print one answer: status, reasons, changes as they arrive, settings that would work, notes."""
-    status = (answer.status.value, _STATUSES[answer.status][1])
-    end = ":" if answer.reasons else "."
-    console.print(Text.assemble(f"{answer.deployment} (policy {answer.policy}) is ", status, end), soft_wrap=True)
-    reasons = ((each, Severity.REFUSED if rules_out(each) else each.severity) for each in answer.reasons)
-    _print_findings(console, reasons)
-    changes = [_change_text(change, answer.deployment.table) for change in answer.changes]
-    _print_section(console, "What arrives:", changes)
-    if answer.reasons and not answer.nearest:
-        console.print("No other setting helps.")
-    _print_section(console, "What would work, the smallest change first:", list(map(str, answer.nearest)))
-    _print_section(console, "Notes:", answer.notes)
+def tell_answer(answer: Answer) -> Telling:
+    """Return one answer: status, changes as they arrive, reasons, settings that would work, notes."""
+    end = " see the findings" if answer.status is Status.USABLE_BUT else ""
+    helps = [] if answer.nearest or not answer.reasons else ["No other setting helps."]
+    return Telling(
+        "Requirements",
+        f"{answer.deployment} (policy {answer.policy}) is {answer.status.value}{end}.",
+        (*answer.notes, *helps),
+        (_arriving(answer),),
+        listings=tuple(_reasons(answer)),
+    )
 
 
-def _print_section(console: Console, heading: str, lines: Sequence[str]) -> None:
-    if lines:
-        console.print(heading)
-    _print_lines(console, lines)
+def _arriving(answer: Answer) -> Table:
+    headings = ("change", "arrives as", "before image", "after image", "what becomes of it")
+    rows = [
+        (
+            change.name,
+            "no event" if change.event is None else change.event.operation.name,
+            *(_columns(images.get(image)) for image in ("before", "after")),
+            change.handling.value,
+        )
+        for change in answer.changes
+        for images in [_images(change, answer.deployment.table)]
+    ]
+    return Table("What arrives", headings, rows, texts=len(headings))
 
 
-def _change_text(change: ArrivingChange, table: Definition) -> str:
-    event = "no event"
-    if change.event is not None:
-        images = [
-            f"{image} image {', '.join(columns) or 'empty'}"
-            for image, columns in _images(change, table).items()
-            if columns is not None
-        ]
-        event = f"{change.event.operation.name} with {' and '.join(images)}"
-    return f"{capitalized(change.name)}: {event}; {change.handling.value}."
+def _columns(image: Sequence[str] | None) -> str | None:
+    return None if image is None else ", ".join(image) or "empty"
+
+
+def _reasons(answer: Answer) -> Iterator[Listing]:
+    reasons = [(each, Severity.REFUSED if rules_out(each) else each.severity) for each in answer.reasons]
+    yield Listing("", [_finding(*each) for each in reasons])
+    yield Listing("What would work, the smallest change first", [Entry("", str(each)) for each in answer.nearest])
 
 
 def _images(change: ArrivingChange, table: Definition) -> dict[str, list[str] | None]:
