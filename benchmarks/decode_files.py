@@ -30,9 +30,8 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.makers.binlog_maker import MIXED_TYPES, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
 from conflict.config.option_values import DecodedFormat
-from conflict.decoding.decoding import Decoding
+from conflict.decoding.decoding import Decoding, Output
 from conflict.decoding.inputs import opened_inputs
-from conflict.decoding.outputs import Output
 from conflict.spark.data_source import register
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection

@@ -21,7 +21,7 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder, refuse_same_paths
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.whole_files import only_writer

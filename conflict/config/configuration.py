@@ -184,7 +184,7 @@ class Configuration:
     """
     What a user asks for: the binlogs of some clusters, and how these are set up.
 
-    What can be resolved is a `conflict.history.run.Run`, which `conflict.history.definitions.following` makes of it.
+    What can be resolved is a `conflict.history.run.Run`, which `conflict.history.definitions_over_time` makes of it.
 
     Attributes:
         clusters: Two clusters that replicate to each other, or any number that replicate from one another.

@@ -25,7 +25,7 @@ from conflict.conformance.judged_run import JudgedComparison, compare_readings, 
 from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, HintsOf, Summary

@@ -25,7 +25,7 @@ from conflict.discovery.clusters import FoundCluster, clusters_of
 from conflict.discovery.logged_types import logged_options, logged_types
 from conflict.discovery.logs import FoundLog, find_logs
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.rules.functions import ConflictFunction, parse_conflict_function, typed_function
 from ndb_formats.errors import did_you_mean

@@ -13,7 +13,7 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.discovery.logs import refuse_inputs
 from conflict.explaining.explainer import Explainer
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.library import resolve

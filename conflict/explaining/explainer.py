@@ -45,7 +45,7 @@ from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
 from conflict.explaining.telling import StorySoFar, tell
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.pipeline import configuration_of
 from conflict.result import Result

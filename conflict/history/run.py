@@ -162,7 +162,7 @@ class Setups:
 @attrs.frozen
 class Run:
     """
-    One use of the program on the binlogs of some clusters, which `conflict.history.definitions.following` makes once.
+    One use of the program on the binlogs of some clusters, which `conflict.history.definitions_over_time` makes once.
 
     With a configuration alone, it is a run whose tables are those of the configuration for all time.
 

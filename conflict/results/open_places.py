@@ -37,6 +37,10 @@ __all__ = [
     "undecided_rows",
 ]
 
+Ranges = Mapping[str, Mapping[str, tuple[int, int]]]
+# The applier, what the candidates add to its counters, and the number of the one that was counted.
+Moves = Iterable[tuple[str, Sequence[Iterable[tuple[str, int]]], int]]
+
 
 @attrs.frozen
 class PlaceDecision:
@@ -207,7 +211,7 @@ def undecided_at(place: OpenPlace) -> list[Undecided]:
 
 
 def ranges_with_places(
-    ranges: Mapping[str, Mapping[str, tuple[int, int]]],
+    ranges: Ranges,
     counters: Mapping[str, Mapping[str, int]],
     places: Iterable[OpenPlace],
 ) -> dict[str, dict[str, tuple[int, int]]]:
@@ -219,15 +223,24 @@ def ranges_with_places(
         counters: Per cluster, the counters as they were counted.
         places: Open places.
     """
+    moves = (
+        (place.applier, [alternative.counters for alternative in place.alternatives], place.chosen) for place in places
+    )
+    return _widened(ranges, counters, moves)
+
+
+def _widened(
+    ranges: Ranges, counters: Mapping[str, Mapping[str, int]], moves: Moves
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return the ranges of counters widened by open decisions."""
     widened = {name: dict(each) for name, each in ranges.items()}
-    for place in places:
-        mine = widened.setdefault(place.applier, {})
-        moved = [Counter(dict(alternative.counters)) for alternative in place.alternatives]
-        now = moved[place.chosen]
+    for applier, candidates, chosen in moves:
+        mine = widened.setdefault(applier, {})
+        moved = [Counter(dict(each)) for each in candidates]
         for name in {name for each in moved for name in each}:
-            values = [each[name] - now[name] for each in moved]
+            values = [each[name] - moved[chosen][name] for each in moved]
             if min(values) < max(values):
-                count = counters[place.applier].get(name, 0)
+                count = counters[applier].get(name, 0)
                 least, most = mine.get(name, (count, count))
                 mine[name] = (least + min(values), most + max(values))
     return {name: dict(sorted(each.items())) for name, each in widened.items()}
@@ -339,7 +352,7 @@ def _undecided_operations(epoch: OpenEpoch, row: OpenRow) -> Iterator[Undecided]
 
 
 def ranges_with_rows(
-    ranges: Mapping[str, Mapping[str, tuple[int, int]]],
+    ranges: Ranges,
     counters: Mapping[str, Mapping[str, int]],
     epochs: Iterable[OpenEpoch],
 ) -> dict[str, dict[str, tuple[int, int]]]:
@@ -351,15 +364,9 @@ def ranges_with_rows(
         counters: Per cluster, the counters as they were counted.
         epochs: Epoch applies with open rows.
     """
-    widened = {name: dict(each) for name, each in ranges.items()}
-    for applier, row in ((epoch.applier, row) for epoch in epochs for row in epoch.rows):
-        mine = widened.setdefault(applier, {})
-        moved = [Counter(dict(answer.counters)) for answer in row.answers]
-        now = moved[row.chosen]
-        for name in {name for each in moved for name in each}:
-            values = [each[name] - now[name] for each in moved]
-            if min(values) < max(values):
-                count = counters[applier].get(name, 0)
-                least, most = mine.get(name, (count, count))
-                mine[name] = (least + min(values), most + max(values))
-    return {name: dict(sorted(each.items())) for name, each in widened.items()}
+    moves = (
+        (epoch.applier, [answer.counters for answer in row.answers], row.chosen)
+        for epoch in epochs
+        for row in epoch.rows
+    )
+    return _widened(ranges, counters, moves)

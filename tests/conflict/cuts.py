@@ -12,7 +12,7 @@ import attrs
 from conflict.config.configuration import Span
 from conflict.conformance.case import ConflictCase
 from conflict.engine.inference.placement import Placed
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps

@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 import pytest
 
 from conflict.config.configuration import Configuration
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.pipeline import run_local

@@ -10,7 +10,7 @@ import pytest
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.log_files import check_log_files
 from conflict.pipeline import ENGINES

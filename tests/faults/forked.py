@@ -35,7 +35,7 @@ from pathlib import Path
 import conflict.pipeline, conflict.engine.columnar.bucket, conflict.engine.reference.replay
 import conflict.cli.commands.decode, conflict.cli.commands.ingest, conflict.cli.commands.resolve
 import conflict.cli.views.result
-import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.outputs, conflict.decoding.table_files
+import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.decoding, conflict.decoding.table_files
 from conflict.cli import app
 from conflict.runs.runner import in_threads
 conflict.pipeline.spark_workers = lambda *given: in_threads

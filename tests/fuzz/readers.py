@@ -25,9 +25,8 @@ from conflict.config.option_values import DecodedFormat
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import load_run_file
 from conflict.config.structure import load_steps
-from conflict.decoding.decoding import Decoding
+from conflict.decoding.decoding import Decoding, Output
 from conflict.decoding.inputs import opened_inputs
-from conflict.decoding.outputs import Output
 from conflict.errors import ConflictError
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Schema

@@ -86,9 +86,8 @@ def decode(
 
     Example: ndb-conflict decode -vv binlog.000001
     """
-    from conflict.decoding.decoding import Decoding, asked_key
+    from conflict.decoding.decoding import Decoding, Output, asked_key
     from conflict.decoding.inputs import opened_inputs
-    from conflict.decoding.outputs import Output
     from conflict.discovery.logs import full_names, log_source
     from ndb_formats.columnar.stretches import schema_at_start
     from ndb_formats.selection import Selection

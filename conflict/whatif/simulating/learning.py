@@ -23,11 +23,10 @@ from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.ingestion.plan import files_document
 from conflict.history.model import RowChange, Transaction
@@ -114,11 +113,6 @@ def _wanted_otherwise(
     return {**work, "wishes": wishes, "transactions_per_second": rates}
 
 
-Shares = npt.NDArray[np.float64]
-MOST_SLOTS = 2000  # in which rates are counted
-ROUNDS, RARELY = 5, 0.02
-INSERT, UPDATE, DELETE = "insert", "update", "delete"
-_WISHES = {Operation.WRITE_ROW: INSERT, Operation.UPDATE_ROW: UPDATE, Operation.DELETE_ROW: DELETE}
 SECOND = 1_000_000
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, store64
+from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, put_digits, store64
 
 # Most bytes of text for a byte of a document (``\\u0001``), and for what has no bytes of its own.
 MAX_GROWTH, SPARE = 6, 64
@@ -37,19 +37,6 @@ TEN = np.uint64(10)
 # What is known of the container around a value: its columns in the stack.
 START, END, WIDTH, COUNT, NEXT, KEYS, VALUES, FIRST = (np.uint64(place) for place in range(8))
 FRAME = np.uint64(8)
-
-
-@inlined
-def _digits(out, to, number):
-    """Write an unsigned number; return where it ends."""
-    size, rest = 1, number // TEN
-    while rest:
-        size += 1
-        rest //= TEN
-    for offset in range(to + size - 1, to - 1, -1):
-        out[np.uint64(offset)] = ZERO + number % TEN
-        number //= TEN
-    return to + size
 
 
 @inlined
@@ -105,8 +92,8 @@ def _number(data, at, kind, size, out, to):
         signed = np.int64(word << shift) >> np.int64(shift)
         if signed < 0:
             out[to] = MINUS
-            return _digits(out, to + 1, wrapping_difference(np.uint64(0), np.uint64(signed)))
-    return _digits(out, to, np.uint64(word))
+            return put_digits(out, to + 1, wrapping_difference(np.uint64(0), np.uint64(signed)))
+    return put_digits(out, to, np.uint64(word))
 
 
 @inlined
@@ -130,7 +117,7 @@ def _double(value, out, to):
         to += 1
     scale = np.uint64(POWERS[places])
     whole, part = np.uint64(number) // scale, np.uint64(number) % scale
-    to = _digits(out, to, whole)
+    to = put_digits(out, to, whole)
     out[to] = POINT
     to += 1
     for offset in range(to + max(places, 1) - 1, to - 1, -1):

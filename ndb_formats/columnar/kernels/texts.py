@@ -11,7 +11,7 @@ import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load64
+from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load64, put_digits
 
 MAX_INTEGER_TEXT = 44  # a signed number of 20 characters, and an unsigned one in brackets after a blank
 ZERO, MINUS, POINT, BLANK, OPEN, CLOSE, BACKSLASH = (ord(each) for each in "0-. ()\\")
@@ -21,18 +21,6 @@ BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 LOWER = np.frombuffer(b"0123456789abcdef", np.uint8)
 HIGH_BITS, ONES, LOW_LIMIT = np.uint64(0x8080808080808080), np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
 BACKSLASHES = np.uint64(BACKSLASH) * ONES
-
-
-@inlined
-def _digits(out, to, number):
-    size, rest = 1, number // TEN
-    while rest:
-        size += 1
-        rest //= TEN
-    for offset in range(to + size - 1, to - 1, -1):
-        out[np.uint64(offset)] = ZERO + number % TEN
-        number //= TEN
-    return to + size
 
 
 @inlined
@@ -75,13 +63,13 @@ def integer_text(data, base, cells, width, signed, offsets, out):
             number = np.int64(word << shift) >> np.int64(shift)
             if signed and number < 0:
                 out[to] = MINUS
-                to = _digits(out, to + 1, wrapping_difference(np.uint64(0), np.uint64(number)))
+                to = put_digits(out, to + 1, wrapping_difference(np.uint64(0), np.uint64(number)))
                 out[to], out[to + 1] = BLANK, OPEN
-                to = _digits(out, to + 2, word)
+                to = put_digits(out, to + 2, word)
                 out[to] = CLOSE
                 to += 1
             else:
-                to = _digits(out, to, word)
+                to = put_digits(out, to, word)
         offsets[row + 1] = to
     return to
 
@@ -134,7 +122,7 @@ def decimal_text(data, base, cells, whole, part, offsets, out):
                 if not leading:
                     to = _padded(out, to, group, digits)
                 elif group:
-                    to = _digits(out, to, group)
+                    to = put_digits(out, to, group)
                     leading = False
             if leading:
                 out[to] = ZERO
@@ -152,7 +140,7 @@ def seconds_text(data, base, cells, precision, offsets, out):
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
             offset = base + np.int64(cells[row])
-            to = _digits(out, to, np.uint64(big_endian(data, offset, 4)))
+            to = put_digits(out, to, np.uint64(big_endian(data, offset, 4)))
             if size:
                 stored = np.uint64(big_endian(data, offset + 4, size))
                 if stored >= POWERS[2 * size]:

@@ -176,3 +176,19 @@ def crc32(data, start, end):
         crc = crc >> np.uint32(8) ^ TABLES[0, np.uint8(crc) ^ data[offset]]
         offset += np.uint64(1)
     return np.uint32(~crc)
+
+
+_ZERO, _TEN = ord("0"), np.uint64(10)
+
+
+@inlined
+def put_digits(out, to, number):
+    """Write an unsigned number; return where it ends."""
+    size, rest = 1, number // _TEN
+    while rest:
+        size += 1
+        rest //= _TEN
+    for offset in range(to + size - 1, to - 1, -1):
+        out[np.uint64(offset)] = _ZERO + number % _TEN
+        number //= _TEN
+    return to + size

@@ -11,7 +11,7 @@ import pytest
 
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.judged_run import JudgedRun, compare_readings, read_readings
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.run_document import ResolvedRun

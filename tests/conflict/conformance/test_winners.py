@@ -8,7 +8,7 @@ import pyarrow.dataset as pads
 import pytest
 
 from conflict.conformance.case import ConflictCase
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.pipeline import run_local, run_reference

@@ -12,7 +12,7 @@ import pytest
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.conformance.judge import CaseStatus, judge, judge_all
 from conflict.conformance.judged_run import JudgedRun
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.runs.reference_run import run_reference
 from tests.corpora import RECORDINGS, SHARED

@@ -12,7 +12,7 @@ from conflict.conformance.case import ConflictCase
 from conflict.discovery.draft import Additions, draft_run
 from conflict.discovery.logged_types import logged_types, types_by_table
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
 from tests.corpora import DEMO, RECORDINGS
 

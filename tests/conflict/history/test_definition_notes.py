@@ -1,6 +1,6 @@
 """Notes on definitions: each sentence once."""
 
-from conflict.history.definitions.cluster_log import DefinitionNote, NoteKind, sentences_of
+from conflict.history.definitions_in_log import DefinitionNote, NoteKind, sentences_of
 
 
 def test_one_sentence_for_all_tables():

@@ -11,7 +11,7 @@ from conflict.config.configuration import ClusterConfiguration, LoggingServer
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.judged_run import JudgedRun
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.log_pieces import pieces_of

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from conflict.conformance.case import ConflictCase
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.reading import read_cluster
 from ndb_formats.schema.tables import Schema
 from tests.conflict.faults import with_files

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import LoggingServer
 from conflict.errors import HistoryError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, load_manifest
 from conflict.history.ingestion.plan import default_buckets

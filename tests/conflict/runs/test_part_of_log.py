@@ -11,7 +11,7 @@ import pytest
 
 from conflict.config.configuration import Span
 from conflict.conformance.case import ConflictCase
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run

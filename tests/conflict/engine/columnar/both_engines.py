@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 
 from conflict.conformance.case import ConflictCase
 from conflict.engine.inference.replay import resolve
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE
 from conflict.history.grid.writer import write_history

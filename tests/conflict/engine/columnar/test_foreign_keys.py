@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run

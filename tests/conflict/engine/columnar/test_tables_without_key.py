@@ -16,7 +16,7 @@ from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import RecordingKind, find_recordings
 from conflict.engine.columnar.setups import compares_reflected
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion import segment_task
 from conflict.history.ingestion.segment_arrays import UnreadableError

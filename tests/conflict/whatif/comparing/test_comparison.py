@@ -10,7 +10,7 @@ from conflict.cli.refusals import PlainConsole
 from conflict.cli.views.comparison import print_comparison
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.following import make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import run_local
 from conflict.rules.counters import COUNTERS

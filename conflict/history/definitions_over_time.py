@@ -15,14 +15,14 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
-from conflict.history.definitions.cluster_log import (
+from conflict.history.definitions_in_log import (
     ClusterLog,
     NoteKind,
     sentences_of,
     sentences_on_rows,
     some_of,
 )
-from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
+from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.history.log_pieces import pieces_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf

@@ -1,1 +1,0 @@
-"""Definitions of tables over time."""
