@@ -1,5 +1,7 @@
 """
-What Python users call: bare binlogs or a run file to a result, in one call.
+What Python users and commands call about a run: bare binlogs or a run file to a result, in one call.
+
+Functions import their work when they run: commands read signatures and docstrings for their help.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     Source = RunFile | Path | str | Iterable[Path | str]
 
 __all__ = ["check", "compare", "ingest", "resolve", "run_of"]
+
+_RUN_FILE = Typed("run_file", "The run file (TOML); its binlogs need not be there.")
 
 
 def _result_of(found: tuple[ResolvedRun, str]) -> Result:
@@ -227,9 +231,7 @@ def ingest(
 
 
 def check(
-    run: Annotated[
-        RunFile | Path | str | None, Typed("run_file", "The run file (TOML); its binlogs need not be there.")
-    ] = None,
+    run: Annotated[RunFile | Path | str | None, _RUN_FILE] = None,
     *,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,

@@ -33,6 +33,9 @@ __all__ = ["CountedConflicts", "conflicts", "decode", "explain", "explain_differ
 
 Paths = Path | str | Iterable[Path | str]
 _FILES = Typed("FILES...", "Binlogs, in order: files, folders; or a run file.")
+_RESULT, _RESULTS = Typed("RESULT", "Folder that resolve wrote."), Typed("RESULT...")
+_RESULT_OR_RUN = Typed("RESULT", "Folder that resolve wrote; or a run file, which is resolved.")
+_TABLE = Typed("TABLE")
 _KEY = Typed("KEY", "Primary key of the row: 5, or 'a=1, b=two' with several columns.")
 _EXCEPTION = Typed(
     "N",
@@ -200,12 +203,12 @@ def _text(value: Any) -> Any:
 
 @answering(CountedConflicts.document)
 def conflicts(
-    result: Annotated[Result | Path | str, Typed("RESULT", "Folder that resolve wrote.")],
+    result: Annotated[Result | Path | str, _RESULT],
     *,
     by: By | str | None = None,
     since: Annotated[Moment | None, DATETIME] = None,
     until: Annotated[Moment | None, DATETIME] = None,
-    table: Annotated[str | None, Typed("TABLE")] = None,
+    table: Annotated[str | None, _TABLE] = None,
     top: int | None = None,
 ) -> CountedConflicts:
     """
@@ -249,12 +252,9 @@ def conflicts(
 
 
 def explain(
-    run: Annotated[
-        Result | RunFile | Path | str,
-        Typed("RESULT", "Folder that resolve wrote; or a run file, which is resolved."),
-    ],
+    run: Annotated[Result | RunFile | Path | str, _RESULT_OR_RUN],
     *,
-    table: Annotated[str | None, Typed("TABLE")] = None,
+    table: Annotated[str | None, _TABLE] = None,
     key: Annotated[str | int | Mapping[str, object] | None, _KEY] = None,
     transaction: Annotated[int | str | None, Typed("ID")] = None,
     exception: Annotated[int | str | None, _EXCEPTION] = None,
@@ -318,7 +318,7 @@ def _page_of(found: tuple[Path, list[Part]]) -> Path:
 
 @answering(_page_of)
 def report(
-    results: Annotated[Paths, Typed("RESULT...")],
+    results: Annotated[Paths, _RESULTS],
     *,
     out: Path | str = "report.html",
     figures: Path | str | None = None,

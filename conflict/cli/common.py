@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     _Show = Callable[[str, int, int | None], None]
 
 __all__ = [
-    "Engine",
-    "EngineOption",
     "ExitCode",
     "UnpackedOption",
     "allow_unpacked",
@@ -109,15 +106,6 @@ console = PlainConsole()
 FIRST_LINE, NEXT_LINE = 2.0, 10.0  # seconds before lines about progress
 
 
-class Engine(StrEnum):
-    """The reference engine works change by change; the columnar engine in this process, or on Spark."""
-
-    REFERENCE = "reference"
-    LOCAL = "local"
-    SPARK = "spark"
-
-
-EngineOption = Annotated[Engine, typer.Option(help="The engine to use.")]
 UnpackedOption = Annotated[
     int | None,
     typer.Option(

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from enum import Enum
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
@@ -144,28 +144,24 @@ def _option(function: Callable[..., Any], parameter: inspect.Parameter) -> _Opti
     declared, *said = get_args(parameter.annotation) if _said(parameter) else (parameter.annotation,)
     typed = next((each for each in said if isinstance(each, Typed)), Typed())
     name, default = _as_option(parameter.name), parameter.default
+    is_option, several = parameter.kind is parameter.KEYWORD_ONLY, parameter.kind is parameter.VAR_POSITIONAL
+    kind, value = _kind(Path | Iterable[Path] if several else declared, name, typed)
+    if isinstance(default, tuple):
+        default = ",".join(default)
+    if isinstance(default, str) and issubclass(kind, Enum | Path):
+        default = kind(default)
+    help_text = typed.help or help_of(function).get(parameter.name, "")  # none where Python drops docstrings
     details: dict[str, Any] = {
-        "help": typed.help or help_of(function)[parameter.name],
+        "help": f"{help_text} Can be repeated." if is_option and get_origin(kind) is list else help_text,
         "metavar": typed.metavar,
         "min": typed.at_least,
         "max": typed.at_most,
         "exists": typed.is_file,
         "dir_okay": not typed.is_file,
     }
-    if parameter.kind is parameter.VAR_POSITIONAL:
-        return _Option(parameter.replace(annotation=Annotated[list[Path], typer.Argument(**details)]), _as_it_is)
-    kind, value = _kind(declared, name, typed)
-    if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-        argument: Any = Annotated[Optional[kind] if default is None else kind, typer.Argument(**details)]  # noqa: UP045
-        return _Option(parameter.replace(annotation=argument), value)
-    if get_origin(kind) is list:
-        details["help"] += " Can be repeated."
-    if isinstance(default, tuple):
-        default = ",".join(default)
-    if isinstance(default, str) and issubclass(kind, Enum | Path):
-        default = kind(default)
-    option = typer.Option(*([name] if default is False else ()), **details)
-    annotation: Any = Annotated[Optional[kind] if default is None else kind, option]  # noqa: UP045  # a kind that is a value
+    flag = [name] if default is False else []  # without a --no-name
+    shown = typer.Option(*flag, **details) if is_option else typer.Argument(**details)
+    annotation: Any = Annotated[Optional[kind] if default is None else kind, shown]  # noqa: UP045  # kind is a value
     return _Option(parameter.replace(annotation=annotation, default=default), value)
 
 
@@ -215,6 +211,7 @@ def _by_cluster(
     return found or None
 
 
+@cache
 def help_of(function: Callable[..., Any]) -> dict[str, str]:
     """Return what the docstring of a function says of each argument; ``As for `resolve`.`` is what that one says."""
     _, _, rest = (inspect.getdoc(inspect.unwrap(function)) or "").partition("\nArgs:\n")

@@ -4,22 +4,31 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from conflict.cli.common import Engine, EngineOption, console, progress_bars
+from conflict.cli.common import console, progress_bars
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.refusals import ExitCode
 
 __all__ = ["conformance"]
 
 
+class Engine(StrEnum):
+    """The reference engine works change by change; the columnar engine in this process, or on Spark."""
+
+    REFERENCE = "reference"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
 def conformance(
     folder: Annotated[Path, typer.Argument(help="A folder with recordings.", exists=True, file_okay=False)],
-    engine: EngineOption = Engine.SPARK,
+    engine: Annotated[Engine, typer.Option(help="The engine to use.")] = Engine.SPARK,
     json_file: JsonOption = None,
     force: ForceOption = False,
     without_steps: Annotated[
