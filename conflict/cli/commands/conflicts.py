@@ -40,10 +40,11 @@ def conflicts(
 
     Example: ndb-conflict conflicts build/result --by key
     """
-    from conflict.cli.views.conflicts import print_conflicts
     from conflict.history.grid.catalogue import refusing_contradictions
+    from conflict.reporting.kinds.conflicts import tell_conflicts
     from conflict.results.conflicts import ALL, at_a_glance, read_beside, read_conflicts, totals_of
     from conflict.results.layout import RESOLVE_AGAIN
+    from conflict.telling.terminal import print_telling
 
     check_output(json_file, [result], force=force)
     del call.options["top"]  # of what is printed
@@ -55,5 +56,5 @@ def conflicts(
         beside = read_beside(of.folder, of.run) if which == ALL else None
     shown = {each: found.counts[each] for each in (at_a_glance(totals) if by is None else (by,))}
     rows = top or (_AT_A_GLANCE if by is None else _IN_DETAIL)
-    print_conflicts(console, totals, shown, rows, which, found.doubts, other_times, beside)
+    print_telling(console, tell_conflicts(totals, shown, rows, str(result), which, found.doubts, other_times, beside))
     write_json(json_file, found.document())

@@ -4,7 +4,6 @@ What a report says of a result of `resolve`.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.config.option_values import By
+from conflict.reporting.kinds.conflicts import conflicts_table
 from conflict.reporting.parts import Part
 from conflict.reporting.wording.logs import log_of
 from conflict.result import Result
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times
 from conflict.results.telling import function_of
 from conflict.rules.decision import Cause
-from conflict.telling.value import Chart, Form, Table
+from conflict.telling.value import Chart, Form
 
 __all__ = ["resolve_part"]
 
@@ -38,9 +38,12 @@ def resolve_part(result: Result, source: str) -> Part:
     """Return the part of a report on a result of `resolve`, read from `source`."""
     run, conflicts = result.run, read_conflicts(result.folder, result.clusters)
     told = result.summary.telling
+    counts = [(by, count_conflicts(conflicts, by)) for by in (By.TABLE, By.KEY)] if len(conflicts) else []
     return Part(
         attrs.evolve(
-            told, tables=(*told.tables, *_tables(conflicts, source)), charts=tuple(_charts(result, conflicts))
+            told,
+            tables=(*told.tables, *(conflicts_table(by, table, _MOST_ROWS, source) for by, table in counts)),
+            charts=tuple(_charts(result, conflicts)),
         ),
         source,
         _asked(run),
@@ -135,25 +138,3 @@ def _words(step: timedelta) -> str:
     if seconds < 60:
         return f"{seconds:g} s"
     return f"{seconds / 60:g} min" if seconds < 3600 else f"{seconds / 3600:g} h"
-
-
-def _tables(conflicts: pa.Table, source: str) -> Iterator[Table]:
-    if not len(conflicts):
-        return
-    wanted = ("applier", "table", "conflicts", "keys", "transactions")
-    rows = [[each[name] for name in wanted] for each in count_conflicts(conflicts, By.TABLE).to_pylist()]
-    yield Table("Conflicts by table", ("applier", "table", "conflicts", "rows", "transactions"), rows)
-    keys = count_conflicts(conflicts, By.KEY)
-    rows = [
-        [each["table"], each["key"], each["conflicts"], _time(each["first"]), _time(each["last"])]
-        for each in keys.slice(0, _MOST_ROWS).to_pylist()
-    ]
-    note = ""
-    if len(keys) > _MOST_ROWS:
-        command = f"ndb-conflict conflicts {shlex.quote(source)} --by key --json rows.json"
-        note = f"The first {_MOST_ROWS} of {len(keys):,} rows that had conflicts. All of them: {command}"
-    yield Table("Rows with most conflicts", ("table", "row", "conflicts", "first, UTC", "last, UTC"), rows, note=note)
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
