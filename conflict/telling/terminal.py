@@ -94,12 +94,12 @@ def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
 
 
 def print_table(console: Console, table: value.Table) -> None:
-    """Print a table with its note below; one that is too wide with extremes on lines of their own, then closer."""
+    """Print a table with its note below; one that is too wide with lines in headings and extremes, then closer."""
     rows = [[_cell_of(table, row, place) for place in range(len(cells))] for row, cells in enumerate(table.rows)]
     folded = [[*row[: table.texts], *map(_folded, row[table.texts :])] for row in rows]
-    headings = table.headings[: table.texts], table.headings[table.texts :]
-    for cells, gap in ((rows, 1), (folded, 1), (folded, 0)):
-        made = table_of(escape(table.title), *headings, cells, gap)
+    broken = [_lines(heading, [row[place] for row in folded]) for place, heading in enumerate(table.headings)]
+    for names, cells, gap in ((table.headings, rows, 1), (broken, folded, 1), (broken, folded, 0)):
+        made = table_of(escape(table.title), table.headings[: table.texts], names[table.texts :], cells, gap)
         if _widest(made, console) <= console.width:
             break
     console.print(made)
@@ -109,6 +109,12 @@ def print_table(console: Console, table: value.Table) -> None:
 
 def _folded(cell: Text) -> Text:
     return Text(_EXTREMES.sub("\n", cell.plain), style=cell.style)
+
+
+def _lines(heading: str, cells: Sequence[Text]) -> str:
+    """Return a heading on lines that are no wider than the cells below, or its longest word."""
+    widths = [*map(len, heading.split()), *(line.cell_len for cell in cells for line in cell.split()), 1]
+    return "\n".join(wrap(heading, max(widths), break_on_hyphens=False))
 
 
 def _widest(made: Table, console: Console) -> int:

@@ -27,14 +27,15 @@ def compare(call: Call[Comparison], out: Path | None, force: bool, json_file: Js
 
     Example: ndb-conflict compare run.toml --functions 'NDB$MAX(v),NDB$EPOCH()'
     """
-    from conflict.cli.views.comparison import print_comparison
+    from conflict.telling.terminal import print_telling
+    from conflict.whatif.comparing.telling import tell_comparison
 
     loaded = load_run_of(call)
     check_output(json_file, loaded.inputs, force=force)
     refuse_same_output(out, json_file)
     with progress_bars() as progress:
         found = call(progress=progress)
-    print_comparison(console, found)
+    print_telling(console, tell_comparison(found.to_json()))
     write_json(json_file, found.to_json())
     if found.run.errors or found.run.unrelated or found.cut:
         exit_with(ExitCode.CUT_SHORT)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Topic
-from conflict.reporting.wording.bytes_by_type import amount_of_bytes, format_name
 from conflict.reporting.wording.usable_types import NO_FUNCTION, types_usable_with, usable_with
 from conflict.shown_text import counted, listed
+from conflict.telling.bytes_by_type import amount_of_bytes, format_name
 from conflict.telling.value import Table
 
 __all__ = ["cost_column", "cost_headline", "cost_table"]

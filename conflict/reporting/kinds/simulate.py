@@ -12,7 +12,6 @@ import attrs
 import pyarrow as pa
 
 from conflict.reporting.parts import Bytes, Measured, Part
-from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     against_recording,
@@ -23,6 +22,7 @@ from conflict.reporting.wording.model_words import (
 )
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted
+from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.simulating.configuration import MOST_EPOCHS, Model, followers_of
 from conflict.whatif.simulating.report import Interval, intervals_of

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from conflict.decoding.staging import staged_file
 from conflict.reporting.parts import Bytes, Measured, Part
-from conflict.reporting.wording.bytes_by_type import BYTES_CHART, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.shown_text import counted, listed
+from conflict.telling.bytes_by_type import BYTES_CHART, format_name
 from conflict.telling.drawing import draw
 from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.sizing.document import KINDS

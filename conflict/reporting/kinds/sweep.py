@@ -14,7 +14,6 @@ from conflict.history.grid.folder import Folder
 from conflict.reporting.answers.limit import limit_column, limit_question
 from conflict.reporting.kinds.sweep_result import SweepResult, read_sweep
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
-from conflict.reporting.wording.bytes_by_type import bytes_chart, format_name
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     against_recording,
@@ -25,6 +24,7 @@ from conflict.reporting.wording.model_words import (
     without_function,
 )
 from conflict.shown_text import counted, listed
+from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.sweeping.border import parse_condition
 from conflict.whatif.sweeping.summary import Grid, axis_value, point_label, value_words

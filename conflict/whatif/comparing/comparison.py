@@ -7,7 +7,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +29,25 @@ from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
-from conflict.results.glance import html_table, text_lines
 from conflict.results.layout import ResultOptions
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.runner import Runner, in_threads
-from conflict.shown_text import listed, printable
+from conflict.shown_text import listed
+from conflict.telling.html import telling_html
+from conflict.telling.terminal import telling_text
 from conflict.whatif.comparing.compare_job import compare_settled
 from conflict.whatif.comparing.figures import (
     COMPARISON,
     CRITERIA,
-    NOT_OFFERED,
     ComparedPair,
     assumptions,
     caveat_of,
     ranked,
 )
 from conflict.whatif.comparing.pairs import (
-    MEANINGS,
-    OVERWRITE,
     Pair,
     all_policies,
     default_policies,
@@ -59,6 +56,7 @@ from conflict.whatif.comparing.pairs import (
     parse_policies,
     primary_of,
 )
+from conflict.whatif.comparing.telling import tell_comparison
 from conflict.whatif.comparing.trials import binlog_types_of, judged_tables
 from ndb_formats.errors import FormatError
 from ndb_formats.rules.formats import FORMATS
@@ -74,7 +72,6 @@ TAKEN_AS_RECORDED = (
 )
 _FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
 RESULT, TABLE = "run.json", "comparison.parquet"
-_SHOWN = ("function", "binlog_type", "conflicts", "rejected_transactions", "lost_updates", "differing_rows")
 
 
 @attrs.frozen
@@ -125,44 +122,6 @@ class Comparison:
         return (*doubts_of(self.run.checks()), *(Doubt("Counted in part", each, serious=True) for each in self.cut))
 
     @property
-    def caveats(self) -> tuple[str, ...]:
-        """What the marks of pairs mean that no NDB server has, or that the manual advises against."""
-        said = dict.fromkeys((row.mark.strip(), row.caveat) for row in self.rows if row.figures and row.caveat)
-        return tuple(f"{mark} {caveat}." for mark, caveat in sorted(said))
-
-    @property
-    def meanings(self) -> tuple[str, ...]:
-        """What the policies do that are no conflict functions."""
-        policies = [row.function for row in self.rows if row.caveat == NOT_OFFERED or row.function == OVERWRITE]
-        return tuple(f"{name}: {text}." for name, text in MEANINGS.items() if any(name in each for each in policies))
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why pairs were not tried, or why appliers stop under them."""
-        found: dict[tuple[str, str], list[str]] = {}
-        for row in self.rows:
-            for reason in _reasons(row):
-                found.setdefault((row.binlog_type, reason), []).append(row.function)
-        of_type: dict[str, set[str]] = {}
-        for row in self.rows:
-            of_type.setdefault(row.binlog_type, set()).add(row.function)
-        return tuple(
-            f"Type {name}, {'all functions' if of_type[name] <= {*functions} else ', '.join(functions)}: {reason}."
-            for (name, reason), functions in found.items()
-        )
-
-    @property
-    def best(self) -> str | None:
-        """Which of the functions that a server can be set to loses fewest changes; None if there is no choice."""
-        tried = [(row, row.figures) for row in self.rows if row.figures and not row.figures.stops and not row.caveat]
-        if len(tried) == 1 or not tried or self.run.contradicted or self.run.unrelated:
-            return None
-        least = min(figures.lost_updates for _, figures in tried)
-        fewest = dict.fromkeys(row.function for row, figures in tried if figures.lost_updates == least)
-        verb = "loses" if len(fewest) == 1 else "lose"
-        return f"Of what NDB offers, {listed([*fewest])} {verb} fewest changes: {least:,} of {self.changes:,}."
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What was taken for granted."""
         return (*assumptions(self.run), TAKEN_AS_RECORDED)
@@ -191,33 +150,10 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        return "\n".join([*map(str, self.doubts), *text_lines(_SHOWN, self._cells(), 2), *self._below()])
+        return telling_text(tell_comparison(self.to_json()))
 
     def _repr_html_(self) -> str:
-        doubts, below = (
-            "".join(f"<p>{escape(printable(each))}</p>" for each in lines)
-            for lines in (map(str, self.doubts), self._below())
-        )
-        return doubts + html_table(_SHOWN, self._cells()) + below
-
-    def _below(self) -> list[str]:
-        return [*self.caveats, *self.meanings, *self.reasons, *self.notes, *([self.best] if self.best else [])]
-
-    def _cells(self) -> list[list[object]]:
-        rows = [{**row.cells(), "function": f"{row.function}{row.mark}"} for row in self.rows]
-        return [[row[name] for name in _SHOWN] for row in rows]
-
-
-def _reasons(row: ComparedPair) -> list[str]:
-    """Return why a pair was not tried, or why appliers stop under it."""
-    if row.error is not None:
-        return [f"not tried, {row.error.rstrip('.')}"]
-    if row.figures is None:
-        return []
-    stops: dict[str, list[str]] = {}
-    for name, stop in row.figures.stops.items():
-        stops.setdefault(f"error {stop.error}, {stop.message}", []).append(name)
-    return [f"{' and '.join(names)} {'stop' if len(names) > 1 else 'stops'}, {why}" for why, names in stops.items()]
+        return telling_html(tell_comparison(self.to_json()))
 
 
 def compare_run(

@@ -253,11 +253,6 @@ class ComparedPair:
     used: bool = False
     caveat: str | None = None
 
-    @property
-    def mark(self) -> str:
-        """What marks a pair that something speaks against."""
-        return "" if self.caveat is None else " †" if self.caveat == NOT_OFFERED else " ‡"
-
     def to_json(self) -> dict[str, Any]:
         """Return the row as a document; the figures of its columns in `COMPARISON`, and the rest."""
         document = {**self.cells(), "used": self.used}
@@ -281,7 +276,7 @@ class ComparedPair:
         rejected, overwritten = (sum(each[place] for each in figures.lost.values()) for place in (0, 1))
         stopping: dict[str, list[str]] = {}
         for name, stop in figures.stops.items():
-            stopping.setdefault(stop.message, []).append(name)
+            stopping.setdefault(f"error {stop.error}, {stop.message}", []).append(name)
         stops = [f"{' and '.join(names)}: {message}" for message, names in stopping.items()]
         return {
             **cells,

@@ -9,8 +9,8 @@ from conflict.reporting.answers.cost import cost_column, cost_headline, cost_tab
 from conflict.reporting.joining import joined
 from conflict.reporting.kinds.sizes import sizes_part, tell_sizes
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, RowCounts, Topic
-from conflict.reporting.wording.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
 from conflict.reporting.wording.model_words import against_recording, without_function
+from conflict.telling.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
 from conflict.telling.value import Chart, Telling
 
 BOUNDS = {"2": (70, 120), "3": (90, 90), "7": (200, 200), "8": (95, 130), "9": (110, 110)}
