@@ -100,8 +100,12 @@ def print_table(console: Console, table: value.Table) -> None:
     broken = [_lines(heading, [row[place] for row in folded]) for place, heading in enumerate(table.headings)]
     for names, cells, gap in ((table.headings, rows, 1), (broken, folded, 1), (broken, folded, 0)):
         made = table_of(escape(table.title), table.headings[: table.texts], names[table.texts :], cells, gap)
-        if _widest(made, console) <= console.width:
+        if table.even or _widest(made, console) <= console.width:
             break
+    if table.even:
+        made.expand = True
+        for column in made.columns[1:]:
+            column.ratio = 1
     console.print(made)
     if table.note:
         console.print(Text(table.note))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -51,11 +51,12 @@ def diverge(
 
     Example: ndb-conflict diverge --function 'NDB$EPOCH()' --find difference
     """
-    from conflict.cli.views.divergence import found_json, print_found
     from conflict.history.grid.whole_files import refuse_unwritable
+    from conflict.telling.terminal import print_telling
     from conflict.whatif.diverging.recording import write_recordings
     from conflict.whatif.diverging.scope import Scope
     from conflict.whatif.diverging.search import search
+    from conflict.whatif.diverging.telling import found_json, tell_searches
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [], force=force)
@@ -70,6 +71,7 @@ def diverge(
     scope.check(policy)
     mapper = _spark() if spark else None
     found: list[Found] = []
+    documents: list[dict[str, Any]] = []
     for goal in dict.fromkeys(find or Goal):
         with progress_bars() as progress:
 
@@ -77,8 +79,9 @@ def diverge(
                 progress(f"{goal.value}, step {depth}", done, total)  # called in this turn alone
 
             found.append(search(scope, goal, mapper, show, limit))
-        print_found(console, found[-1])
-    write_json(json_file, {"searches": [found_json(each) for each in found]})
+        documents.append(found_json(found[-1]))
+        print_telling(console, tell_searches(documents[-1:]))
+    write_json(json_file, {"searches": documents})
     if recording is not None and any(each.steps is not None for each in found):
         write_recordings(found, recording)
     elif recording is not None:

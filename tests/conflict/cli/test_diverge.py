@@ -35,11 +35,12 @@ def test_what_is_not_applied_where_a_schedule_ends(tmp_path: Path) -> None:
     words = ("--function", "NDB$MAX(x)", "--find", "lost", "--find", "difference", "--json", tmp_path / "out.json")
     code, output = invoke("diverge", *words)
     assert code == ExitCode.CONTRADICTED
-    assert output.count("Not settled at the end: 1 row operation of A, not applied on the other cluster") == 1
+    unsettled = "Not settled at the end: 1 row operation of A, not applied on the other cluster"
+    assert output.count(unsettled) == 1
     lost, difference = json.loads((tmp_path / "out.json").read_text())["searches"]
     assert (lost["unsettled"], difference["unsettled"]) == ({"A": 1, "B": 0}, {"A": 0, "B": 0})
     assert invoke("report", tmp_path / "out.json", "--out", tmp_path / "r.html")[0] == 0
-    assert "not applied on the other cluster at the end: 1 of A." in (tmp_path / "r.html").read_text()
+    assert (tmp_path / "r.html").read_text().count(unsettled) == 1
 
 
 def test_none_in_the_scope(tmp_path: Path) -> None:
@@ -47,8 +48,9 @@ def test_none_in_the_scope(tmp_path: Path) -> None:
     words = ("--function", "NDB$EPOCH2_TRANS()", "--transactions", 2, "--find", "difference", "--find", "stop")
     code, output = invoke("diverge", *words, "--recording", tmp_path / "none", "--json", tmp_path / "out.json")
     assert code == 0
-    assert "No schedule lets the clusters end different: none up to 2 transactions, 1 row, 1 data column (" in output
-    assert "No schedule stops an applier: none up to" in output
+    assert output.count(": none up to 2 transactions, 1 row, 1 data column (") == 2
+    assert "No schedule lets the clusters end different under NDB$EPOCH2_TRANS()" in output
+    assert "No schedule stops an applier" in output
     assert not (tmp_path / "none").exists()
     searches = json.loads((tmp_path / "out.json").read_text())["searches"]
     assert [(each["found"], each["complete"]) for each in searches] == [(False, True), (False, True)]

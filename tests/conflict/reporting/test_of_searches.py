@@ -4,6 +4,8 @@ from typing import Any
 
 from conflict.reporting.kinds.diverge import diverge_part
 from conflict.reporting.wording.model_words import model_types, model_words
+from conflict.whatif.diverging.telling import scope_words, tell_searches
+from tests.conflict.reporting.conftest import SEARCH
 
 NONE: dict[str, Any] = {
     "goal": "stop",
@@ -19,26 +21,40 @@ NONE: dict[str, Any] = {
 
 
 def test_a_search_without_a_schedule_says_how_far_it_went() -> None:
-    """The whole scope, or as many steps as the limit let it; the function is named once for its searches."""
+    """The whole scope, or as many steps as the limit let it; several searches stand in one table."""
     limited = {**NONE, "goal": "lost", "complete": False, "states": 1}
-    part = diverge_part({"searches": [NONE, limited, {**limited, "binlog_type": 7}]}, "a file")
+    part = diverge_part({"searches": [NONE, limited]}, "a file")
     assert list(part.telling.sentences) == [
         (
-            "Under NDB$MAX(x) and binlog type 6, no applier stops in any schedule of up to 2 transactions, 1 row, 2 "
-            "data columns; 270 states were searched."
+            "No schedule stops an applier under NDB$MAX(x), binlog type 6: none up to 2 transactions, 1 row, 2 data "
+            "columns (270 states)."
         ),
         (
-            "No update is lost in any schedule of up to 9 steps, where the limit of states ended the search; 1 state "
-            "was searched."
-        ),
-        (
-            "Under NDB$MAX(x) and binlog type 7, no update is lost in any schedule of up to 9 steps, where the limit "
-            "of states ended the search; 1 state was searched."
+            "No schedule loses an update under NDB$MAX(x), binlog type 6: none up to 9 steps; the limit of states "
+            "ended the search (1 state)."
         ),
     ]
     assert part.asked["searched"] == "all schedules of up to 2 transactions, 1 row, 2 data columns"
     assert part.asked["resolve column"] == "an update sets it to more than all before"
-    assert [row[-1] for row in part.telling.tables[0].rows] == ["with all states", *["at the limit of states"] * 2]
+    (table,) = part.telling.tables
+    assert [list(row[2:]) for row in table.rows] == [
+        ["stop", "none found", 270, "with all states"],
+        ["lost", "none found", 1, "at the limit of states"],
+    ]
+    bounded = {**NONE, "bounds": {**NONE["bounds"], "epochs": 2, "outages": 1}}
+    assert scope_words(bounded).endswith("2 epochs with transactions on each cluster, 1 outage")
+
+
+def test_a_schedule_is_a_table() -> None:
+    """With a column for each cluster, from the rows at first to those at the end, and what is not settled then."""
+    (table,) = tell_searches([{**SEARCH, "unsettled": {"A": 1, "B": 0}}]).tables
+    assert table.title == "The clusters end different after 1 step (17 states) under NDB$EPOCH(), binlog type 7"
+    assert table.rows == [
+        ["start", "row 1 is there", "row 1 is there"],
+        [1, "deletes row 1", ""],
+        ["end", "no rows", "row 1"],
+    ]
+    assert table.note.startswith("Not settled at the end: 1 row operation of A,")
 
 
 def test_a_model_in_words() -> None:
