@@ -4,7 +4,7 @@ The events of a story as data: what each is, where it stands, what was compared;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from conflict.history.grid.schemas import PLACE
 from conflict.results.layout import OUTCOMES
+from conflict.rules.decision import Verdict
 from ndb_formats.columnar.records import value_text
 from ndb_formats.types.values import Value
 
@@ -25,14 +26,19 @@ __all__ = [
     "StoryEvent",
     "Winner",
     "event_document",
+    "event_words",
     "events_to_arrow",
     "moment_of",
+    "place_words",
     "plain_row",
     "plain_value",
+    "rejections_of",
     "row_words",
+    "verb",
 ]
 
 _LONGEST = 40  # characters of a value
+_VERBS = {"WRITE_ROW": "write", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}
 
 Row = Mapping[str, Value]
 
@@ -246,3 +252,34 @@ def _value(value: Value) -> str:
     plain = plain_value(value)
     text = f"'{plain}'" if isinstance(value, str) else str(plain)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def rejections_of(refresh: StoryEvent, events: Sequence[StoryEvent]) -> list[int]:
+    """Return the numbers of the rejections that a refresh answers, latest first; none of another kind of event."""
+    found: list[int] = []
+    if refresh.kind is not EventKind.REFRESHED:
+        return found
+    for event in reversed(events):
+        same = (event.cluster, event.table, event.key) == (refresh.cluster, refresh.table, refresh.key)
+        if event.number < refresh.number and same:
+            if event.kind is EventKind.REFRESHED or event.epoch != refresh.epoch:
+                break
+            if event.verdict == Verdict.REJECTED.name:
+                found.append(event.number)
+    return found
+
+
+def verb(operation: str | None) -> str:
+    """Return an operation as a word."""
+    return _VERBS.get(operation or "", "change")
+
+
+def place_words(place: LogPlace, names: Mapping[str, str]) -> str:
+    """Return where a row stands in a binlog in words; `names` has the name of each file, by its path."""
+    return f"{event_words(place, names)}, row {place.row}"
+
+
+def event_words(place: LogPlace, names: Mapping[str, str]) -> str:
+    """Return where the event of a place stands."""
+    inside = f" (payload position {place.payload_position})" if place.payload_position else ""
+    return f"{names.get(place.file, place.file)}, position {place.position}{inside}"

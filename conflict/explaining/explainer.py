@@ -25,6 +25,7 @@ from conflict.explaining.asked import (
     transaction_asked,
 )
 from conflict.explaining.drafts import EventDraft, StoryFacts, drafts_of
+from conflict.explaining.events import place_words, verb
 from conflict.explaining.outcomes import (
     Applied,
     ConflictEpoch,
@@ -40,7 +41,7 @@ from conflict.explaining.outcomes import (
 )
 from conflict.explaining.replaying import ReplayedStory, judges
 from conflict.explaining.row_changes import RowLog, WantedChanges, WantedRow, read_logs
-from conflict.explaining.sentences import own_reason, place_words, verb
+from conflict.explaining.sentences import own_reason
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conflict.explaining.events import EventKind, StoryEvent, plain_value
-from conflict.explaining.sentences import verb
+from conflict.explaining.events import EventKind, StoryEvent, plain_value, verb
 from conflict.explaining.story import Story
 from conflict.rules.decision import came_back_words
 from conflict.surroundings import provide_matplotlib_folder

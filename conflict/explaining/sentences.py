@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from conflict.engine.inference.rows import is_dated
 from conflict.explaining.drafts import EventDraft
-from conflict.explaining.events import LogPlace, Winner
+from conflict.explaining.events import Winner, place_words, verb
 from conflict.explaining.outcomes import DecidedOperation
 from conflict.explaining.replaying import Heard, judges
 from conflict.rules.decision import (
@@ -27,31 +27,10 @@ from ndb_formats.events.rows_event import Operation
 __all__ = [
     "applied_sentence",
     "decided_sentence",
-    "event_words",
     "lost_words",
     "own_reason",
-    "place_words",
-    "verb",
     "winner_words",
 ]
-
-_VERBS = {"WRITE_ROW": "write", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}
-
-
-def verb(operation: str | None) -> str:
-    """Return an operation as a word."""
-    return _VERBS.get(operation or "", "change")
-
-
-def place_words(place: LogPlace, names: Mapping[str, str]) -> str:
-    """Return where a row stands in a binlog in words; `names` has the name of each file, by its path."""
-    return f"{event_words(place, names)}, row {place.row}"
-
-
-def event_words(place: LogPlace, names: Mapping[str, str]) -> str:
-    """Return where the event of a place stands."""
-    inside = f" (payload position {place.payload_position})" if place.payload_position else ""
-    return f"{names.get(place.file, place.file)}, position {place.position}{inside}"
 
 
 def winner_words(winner: Winner, names: Mapping[str, str]) -> str:

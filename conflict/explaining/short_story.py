@@ -13,10 +13,9 @@ from itertools import pairwise
 
 import attrs
 
-from conflict.explaining.events import EventKind, StoryEvent
+from conflict.explaining.events import EventKind, StoryEvent, rejections_of, verb
 from conflict.explaining.row_changes import WantedRow
-from conflict.explaining.sentences import verb
-from conflict.explaining.story import StoryEnd, rejections_of
+from conflict.explaining.story import StoryEnd
 from conflict.explaining.telling import Seat, StorySoFar
 from conflict.rules.decision import Verdict
 

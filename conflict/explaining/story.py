@@ -11,7 +11,6 @@ import attrs
 import pyarrow as pa
 
 from conflict.explaining.events import (
-    EventKind,
     Row,
     StoryEvent,
     event_document,
@@ -20,13 +19,12 @@ from conflict.explaining.events import (
     plain_value,
     row_words,
 )
+from conflict.explaining.showing import tell_story
 from conflict.results.doubts import Doubt
-from conflict.rules.decision import Verdict
-from conflict.shown_text import printable
+from conflict.telling.html import telling_html
+from conflict.telling.terminal import telling_text
 
-__all__ = ["Story", "StoryEnd", "Tree", "events_table", "rejections_of"]
-
-_MOST_LINES = 40  # of a story as text
+__all__ = ["Story", "StoryEnd", "Tree", "events_table"]
 
 
 @attrs.frozen
@@ -141,19 +139,10 @@ class Story:
         return any(end.differs_from(known[0]) for end in known)
 
     def __str__(self) -> str:
-        """Return the story as text: what it is of, a line per event, how the row ends; of many events the end."""
-        ending = set[int]() if self.marked else {event.number for event in self.events[-_MOST_LINES:]}
-        shown = [each for each in self.events if each.number in ending.union(self.chosen)]
-        lines = [*map(str, self.doubts), self.title, *filter(None, [self.exceptions_row])]
-        if len(shown) < len(self.events):
-            lines.append(f"{len(shown):,} of {len(self.events):,} events are shown.")
-        lines += (
-            f"{'>' if each.number == self.marked else ' '}{each.number:>3} "
-            f"{'' if each.time is None else f'{each.time:%Y-%m-%d %H:%M:%S.%f}'[:-3] + ' UTC '}{each.cluster}"
-            f"{'' if self.table else f', {each.table} {each.key}'}: {each.sentence}."
-            for each in shown
-        )
-        return "\n".join(map(printable, [*lines, *self.ending, *self.notes]))
+        return telling_text(tell_story(self))
+
+    def _repr_html_(self) -> str:
+        return telling_html(tell_story(self))
 
     @property
     def ending(self) -> tuple[str, ...]:
@@ -198,21 +187,6 @@ class Story:
     def to_pandas(self) -> Any:
         """Return the events as a DataFrame of pandas."""
         return self.to_arrow().to_pandas(maps_as_pydicts="strict")
-
-
-def rejections_of(refresh: StoryEvent, events: Sequence[StoryEvent]) -> list[int]:
-    """Return the numbers of the rejections that a refresh answers, latest first; none of another kind of event."""
-    found: list[int] = []
-    if refresh.kind is not EventKind.REFRESHED:
-        return found
-    for event in reversed(events):
-        same = (event.cluster, event.table, event.key) == (refresh.cluster, refresh.table, refresh.key)
-        if event.number < refresh.number and same:
-            if event.kind is EventKind.REFRESHED or event.epoch != refresh.epoch:
-                break
-            if event.verdict == Verdict.REJECTED.name:
-                found.append(event.number)
-    return found
 
 
 def events_table(stories: Iterable[Story]) -> pa.Table:

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from conflict.explaining.drafts import EventDraft, StoryFacts
-from conflict.explaining.events import EventKind, LogPlace, StoryEvent, Winner, moment_of
+from conflict.explaining.events import EventKind, LogPlace, StoryEvent, Winner, moment_of, verb
 from conflict.explaining.replaying import Heard, ReplayedStory
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
     applied_sentence,
     decided_sentence,
     lost_words,
-    verb,
     winner_words,
 )
 from conflict.explaining.statements import statement_sentence

@@ -59,7 +59,9 @@ def telling_html(telling: Telling) -> str:
     """Return what a notebook shows of a result: all but the charts."""
     lines = ((*telling.alarms, *telling.said), telling.warnings)
     before, after = (joined(element("p", each) for each in texts) for texts in lines)
-    return joined((before, *map(table_html, telling.tables), *map(listing_html, telling.listings), after)).text
+    commands = [element("p", what, " ", element("code", command)) for what, command in telling.commands]
+    body = (*map(table_html, telling.tables), *map(listing_html, telling.listings))
+    return joined((before, *body, after, *commands)).text
 
 
 def listing_html(listing: Listing) -> Html:
@@ -71,7 +73,8 @@ def listing_html(listing: Listing) -> Html:
 def _entry(entry: Entry) -> Html:
     head = element("span", entry.head, **_classes(entry.tone.value if entry.tone else ""))
     lines = (element("div", sentence(line)) for line in entry.lines)
-    return element("li", element("b", entry.label), " ", head, *lines)
+    below = [element("ul", *map(_entry, entry.entries))] * bool(entry.entries)
+    return element("li", element("b", entry.label), " ", head, *lines, *below)
 
 
 def sentence(text: str) -> Html:

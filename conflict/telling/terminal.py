@@ -21,7 +21,7 @@ from rich.text import Text
 
 from conflict.shown_text import one_line, printable
 from conflict.telling import value
-from conflict.telling.value import Listing, Telling, Tone, tone_of
+from conflict.telling.value import Entry, Listing, Telling, Tone, tone_of
 
 __all__ = ["print_labelled", "print_table", "print_telling", "table_of", "telling_text"]
 
@@ -52,11 +52,15 @@ def print_telling(console: Console, telling: Telling) -> None:
         console.print(Text(telling.headline, style="bold"))
     for table in telling.tables:
         print_table(console, table)
+    after_blank = False
     for listing in telling.listings:
-        _print_listing(console, listing)
+        after_blank = _print_listing(console, listing, after_blank=after_blank)
     for each in telling.sentences:
         console.print(Text(each))
     print_labelled(console, telling.warnings, "yellow")
+    for what, command in telling.commands:
+        console.print(Text(f"\n{what}"))
+        console.print(Text(command), soft_wrap=True)
 
 
 def telling_text(telling: Telling) -> str:
@@ -66,23 +70,32 @@ def telling_text(telling: Telling) -> str:
     return "\n".join(line.rstrip() for line in printable(out.getvalue()).split("\n")).rstrip("\n")
 
 
-def _print_listing(console: Console, listing: Listing) -> None:
-    """Print entries; lines below them have no blanks at their ends, so that statements can be copied."""
+def _print_listing(console: Console, listing: Listing, *, after_blank: bool) -> bool:
+    """Print entries, those of several lines between blank ones, and return whether one is at the end."""
     apart = any(len(entry.lines) > 1 for entry in listing.entries)
-    if apart:
+    if apart and not after_blank:
         console.print()
     if listing.title and listing.entries:
         console.print(Text(listing.title, style="bold"))
     for place, entry in enumerate(listing.entries):
         if apart and place:
             console.print()
-        label = (f"{one_line(entry.label)} " if entry.label else "", "bold")
-        console.print(Text.assemble(label, (one_line(entry.head), _STYLES[entry.tone])))
-        for text in entry.lines:
-            lines = wrap(one_line(text), console.width - len(_INDENT), break_long_words=False, break_on_hyphens=False)
-            console.print(Text("\n".join(_INDENT + line for line in lines)), soft_wrap=True)
+        _print_entry(console, entry, "")
     if apart:
         console.print()
+    return apart
+
+
+def _print_entry(console: Console, entry: Entry, indent: str) -> None:
+    """Print an entry; lines below it have no blanks at their ends, so that statements can be copied."""
+    label = (f"{indent}{one_line(entry.label)} " if entry.label else indent, "bold")
+    console.print(Text.assemble(label, (one_line(entry.head), _STYLES[entry.tone])))
+    inner = indent + _INDENT
+    for text in entry.lines:
+        lines = wrap(one_line(text), console.width - len(inner), break_long_words=False, break_on_hyphens=False)
+        console.print(Text("\n".join(inner + line for line in lines)), soft_wrap=True)
+    for each in entry.entries:
+        _print_entry(console, each, inner)
 
 
 def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:

@@ -128,12 +128,14 @@ class Entry:
         head: What it is.
         lines: What is to be said about it.
         tone: Of the head.
+        entries: What follows from it.
     """
 
     label: str
     head: str
     lines: Sequence[str] = ()
     tone: Tone | None = None
+    entries: Sequence[Entry] = ()
 
 
 @attrs.frozen
@@ -158,6 +160,7 @@ class Telling:
         alarms: Why the result does not hold.
         warnings: What makes it doubtful, or is not known.
         listings: What no table can say, one thing after the other.
+        commands: What to type for more: what it shows, and the command.
     """
 
     title: str
@@ -168,6 +171,7 @@ class Telling:
     alarms: Sequence[str] = ()
     warnings: Sequence[str] = ()
     listings: Sequence[Listing] = ()
+    commands: Sequence[tuple[str, str]] = ()
 
     @property
     def said(self) -> tuple[str, ...]:

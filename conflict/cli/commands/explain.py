@@ -59,10 +59,11 @@ def explain(
 
     Example: ndb-conflict explain build/result --differences
     """
-    from conflict.cli.views.explain import differences_json, print_differences, print_story
     from conflict.explaining.explain import opened
+    from conflict.explaining.showing import differences_json, tell_differences, tell_story
     from conflict.explaining.story import events_table
     from conflict.telling.drawing import check_chart_file
+    from conflict.telling.terminal import print_telling
 
     refuse_same_output(json_file, parquet, plot)
     for target in (json_file, parquet, plot):
@@ -76,14 +77,15 @@ def explain(
             table = None if table is None else full_name_of(table, explainer.tables)
             stories, doubts = explainer.differences(table), explainer.doubts
             others, not_known = explainer.differing_without_key(table), explainer.not_known(table)
-        print_differences(console, stories, doubts, others, not_known, table=table, top=top, run=str(run))
+        told = tell_differences(stories, doubts, others, not_known, table=table, top=top, run=str(run))
+        print_telling(console, told)
         write_json(json_file, differences_json(stories, doubts, not_known))
         write_parquet(parquet, events_table(stories))
         return
     moment = None if since is None else moment_of(since, "--since")
     with progress_bars() as progress:
         story = call(progress=progress)
-    print_story(console, story, since=moment, last=last, run=str(run))
+    print_telling(console, tell_story(story, str(run), moment, last))
     write_json(json_file, story.to_json())
     write_parquet(parquet, story.to_arrow())
     if plot is not None:
