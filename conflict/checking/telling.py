@@ -199,15 +199,14 @@ def tell_answers(answers: Mapping[str, Sequence[Answer]], policy: DeploymentPoli
     """
     types = [answer.deployment.source for answer in next(iter(answers.values()))]
     title, headings = f"Functions and binlog types, policy {policy}", ["function", *(str(t.binlog_type) for t in types)]
-    table = Table(title, headings, [[name, *map(_status, row)] for name, row in answers.items()], texts=len(headings))
+    table = Table(
+        title,
+        headings,
+        [[name, *(Toned(mark(each), _STATUSES[each.status][1]) for each in row)] for name, row in answers.items()],
+        texts=len(headings),
+    )
     meanings = _meanings((word for row in answers.values() for each in row for word in mark(each).split()), types)
     return Telling("Requirements", tables=(table,), listings=(meanings,))
-
-
-def _status(answer: Answer) -> Toned:
-    """Return a status, and below it the marks of the changes that cannot be judged."""
-    word, tone = _STATUSES[answer.status]
-    return Toned(f"{word}\n{mark(answer)}" if answer.status is Status.USABLE_BUT else word, tone)
 
 
 def tell_answer(answer: Answer) -> Telling:

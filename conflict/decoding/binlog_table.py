@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,10 @@ from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import log_source
 from conflict.errors import ConfigurationError, LogWarning
-from conflict.results.glance import html_table, text_lines
-from conflict.shown_text import one_line
+from conflict.shown_text import counted, one_line
+from conflict.telling.html import telling_html
+from conflict.telling.terminal import telling_text
+from conflict.telling.value import Table, Telling
 from ndb_formats.columnar.batches import METADATA, RowBatch
 from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
 from ndb_formats.columnar.records import RECORDS, records_of
@@ -94,26 +95,26 @@ class BinlogSummary:
         """Row changes of all tables."""
         return sum(table.changes for table in self.tables)
 
+    @property
+    def telling(self) -> Telling:
+        """What is told of them."""
+        where = one_line(str(self.files[0])) if len(self.files) == 1 else f"{len(self.files):,} files"
+        changes = f"{counted(self.changes, 'row change')} of {counted(len(self.tables), 'table')}"
+        sentences = []
+        if self.first_time is not None and self.last_time is not None:
+            times = (f"{each:%Y-%m-%d %H:%M:%S}" for each in (self.first_time, self.last_time))
+            sentences.append(f"From {' to '.join(times)} UTC.")
+        if self.epochs:
+            epochs = counted(self.epochs, "NDB epoch")
+            sentences.append(f"{epochs} with changes, {self.first_epoch} to {self.last_epoch}.")
+        table = Table("Row changes", _HEADINGS, [attrs.astuple(each) for each in self.tables])
+        return Telling("Row changes", f"{where}: {changes}.", sentences, [table])
+
     def __repr__(self) -> str:
-        return "\n".join((*self._sentences(), *text_lines(_HEADINGS, self._rows(), 1)))
+        return telling_text(self.telling)
 
     def _repr_html_(self) -> str:
-        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
-        return sentences + html_table(_HEADINGS, self._rows())
-
-    def _rows(self) -> list[tuple[object, ...]]:
-        return [attrs.astuple(table) for table in self.tables]
-
-    def _sentences(self) -> Iterator[str]:
-        where = one_line(str(self.files[0])) if len(self.files) == 1 else f"{len(self.files):,} files"
-        tables = f"{len(self.tables):,} table{'' if len(self.tables) == 1 else 's'}"
-        changes = f"{self.changes:,} row change{'' if self.changes == 1 else 's'}"
-        yield f"{where}: {changes} of {tables}."
-        if self.first_time is not None and self.last_time is not None:
-            yield f"From {self.first_time:%Y-%m-%d %H:%M:%S} to {self.last_time:%Y-%m-%d %H:%M:%S} UTC."
-        if self.epochs:
-            plural = "" if self.epochs == 1 else "s"
-            yield f"{self.epochs:,} NDB epoch{plural} with changes, {self.first_epoch} to {self.last_epoch}."
+        return telling_html(self.telling)
 
 
 def _summary_of_batches(files: Sequence[Path], batches: Iterable[RowBatch]) -> BinlogSummary:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from conflict.explaining.events import EventKind, StoryEvent, event_words, place_words, rejections_of, row_words, verb
-from conflict.results.doubts import Doubt
+from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.shown_text import counted
 from conflict.telling.value import Entry, Listing, Telling, Tone
 
@@ -41,9 +41,9 @@ def tell_story(story: Story, run: str = "", since: datetime | None = None, last:
     return Telling(
         "A story",
         sentences=story.ending,
-        alarms=tuple(str(each) for each in story.doubts if each.alarm),
+        alarms=alarms_of(story.doubts),
         warnings=(
-            *(str(each) for each in story.doubts if not each.alarm),
+            *warnings_of(story.doubts),
             *story.notes,
             *dict.fromkeys(_open_notes(shown)),
         ),
@@ -89,9 +89,9 @@ def tell_differences(
         "Rows that end different",
         headline,
         [f"and {counted(left, 'row')} more; --top shows more of them, --json FILE all."] if left > 0 else [],
-        alarms=tuple(str(each) for each in doubts if each.alarm),
+        alarms=alarms_of(doubts),
         warnings=(
-            *(str(each) for each in doubts if not each.alarm),
+            *warnings_of(doubts),
             *(f"{name} {no_key} {count:,}." for name, count in without_key.items()),
             *(
                 [f"Not all rows at the end are known of {', '.join(not_known)}; more may end different there."]

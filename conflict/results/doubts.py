@@ -17,7 +17,15 @@ import attrs
 from conflict.results.cause_kinds import TELLING, CauseKind, with_options
 from conflict.shown_text import counted
 
-__all__ = ["Doubt", "convergence_words", "doubts_of", "is_contradicted", "not_what_happened"]
+__all__ = [
+    "Doubt",
+    "alarms_of",
+    "convergence_words",
+    "doubts_of",
+    "is_contradicted",
+    "not_what_happened",
+    "warnings_of",
+]
 
 Document = Mapping[str, Any]
 
@@ -41,6 +49,16 @@ class Doubt:
 
     def __str__(self) -> str:
         return f"{self.label}: {self.text}"
+
+
+def alarms_of(doubts: Sequence[Doubt]) -> tuple[str, ...]:
+    """Return what is said before any figure."""
+    return tuple(str(doubt) for doubt in doubts if doubt.alarm)
+
+
+def warnings_of(doubts: Sequence[Doubt]) -> tuple[str, ...]:
+    """Return what is said after the figures."""
+    return tuple(str(doubt) for doubt in doubts if not doubt.alarm)
 
 
 def is_contradicted(run: Document) -> bool:

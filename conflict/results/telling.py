@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from conflict.results.careful import said_of
-from conflict.results.doubts import convergence_words, doubts_of, not_what_happened
+from conflict.results.doubts import alarms_of, convergence_words, doubts_of, not_what_happened, warnings_of
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.table_setup import RefusalKind
@@ -42,8 +42,8 @@ def tell_result(run: Document) -> Telling:
         _headline(run),
         tuple(_sentences(run)),
         tuple(_with_mark(table, ", which is not what happened" * wrong) for table in tables),
-        alarms=(*(str(each) for each in doubts if each.alarm), *_stops(run)),
-        warnings=(*_setups(run), *_left_open(run), *(str(each) for each in doubts if not each.alarm)),
+        alarms=(*alarms_of(doubts), *_stops(run)),
+        warnings=(*_setups(run), *_left_open(run), *warnings_of(doubts)),
     )
 
 

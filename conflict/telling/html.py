@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from conflict.shown_text import printable
+from conflict.shown_text import one_line, printable
 from conflict.telling.drawing import NARROW, WIDE, svg_of
 from conflict.telling.value import Chart, Entry, Listing, Table, Telling, is_number, shown, tone_of
 
@@ -134,7 +134,7 @@ def _row(table: Table, number: int, classes: Sequence[str]) -> Html:
 
 def _cell(table: Table, row: int, place: int, given: str) -> Html:
     """Return a cell with the heading of its column, which a narrow page shows beside it."""
-    text, tone = table.text(row, place), tone_of(table.rows[row][place])
+    text, tone = one_line(table.text(row, place)), tone_of(table.rows[row][place])
     short = "short" if len(text) <= _SHORT and "number" not in given else ""
     return element("td", text, **_classes(short, given, tone.value if tone else ""), data_of=table.headings[place])
 

@@ -23,7 +23,7 @@ from conflict.shown_text import one_line, printable
 from conflict.telling import value
 from conflict.telling.value import Entry, Listing, Telling, Tone, tone_of
 
-__all__ = ["print_labelled", "print_table", "print_telling", "table_of", "telling_text"]
+__all__ = ["print_table", "print_telling", "table_of", "telling_text"]
 
 _LEAST_NAME = 8  # a name folds to no fewer characters than these
 # Between a median and its extremes, and after the hyphen of a range.
@@ -47,7 +47,7 @@ class _Titled(Table):
 
 def print_telling(console: Console, telling: Telling) -> None:
     """Print why a result does not hold, the headline, the figures, what they do not say, and what makes it doubtful."""
-    print_labelled(console, telling.alarms, "red")
+    _print_labelled(console, telling.alarms, "red")
     if telling.headline:
         console.print(Text(telling.headline, style="bold"))
     for table in telling.tables:
@@ -57,7 +57,7 @@ def print_telling(console: Console, telling: Telling) -> None:
         after_blank = _print_listing(console, listing, after_blank=after_blank)
     for each in telling.sentences:
         console.print(Text(each))
-    print_labelled(console, telling.warnings, "yellow")
+    _print_labelled(console, telling.warnings, "yellow")
     for what, command in telling.commands:
         console.print(Text(f"\n{what}"))
         console.print(Text(command), soft_wrap=True)
@@ -98,7 +98,7 @@ def _print_entry(console: Console, entry: Entry, indent: str) -> None:
         _print_entry(console, each, inner)
 
 
-def print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
+def _print_labelled(console: Console, texts: Iterable[str], style: str) -> None:
     """Print texts in a colour; of one that begins with a label, the label."""
     for each in texts:
         text, found = one_line(each), _LABEL.fullmatch(one_line(each))
@@ -140,7 +140,7 @@ def _widest(made: Table, console: Console) -> int:
 
 
 def _cell_of(table: value.Table, row: int, place: int) -> Text:
-    return Text(printable(table.text(row, place)), style=_STYLES[tone_of(table.rows[row][place])])
+    return Text(one_line(table.text(row, place)), style=_STYLES[tone_of(table.rows[row][place])])
 
 
 def table_of(

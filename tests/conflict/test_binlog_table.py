@@ -104,8 +104,8 @@ def test_it_answers_at_a_glance() -> None:
     odd = BinlogSummary((Path("a\nb"),), (TableChanges("d.<i>\n\x1b", 1, 1, 0, 0),), when, when, 1, 7, 7)
     assert repr(odd).splitlines()[0] == r"a\nb: 1 row change of 1 table."
     assert r"d.<i>\n\x1b" in repr(odd)
-    assert r"<td>d.&lt;i&gt;\n\x1b</td>" in odd._repr_html_()
-    assert "<td>cft.t1</td>" in conflict.read_binlog(BINLOG)._repr_html_()
+    assert r">d.&lt;i&gt;\n\x1b</td>" in odd._repr_html_()
+    assert ">cft.t1</td>" in conflict.read_binlog(BINLOG)._repr_html_()
 
 
 def test_changes_are_selected() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from conflict.config.option_values import By
 from conflict.results.conflicts import ALL, UNITS, Beside, Chosen, Totals
-from conflict.results.doubts import Doubt
+from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted, one_line
 from conflict.telling.value import Table, Telling
@@ -81,8 +81,8 @@ def tell_conflicts(
         headline,
         tuple(_times(totals, other_times, which)),
         (*shown, *_beside(totals, beside)),
-        alarms=tuple(str(each) for each in doubts if each.alarm),
-        warnings=tuple(str(each) for each in doubts if not each.alarm),
+        alarms=alarms_of(doubts),
+        warnings=warnings_of(doubts),
     )
 
 

@@ -18,7 +18,7 @@ def test_without_options_all_functions_and_types_are_shown(tmp_path: Path) -> No
     file = tmp_path / "answers.json"
     code, output = invoke("requirements", "--json", file)
     assert code == 0
-    assert "NDB$MAX_DEL_WIN_INS but but ok but but ok refused refused U? U? U? U?" in output
+    assert "NDB$MAX_DEL_WIN_INS U? U? ok U? U? ok refused refused" in output
     assert "D!: a delete lacks the value to compare" in output
     assert "binlog_type 0 DEFAULT (by the server options as 2 UPDATED_ONLY)" in output
     document = json.loads(file.read_text())
@@ -29,13 +29,13 @@ def test_a_type_can_be_named_and_only_the_marks_shown_are_explained() -> None:
     """The name is that of the manual, without regard to case."""
     code, output = invoke("requirements", "--binlog-type", "updated_only_minimal", "--policy", "needs")
     assert code == 0
-    assert "NDB$MAX but U? D!" in output
+    assert "NDB$MAX U? D!" in output
     assert "W!" not in output
 
 
 def test_a_function_alone_is_shown_under_all_types() -> None:
     """As one row of the table."""
-    assert "NDB$EPOCH but but but ok ok ok ok ok" in invoke("requirements", "--function", "NDB$EPOCH(3)")[1]
+    assert "NDB$EPOCH W! W! W! ok ok ok ok ok" in invoke("requirements", "--function", "NDB$EPOCH(3)")[1]
 
 
 def test_a_function_and_a_type_give_the_answer_in_full(tmp_path: Path) -> None:
