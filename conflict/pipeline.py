@@ -25,7 +25,7 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder, refuse_same_paths
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.whole_files import only_writer
-from conflict.history.ingestion.plan import digest_of, files_document, refuse_other_folders
+from conflict.history.ingestion.plan import digest_of_ends, files_document, refuse_other_folders
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file
@@ -112,7 +112,7 @@ def _refuse_change(file: Mapping[str, Any], result: str) -> None:
         problem = "is missing"
     elif path.stat().st_size != file["bytes"]:
         problem = f"has {path.stat().st_size} bytes, and had {file['bytes']}"
-    elif digest_of(path, file["bytes"]) != file["digest"]:
+    elif digest_of_ends(path, file["bytes"]) != file["digest"]:
         problem = "has changed"
     else:
         return

@@ -54,7 +54,7 @@ def in_databases(schema: Schema, known: Collection[Name]) -> Schema:
 
 
 def _placed(table: Table, known: Collection[Name], qualified: Collection[Name]) -> Iterator[Table]:
-    """Yield a table in its databases, but for those of which the schema has a definition of its own."""
+    """Yield a table in its databases, but for those that the schema defines itself."""
     if table.database:
         yield table
         return
@@ -89,7 +89,7 @@ def logged_name(name: Name, known: Collection[Name]) -> Name:
     """
     Return the name that logs give a table: its own, unless they have it in small letters only.
 
-    An exceptions table keeps its name, of which the letters count.
+    An exceptions table keeps its name, whose letters count.
     """
     small = name[0].lower(), name[1].lower()
     other = name not in known and small in known and not small[1].endswith("$ex")

@@ -33,7 +33,7 @@ from conflict.pipeline import ENGINES
 from conflict.runs.runner import ResolveOptions
 from ndb_formats.errors import FormatError
 
-__all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "set_back_candidates", "verdicts_json"]
+__all__ = ["CaseStatus", "CaseVerdict", "judge_all", "judge_recording", "set_back_candidates", "verdicts_json"]
 
 _MOST = 200
 
@@ -105,14 +105,14 @@ def judge_all(
     *,
     use_steps: bool = True,
 ) -> Iterator[CaseVerdict]:
-    """Judge an engine by recordings, one after the other; see `judge`."""
+    """Judge an engine by recordings, one after the other; see `judge_recording`."""
     for done, recording in enumerate(recordings):
         progress(done, len(recordings))
-        yield judge(recording, engine, use_steps=use_steps)
+        yield judge_recording(recording, engine, use_steps=use_steps)
     progress(len(recordings), len(recordings))
 
 
-def judge(recording: Recording, engine: str, *, use_steps: bool = True) -> CaseVerdict:
+def judge_recording(recording: Recording, engine: str, *, use_steps: bool = True) -> CaseVerdict:
     """Run an engine on a recording and compare; without the steps, the binlogs alone tell what was applied when."""
     if recording.kind is RecordingKind.LOGGING:
         return _logging_verdict(recording, engine)

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from conflict.history.grid.folder import folder_of
+from conflict.history.grid.folder import table_folder
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.records import decimal_texts
 from ndb_formats.columnar.selected_changes import Block
@@ -219,7 +219,7 @@ class TableFiles:
             {
                 "database": database,
                 "table": name,
-                "folder": str(folder_of(database, name)),
+                "folder": str(table_folder(database, name)),
                 "files": table.files,
                 "rows": table.rows,
             }
@@ -233,7 +233,7 @@ class TableFiles:
         if table.writer is None:
             while len(self._open) >= _MOST_OPEN:
                 self._close(next(iter(self._open)))
-            folder = self._folder / folder_of(*name)
+            folder = self._folder / table_folder(*name)
             folder.mkdir(parents=True, exist_ok=True)
             table.writer = _WRITERS[self._form](folder / f"{table.files:05d}.{self._form}", table.schema)
             table.files += 1

@@ -174,7 +174,7 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
 
 def _two_clusters(logs: Sequence[FoundLog]) -> list[FoundCluster]:
     """
-    Return the two clusters of which some logs are.
+    Return the two clusters whose logs some files are.
 
     Raises:
         ConfigurationError: They are of one cluster, or of more than two.

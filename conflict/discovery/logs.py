@@ -146,7 +146,7 @@ def refuse_inputs(path: Path) -> None:
     """
     Say to who wants a result what else a path is.
 
-    A run file, a binlog or a folder with binlogs, of which results are made; or what another command wrote.
+    A run file, a binlog or a folder with binlogs, from which results are made; or what another command wrote.
 
     Raises:
         HistoryError: It is.

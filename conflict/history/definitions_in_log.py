@@ -267,19 +267,21 @@ class ClusterLog:
         if (table_map.database, table_map.table) in self.others:
             note(NoteKind.OTHER_ENGINE)
             return current
-        told = definition_of(table_map)
-        if told is None:
+        defined = definition_of(table_map)
+        if defined is None:
             note(NoteKind.NOT_READ)
             return current
-        told = current.allowed(told)
+        defined = current.allowed(defined)
         self.reads = True
         note(NoteKind.TAKEN)
-        self.added.append(told)
-        start = {**self.start.tables, (told.database, told.name): told}
+        self.added.append(defined)
+        start = {**self.start.tables, (defined.database, defined.name): defined}
         self.start = attrs.evolve(self.start, tables=start)
         for step in self.steps:
-            step.after = attrs.evolve(step.after, tables={**step.after.tables, (told.database, told.name): told})
-        return attrs.evolve(current, tables={**current.tables, (told.database, told.name): told})
+            step.after = attrs.evolve(
+                step.after, tables={**step.after.tables, (defined.database, defined.name): defined}
+            )
+        return attrs.evolve(current, tables={**current.tables, (defined.database, defined.name): defined})
 
 
 def _logged(scan: Sequence[LogItem]) -> frozenset[tuple[str, str]]:

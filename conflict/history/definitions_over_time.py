@@ -93,7 +93,7 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
 
 
 def _scanned(pieces: Sequence[LogPiece]) -> Iterator[LogItem]:
-    """Yield what the pieces hold besides rows; a Table_map event is told once per file, wherever it stands."""
+    """Yield what the pieces hold besides rows; a Table_map event counts once per file, wherever it stands."""
     for piece in pieces:
         for item in scan_log([piece.file], verify=True):
             if isinstance(item, LoggedTable) or (

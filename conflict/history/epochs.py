@@ -241,7 +241,7 @@ class EpochReader:
         self._add(event, rows, opened, table, rows.rows(self._layout(table_map, table)))
 
     def _read_as(self, version: TableVersion) -> Table:
-        """Return the table of which the rows of a version are; without a key, its own types say what is compared."""
+        """Return the table that the rows of a version belong to; without a key, its own types say what is compared."""
         if version.whole.primary_key or self.moment is None:
             return version.whole
         return attrs.evolve(version.whole, columns=self.moment.setups[version.history].table.columns)
@@ -386,7 +386,7 @@ def read_log(pieces: Iterable[LogPiece], reader: EpochReader) -> Iterator[Binlog
 
 
 def disordered(place: str, epoch: int, last: str) -> HistoryError:
-    """Return the error of an epoch that does not rise; `last`: the one before it, and of which file."""
+    """Return the error of an epoch that does not rise; `last`: the one before it, and its file."""
     return HistoryError(
         f"{place}: epoch {epoch} follows {last}, so the files are not one log in its order; give them in the order in "
         "which they were written, and leave out those of another server or another time"

@@ -232,7 +232,7 @@ class Start:
     Attributes:
         epoch: First own epoch of the log. Rows that are older were last changed before it.
         rows: Rows as they were then, by table and key, as bytes per column position; None is NULL.
-        tables: Tables of which these are all rows. What other rows of other tables were is not known.
+        tables: Tables whose rows are all among these. What other rows of other tables were is not known.
     """
 
     epoch: int

@@ -252,8 +252,8 @@ def possible_readings(
         }
         for each in readings_by_content(epochs, run.links.server_ids)
     ]
-    told = any(hint.role for each in (hints or {}).values() for period in each for hint in period.values())
-    return found if told else [way for each in found for way in _ways_of_roles(run, each)][:MOST_READINGS]
+    hinted = any(hint.role for each in (hints or {}).values() for period in each for hint in period.values())
+    return found if hinted else [way for each in found for way in _ways_of_roles(run, each)][:MOST_READINGS]
 
 
 def _ways_of_roles(run: Run, readings: Mapping[str, ClusterReading]) -> Iterator[dict[str, ClusterReading]]:

@@ -112,11 +112,11 @@ def shown_changes(
 
 def _as_primary(epoch: BinlogEpoch, group: int, setups: Mapping[str, TableSetup]) -> bool | None:
     """Return whether an epoch was applied by a primary; None if it changed no row that tells it."""
-    untold = ConflictFlag.READ | (ConflictFlag.REFRESH if _refreshes_in_any_role(setups.values()) else ConflictFlag(0))
+    silent = ConflictFlag.READ | (ConflictFlag.REFRESH if _refreshes_in_any_role(setups.values()) else ConflictFlag(0))
     flags = [
         change.flags
         for place, change in epoch.consequences
-        if place == group and _tells(setups.get(change.table)) and not change.flags & untold
+        if place == group and _tells(setups.get(change.table)) and not change.flags & silent
     ]
     return any(each & _OF_A_PRIMARY for each in flags) if flags else None
 

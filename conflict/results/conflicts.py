@@ -110,11 +110,11 @@ def _spread(found: Int64, before: Int64, after: Int64, none: int) -> None:
     while True:
         open_pairs = found[after] == none
         before, after = before[open_pairs], after[open_pairs]
-        told = found[before] < none
-        if not told.any():
+        lower = found[before] < none
+        if not lower.any():
             return
-        roots = found[before[told]]
-        np.minimum.at(found, after[told], roots)
+        roots = found[before[lower]]
+        np.minimum.at(found, after[lower], roots)
 
 
 # Units of time, the shortest first.
@@ -288,7 +288,7 @@ def read_beside(out: Folder, run: Mapping[str, Any]) -> Beside:
 
 
 def at_a_glance(totals: Totals) -> tuple[By, ...]:
-    """Return what to count by if nobody says it; of the units of time the shortest of which there are not many."""
+    """Return what to count by if nobody says it; of the units of time the shortest one with few of them."""
     span = timedelta(0) if totals.first is None or totals.last is None else totals.last - totals.first
     unit = next((unit for unit, length in UNITS.items() if span <= _MOST_UNITS * length), By.HOUR)
     return By.TABLE, By.CAUSE, unit, By.KEY, By.TRANSACTION

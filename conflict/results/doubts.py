@@ -69,8 +69,8 @@ def is_contradicted(run: Document) -> bool:
         run: As for `doubts_of`.
     """
     missing = any(remark["contradicts"] for remark in run["log_remarks"])
-    told = any(CauseKind(cause["kind"]) in TELLING for cause in run["likely_causes"])
-    return bool(run["contradicted_by_binlogs"]) or missing or told
+    telling = any(CauseKind(cause["kind"]) in TELLING for cause in run["likely_causes"])
+    return bool(run["contradicted_by_binlogs"]) or missing or telling
 
 
 def not_what_happened(run: Document) -> bool:

@@ -33,7 +33,7 @@ from conflict.history.grid.catalogue import (
     refuse_damages,
     write_catalogue,
 )
-from conflict.history.grid.folder import Folder, table_of
+from conflict.history.grid.folder import Folder, table_as_path
 
 __all__ = [
     "APPLIED_EPOCHS",
@@ -75,7 +75,7 @@ class ResultOptions:
         final_rows: Write the final rows of the tables, and compare them between the clusters. Without them no values
             are read: the number of rows that differ stays unknown where only values can tell.
         all_outcomes: Write an outcome for every operation, not only for operations that were not simply applied.
-        whole_open_epochs: Read all rows of an epoch one row of which may have been judged at several moments, and tell
+        whole_open_epochs: Read all rows of an epoch with a row that may have been judged at several moments, and tell
             which others are rejected (`OpenEpoch.rejected`). The rows that are open are the same.
     """
 
@@ -185,7 +185,7 @@ def outcomes_path(applier: str, bucket: int) -> str:
 
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's rows of an exceptions table, which have no numbers yet."""
-    return f"{STAGED_EXCEPTIONS}/{cluster}/{table_of(table)}/bucket={bucket:05d}.parquet"
+    return f"{STAGED_EXCEPTIONS}/{cluster}/{table_as_path(table)}/bucket={bucket:05d}.parquet"
 
 
 def applied_epochs_table(
@@ -222,7 +222,7 @@ def times_of(microseconds: npt.NDArray[np.int64]) -> pa.Array:
 
 def exceptions_path(cluster: str, table: str) -> str:
     """Return the path of the rows of an exceptions table."""
-    return f"exceptions/{cluster}/{table_of(table)}.parquet"
+    return f"exceptions/{cluster}/{table_as_path(table)}.parquet"
 
 
 def undecided_path(applier: str, bucket: int) -> str:
@@ -242,7 +242,7 @@ def open_rows_path(applier: str) -> str:
 
 def rows_folder(cluster: str, table: str) -> str:
     """Return the path of the final rows of a table, given as ``database.table``."""
-    return f"rows/{cluster}/{table_of(table)}"
+    return f"rows/{cluster}/{table_as_path(table)}"
 
 
 def rows_path(cluster: str, table: str, bucket: int) -> str:

@@ -173,7 +173,7 @@ def _decided(verdict: int, cause: int) -> Decision | None:
 def undecided_table(found: pa.Table, tables: Sequence[str]) -> pa.Table:
     """Return `OPEN_DECISIONS` as `UNDECIDED`; `tables` are the names of the tables."""
     kinds, of_each = kinds_of(found, OPEN_DECISIONS.names[2:])
-    told = [
+    texts = [
         (
             tables[table],
             Operation(operation).name,
@@ -182,7 +182,7 @@ def undecided_table(found: pa.Table, tables: Sequence[str]) -> pa.Table:
         )
         for table, operation, verdict, cause, bits in kinds
     ]
-    columns = _spread(told, of_each, ("table", "operation", "decided", "candidates"), UNDECIDED)
+    columns = _spread(texts, of_each, ("table", "operation", "decided", "candidates"), UNDECIDED)
     columns |= {name: found.column(name) for name in ("source_epoch", "key")}
     return pa.table([columns[name] for name in UNDECIDED.names], schema=UNDECIDED)
 
@@ -217,11 +217,11 @@ def _slack(found: pa.Table, functions: Sequence[FunctionSpec | None]) -> tuple[d
 def _contradictions(found: pa.Table, tables: Sequence[str]) -> tuple[pa.Table, dict[str, dict[str, int]]]:
     """Return `CONTRADICTED` as `CONTRADICTIONS`, and how many of each kind there are per table."""
     kinds, of_each = kinds_of(found, CONTRADICTED.names[3:])
-    told = [(tables[table], *_effects(*effects)) for table, *effects in kinds]
+    texts = [(tables[table], *_effects(*effects)) for table, *effects in kinds]
     counts: dict[str, dict[str, int]] = {}
-    for (table, derived, shown), number in zip(told, np.bincount(of_each).tolist(), strict=True):
+    for (table, derived, shown), number in zip(texts, np.bincount(of_each).tolist(), strict=True):
         counts.setdefault(table, {})[kind_text(derived, shown)] = number
-    columns = _spread(told, of_each, ("table", "derived", "shown"), CONTRADICTIONS)
+    columns = _spread(texts, of_each, ("table", "derived", "shown"), CONTRADICTIONS)
     columns |= {name: found.column(name) for name in ("epoch", "group", "key")}
     return pa.table([columns[name] for name in CONTRADICTIONS.names], schema=CONTRADICTIONS), counts
 

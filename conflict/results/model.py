@@ -289,8 +289,8 @@ class ClusterResult:
         excepted: Per exceptions table, the outcome that each of these rows represents.
         rejected: Per exceptions table, those of its rows that this cluster made, each with what it represents.
         conflicting: By number of an epoch apply, the transactions with an operation in conflict.
-        dependent: By number of an epoch apply with transactions in conflict, the transactions one of which touched a
-            row right after the other; only where the transactions in conflict are given.
+        dependent: By number of an epoch apply with transactions in conflict, the pairs of transactions that touched a
+            row one right after the other; only where the transactions in conflict are given.
         tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
         counters: Status counters, as differences.
         refreshes: Per table, the number of rows that this cluster's applier refreshed.

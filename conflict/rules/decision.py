@@ -195,7 +195,7 @@ class Compared:
 
     Attributes:
         by_epoch: Whether epochs were compared, not values of a column.
-        column: The column whose values were compared; None if it is not told.
+        column: The column whose values were compared; None if it is not named.
         refreshed: Whether the row had been refreshed here, not changed by a user.
     """
 

@@ -81,7 +81,7 @@ def overwrite(
     authors: Mapping[int, Change], change: Change, written: RowWrite
 ) -> tuple[dict[int, Change], set[Change]]:
     """
-    Return the same after a change of another cluster was applied, and the changes of which it overwrote something.
+    Return the same after a change of another cluster was applied, and the changes that it overwrote, in part or whole.
 
     Those that `change` had not seen are lost.
     """

@@ -48,7 +48,7 @@ class ServerStop(Enum):
     """
     The kinds of stops, in the order in which the server finds them.
 
-    Names in braces are filled in where a stop is told.
+    Names in braces are filled in where a stop is printed.
 
     Attributes:
         error: Server error number.

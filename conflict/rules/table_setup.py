@@ -90,7 +90,7 @@ class TableSetup:
         refusal: Why the table does not exist here; None if it does.
         warnings: The server's warnings.
         format: How the server logs the table's changes.
-        slices: Into how many slices its rows are divided, of which the server logs one.
+        slices: Into how many slices its rows are divided; the server logs one of them.
         declared: The table as it is declared, where `table` has columns of other times too; None for `table`.
         places: Position of each declared column in `table`, where `declared` is given.
         conversions: ``replica_type_conversions``.

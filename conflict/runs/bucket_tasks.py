@@ -26,8 +26,8 @@ from conflict.engine.columnar.foreign_keys import linked_states
 from conflict.engine.columnar.kept_rows import keep_logged, keep_rows, load_logged, load_rows
 from conflict.engine.columnar.older_rows import OlderRows, find_older_rows, older_applies
 from conflict.engine.columnar.setups import rules_of
-from conflict.engine.columnar.told_transactions import (
-    ToldTransactions,
+from conflict.engine.columnar.shown_transactions import (
+    ShownTransactions,
     TouchedTransactions,
     refreshing_applies,
     touched_transactions,
@@ -72,7 +72,7 @@ class BucketTask:
         round: Number of the round, from 1; after the rounds, that of the last one; 0 if there are none.
         changed: Transactions that the round before added or removed; None in a first round.
         whole: Fold all rows in this round, because an operation of this bucket stops an applier.
-        told: What the binlogs tell of transactions, if the log starts in the middle.
+        transactions: What the binlogs show of transactions, if the log starts in the middle.
         careful: The rows that the reference engine resolves; None if there are none.
     """
 
@@ -83,7 +83,7 @@ class BucketTask:
     round: int = 0
     changed: Shared[Changed] | None = None
     whole: bool = False
-    told: Shared[ToldTransactions] | None = None
+    transactions: Shared[ShownTransactions] | None = None
     careful: Shared[TouchedRows] | None = None
 
     def load(self, *, images: bool) -> Bucket:
@@ -198,7 +198,9 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     found = ResolvedBucket([summary], {bucket.number: tracked}, stopping, contested, differing, refreshing)
     if result.older is None or not result.older.left_open.any():
         return found
-    rest = resolve_left_open(run, result, assumed, ToldTransactions() if task.told is None else task.told.load())
+    rest = resolve_left_open(
+        run, result, assumed, ShownTransactions() if task.transactions is None else task.transactions.load()
+    )
     if rest is None:
         return None
     return attrs.evolve(

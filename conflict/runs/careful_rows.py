@@ -15,7 +15,7 @@ import numpy as np
 from conflict.engine.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
 from conflict.engine.columnar.bucket_round import Findings
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
-from conflict.engine.columnar.told_transactions import ToldTransactions
+from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import OtherConflictsError
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.history.model import History, Transaction
@@ -64,7 +64,7 @@ def resolve_careful(
 ) -> CarefulPart | None:
     """Resolve these rows, and write their part of the result; None if transactions are in conflict because of them."""
     try:
-        found = decide_by_reference(run, rows, applies, conflicts, ToldTransactions())
+        found = decide_by_reference(run, rows, applies, conflicts, ShownTransactions())
     except OtherConflictsError:
         return None
     summary, tracked, compared = write_decided(run, found, applies, run.careful_part, keyless_images(run))
@@ -102,7 +102,7 @@ def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, 
     no_conflicts = np.zeros((0, 3), np.int32)
     if run.careful is None:
         return Findings(None, no_conflicts, transactions_of_equal_rows(run, rows, applies), {}, 0)
-    found = decide_by_reference(run, rows, applies, conflicts, ToldTransactions())
+    found = decide_by_reference(run, rows, applies, conflicts, ShownTransactions())
     conflicting, dependent = list[tuple[int, int, int]](), list[tuple[int, int, int, int]]()
     for side, cluster in enumerate(run.clusters):
         mine, result = np.flatnonzero(applies.applier == side).tolist(), found.resolution.clusters[cluster.name]
@@ -122,7 +122,7 @@ def careful_stops(
 ) -> dict[str, StoppingOperation]:
     """Return, per cluster, the first operation on these rows that stops its applier, if the conflicts are known."""
     try:
-        found = decide_by_reference(run, rows, applies, conflicts, ToldTransactions())
+        found = decide_by_reference(run, rows, applies, conflicts, ShownTransactions())
     except OtherConflictsError:
         return {}  # `resolve_careful` says so
     return _stopping(run, found, applies)

@@ -21,7 +21,7 @@ from conflict.engine.columnar.fixed_point import FixedPoint, Round, find_fixed_p
 from conflict.engine.columnar.foreign_keys import rows_of_broken_links
 from conflict.engine.columnar.older_rows import older_applies
 from conflict.engine.columnar.order import ApplierEpochs
-from conflict.engine.columnar.told_transactions import told_transactions
+from conflict.engine.columnar.shown_transactions import shown_transactions
 from conflict.engine.columnar.unique_keys import find_duplicates, has_unique_keys
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.errors import NotBuiltError
@@ -160,7 +160,7 @@ class ResolveJob:
         older = OlderEpochs.none(len(found.applies))
         if self.run.part.starts_in_the_middle:
             silent = np.array([name not in self.run.part.shows for name in self._names])
-            older.untold[:] = older_applies(found.applies, self.run.first_epochs) & silent[found.applies.applier]
+            older.unknown[:] = older_applies(found.applies, self.run.first_epochs) & silent[found.applies.applier]
             older.refreshed[np.concatenate([each.refreshing for each in resolved])] = True
         return older
 
@@ -204,7 +204,7 @@ class ResolveJob:
         self._careful = None
 
     def _careful_rows(self, tasks: Sequence[BucketTask]) -> Shared[TouchedRows]:
-        """Return all rows that the reference engine resolves beside the buckets, for each of which there is a task."""
+        """Return all rows that the reference engine resolves beside the buckets; there is a task for each bucket."""
         if self._careful is None:
             stage = "reading rows on which a foreign key acts"
             parts = [] if self.run.careful is None else self._stage(stage, read_careful_rows, tasks)
@@ -257,8 +257,8 @@ class ResolveJob:
         tasks = self._tasks(found.applies, found.conflicts, self.run.parts)
         if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
             touched = self._stage("telling transactions apart", find_touched_transactions, tasks)
-            told = self._share(told_transactions(touched))
-            tasks = [attrs.evolve(task, told=told) for task in tasks]
+            transactions = self._share(shown_transactions(touched))
+            tasks = [attrs.evolve(task, transactions=transactions) for task in tasks]
         resolved = self._stage("resolving", resolve_bucket, tasks)
         if any(each is None for each in resolved):
             raise LeftToReferenceError(CareKind.MIDDLE_REJECTED)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.order import LOGGED, NO_CAUSE, ORDER, OWN
-from conflict.engine.columnar.told_transactions import ToldTransactions
+from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
@@ -66,7 +66,7 @@ Ordinals = Mapping[tuple[str, int], Sequence[int]]
 
 
 def resolve_left_open(
-    run: ResolveRun, result: BucketResult, assumed: AbstractSet[tuple[int, int]], told: ToldTransactions
+    run: ResolveRun, result: BucketResult, assumed: AbstractSet[tuple[int, int]], transactions: ShownTransactions
 ) -> tuple[BucketSummary, TrackedRows] | None:
     """
     Resolve some rows of a bucket with the reference engine, and write their part of the result.
@@ -76,7 +76,7 @@ def resolve_left_open(
         result: The rest of the bucket, decided.
         assumed: Epoch apply and group of the transactions that the kernels found in conflict because of these rows, in
             the states that they assumed.
-        told: What the binlogs tell of transactions.
+        transactions: What the binlogs show of transactions.
 
     Returns:
         What they add to the figures, and the exceptions rows that pass TRACK made of them; None if one of them stops an
@@ -86,7 +86,7 @@ def resolve_left_open(
     assert result.older is not None
     rows = rows_of_keys(bucket, result.older.left_open)
     try:
-        found = decide_by_reference(run, rows, applies, result.conflicts, told)
+        found = decide_by_reference(run, rows, applies, result.conflicts, transactions)
     except OtherConflictsError:
         return None
     stopped = any(each.stop is not None for each in found.resolution.clusters.values())
@@ -114,7 +114,7 @@ class Decided:
 
 
 def decide_by_reference(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, told: ToldTransactions
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
 ) -> Decided:
     """
     Resolve rows, given the transactions in conflict.
@@ -126,7 +126,7 @@ def decide_by_reference(
     setups: Setups = {
         cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
     }
-    given = _known_transactions(run, applies, conflicts, told)
+    given = _known_transactions(run, applies, conflicts, transactions)
     shown = recorded if run.part.starts_in_the_middle else None
     resolution = resolve(history, setups, skip_missing=run.clusters[0].skip_missing, shown=shown, given=given)
     return Decided(rows, history, recorded, setups, resolution)
@@ -160,13 +160,15 @@ def _shown_images(rows: TouchedRows, name: str, images: Images) -> ShownImages:
 
 
 def _known_transactions(
-    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts, told: ToldTransactions
+    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
 ) -> dict[str, list[KnownTransactions]] | None:
     """Return what is known of transactions per cluster and epoch apply; None if none can be in conflict."""
     if not run.needs_rounds:
         return None
     groups, offsets = conflicts.groups.tolist(), conflicts.offsets.tolist()
-    passed, last, alone = (_by_apply(each) for each in (told.passed, told.told, told.alone))
+    passed, last, alone = (
+        _by_apply(each) for each in (transactions.passed, transactions.last_touching, transactions.alone)
+    )
     return {
         cluster.name: [
             KnownTransactions(

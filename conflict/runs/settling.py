@@ -225,7 +225,7 @@ def _at(positions: Collection[Position]) -> Callable[[EpochApply], bool]:
 def _by_foreign_epoch(
     applies: Sequence[EpochApply], rows: Mapping[Position, ContestedRows | None]
 ) -> dict[int, ContestedRows]:
-    """Return the rows that are looked at by foreign epoch, without epochs of which all are."""
+    """Return the rows that are looked at by foreign epoch, without epochs whose rows are all looked at."""
     found: dict[int, list[ContestedRows | None]] = {}
     for apply in applies:
         place = apply.epoch, apply.group

@@ -160,7 +160,7 @@ def read_batches(
             raise chunk.error
 
 
-def reason_of(walk: RowWalk, chunk: EventChunk, number: int) -> FormatError:
+def error_at(walk: RowWalk, chunk: EventChunk, number: int) -> FormatError:
     """Return the error that the scalar reader raises at an event that a walk could not read."""
     return BlockReader(walk).reason(chunk, number)
 

@@ -168,7 +168,7 @@ class _Copies:
 
 
 def _plain_chunks(index: EventIndex, span: int) -> Iterator[EventChunk]:
-    """Yield chunks of events some of which are compressed."""
+    """Yield chunks of events; some events are compressed."""
     copies = _Copies(index.file, index.trailer, index.server)
     for position in index.positions.tolist():
         event = _event_at(index.file, position, index.trailer)

@@ -121,7 +121,7 @@ class Escapes:
 
     @classmethod
     def of(cls, quote: str, prefix: bytes) -> Escapes:
-        """Return the escapes of a quote, a backslash and control characters, all of which but five are numbers."""
+        """Return the escapes of a quote, a backslash and control characters, which are numbers but for five."""
         letters = np.array([1] * 32 + [0] * 224, np.uint8)
         letters[[8, 9, 10, 12, 13, ord(quote), ord("\\")]] = [ord(each) for each in f"btnfr{quote}\\"]
         return cls(ord(quote), letters, prefix)

@@ -352,7 +352,7 @@ def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iter
 
 
 def _named(change: ScannedChange, resolved: Collection[str]) -> frozenset[str]:
-    """Return the tables that a statement may change, of which it does not say which."""
+    """Return the tables that a statement may change without saying which."""
     if change.tables:
         return frozenset()
     return frozenset(name for name in resolved if may_change(change.text, split_full_name(name)[1]))

@@ -159,7 +159,7 @@ def _blocks(
 @attrs.define(eq=False)
 class ServerLog:
     """
-    The log of one server, of which a selection may want no more.
+    The log of one server; a selection may want no more of it.
 
     Attributes:
         has_ended: Whether what the selection stops at has been met, or its end inside an event.

@@ -225,35 +225,35 @@ def agreed_layout(table_map: TableMap, table: Table | None) -> tuple[RowLayout, 
         CorruptError: The event's metadata names more or fewer columns than it has.
         UnsupportedError: The layout of a column type is not known.
     """
-    told = layout_of(table_map)
+    logged = layout_of(table_map)
     if table is None:
-        return told, _unknown_text(table_map, told)
+        return logged, _unknown_text(table_map, logged)
     try:
         declared = layout_of(table_map, table)
     except SchemaError as error:
         names = "" if table_map.names is None else "; the binlog names the columns"
-        return told, f"{error.message}{names}"
+        return logged, f"{error.message}{names}"
     found = [each for each in differences(table_map, table) if each.matters and not each.of_key]
     if not found:
         return declared, ""
     first = found[0]
     column = "" if first.column is None else f"column {first.column}: "
-    return _merged(table_map, told, declared), f"{column}{first}; the binlog is right"
+    return _merged(table_map, logged, declared), f"{column}{first}; the binlog is right"
 
 
-def _unknown_text(table_map: TableMap, told: RowLayout) -> str:
+def _unknown_text(table_map: TableMap, logged: RowLayout) -> str:
     """Return what is to be said of the first column whose collation is not known; empty if there is none."""
-    for name, number in zip(told.names, table_map.collations or (), strict=False):
+    for name, number in zip(logged.names, table_map.collations or (), strict=False):
         if number is not None and is_unknown(number):
             return f"column {name}: collation number {number} is not known; its text comes as bytes"
     return ""
 
 
-def _merged(table_map: TableMap, told: RowLayout, declared: RowLayout) -> RowLayout:
+def _merged(table_map: TableMap, logged: RowLayout, declared: RowLayout) -> RowLayout:
     """Return a layout with what the event says, and the rest from the definition."""
-    names = declared.names if table_map.names is None else told.names
+    names = declared.names if table_map.names is None else logged.names
     codecs = []
-    for ordinal, (event, definition) in enumerate(zip(told.codecs, declared.codecs, strict=True)):
+    for ordinal, (event, definition) in enumerate(zip(logged.codecs, declared.codecs, strict=True)):
         ours, theirs = definition.meaning, event.meaning
         assert ours is not None
         assert theirs is not None
@@ -266,4 +266,4 @@ def _merged(table_map: TableMap, told: RowLayout, declared: RowLayout) -> RowLay
                 members=theirs.members or ours.members,
             )
         )
-    return RowLayout(told.table, names, told.types, tuple(codecs))
+    return RowLayout(logged.table, names, logged.types, tuple(codecs))

@@ -93,7 +93,7 @@ class Relogged:
     Attributes:
         event: Its columns; None if that format does not log it, or there is an obstacle.
         basis: What its columns rest on.
-        obstacle: Why it cannot be told; None if it can.
+        obstacle: Why its columns are not known; None if they are.
         lacking: Ordinals of the columns that the obstacle is about.
     """
 

@@ -68,7 +68,7 @@ def parse_create_table(
 
 def definitions_before(end: Definitions, made: Sequence[Statement]) -> Definitions:
     """
-    Return the definitions before statements of which `end` is the result.
+    Return the definitions before statements whose result is `end`.
 
     A table that was dropped among them is not known before.
 

@@ -24,7 +24,7 @@ from ndb_formats.schema.tables import Schema, Table, full_name
 from ndb_formats.types.charsets import charset_of_collation
 
 Name = tuple[str, str]  # database and table
-_EXCEPTIONS = "$ex"  # the end of the names of exceptions tables, of which the letters count
+_EXCEPTIONS = "$ex"  # the end of the names of exceptions tables, whose letters count
 
 
 @attrs.frozen

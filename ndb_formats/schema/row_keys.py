@@ -1,7 +1,7 @@
 """
 The identity of a row: its primary key, compared as NDB compares it.
 
-Of a table that declares none, the first unique key serves of which no column can be NULL: NDB adds a hidden key only
+Of a table that declares none, the first unique key without a column that can be NULL serves: NDB adds a hidden key only
 where there is none, so the rows of such a table are found, logged and judged by that key. For other engines the rules
 of row images take the same columns (`ndb_formats.rules.row_image_rules`).
 
@@ -183,11 +183,11 @@ def refuse_inexact_keys(tables: Iterable[Table]) -> None:
 
 
 def with_inexact_keys(schema: Schema) -> Schema:
-    """Return a schema of which all columns are allowed in keys."""
+    """Return a schema whose columns are all allowed in keys."""
     own = tuple((server, with_inexact_keys(each)) for server, each in schema.of_servers)
     return Schema(tuple(map(with_inexact_columns, schema.tables)), inexact_keys=True, of_servers=own)
 
 
 def with_inexact_columns(table: Table) -> Table:
-    """Return a table of which all columns are allowed in keys."""
+    """Return a table whose columns are all allowed in keys."""
     return attrs.evolve(table, columns=tuple(attrs.evolve(column, inexact_key=True) for column in table.columns))

@@ -101,7 +101,7 @@ class Session:
 
     @classmethod
     def of(cls, server: ServerVersion, charset: str = "utf8mb4") -> Session:
-        """Return a session of a server of which only the version and the default character set are known."""
+        """Return a session of a server whose version and default character set alone are known."""
         plain = cls(server)
         text = charset, plain.default_collation(charset)
         return attrs.evolve(plain, charset=text, server_charset=text)
@@ -117,7 +117,7 @@ class Session:
         return not self.server.mariadb and self.server.number >= _FIRST_INLINE_REFERENCES
 
     def default_collation(self, charset: str) -> str:
-        """Return the collation of text of which only the character set is declared."""
+        """Return the collation of text whose character set alone is declared."""
         if charset in self.collations:
             return self.collations[charset]
         if charset == "utf8mb4" and (self.server.mariadb or self.server.number < _FIRST_0900):

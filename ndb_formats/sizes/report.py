@@ -149,7 +149,7 @@ class ChangeSizes:
 
     Attributes:
         rows: How many.
-        hidden: Those of which the log does not tell all columns that their statements set.
+        hidden: Those where the log does not show all columns that their statements set.
         uncompared: Those of them for which it has no values before the change either.
         logged: Their rows events as they are.
         formats: What they would take in each of `FORMATS`.

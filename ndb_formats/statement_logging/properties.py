@@ -52,7 +52,7 @@ class Situation:
         return self.engine_named(table.facts.engine)
 
     def engine_named(self, name: str) -> StorageEngine:
-        """Return an engine, of which the name is given in upper case."""
+        """Return an engine, whose name is given in upper case."""
         return engine_of(name, self.binlog_format, self.isolation)
 
 

@@ -34,7 +34,7 @@ class TransactionLog:
         uses_ndb: Whether it has used NDB, which has no savepoints.
         keeps_cache: Whether the cache holds something that cannot be rolled back, so that ROLLBACK logs all of it.
         savepoints: Name and length of the cache for each savepoint.
-        dropped: Numbers of the statements of which ROLLBACK left nothing.
+        dropped: Numbers of the statements that ROLLBACK undid wholly.
     """
 
     log: list[TransactionEntry] = attrs.field(factory=list)

@@ -88,7 +88,7 @@ class BucketResult:
 
     @cached_property
     def columns_not_known(self) -> Int64:
-        """How many stored columns of each final row nothing told of. Shape (clusters, keys)."""
+        """How many stored columns of each final row nothing showed. Shape (clusters, keys)."""
         keys = len(self.bucket.key_table)
         if self.older is None or not keys:
             return np.zeros((2, keys), np.int64)

@@ -20,7 +20,14 @@ import numpy as np
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int32, Int64, UInt64, each_read_only, read_only
-from conflict.engine.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
+from conflict.engine.kernels.effects import (
+    DecidedRows,
+    SentRows,
+    ShownRows,
+    compare_with_binlog,
+    effects_on_rows,
+    is_in_order,
+)
 from conflict.engine.kernels.open_moments import JudgedRows, moments_differ
 from conflict.engine.kernels.places import open_starts
 from conflict.engine.kernels.records import packed_changes, packed_schedule
@@ -108,10 +115,12 @@ def _compare(result: BucketResult, number: int) -> tuple[int, DifferingRows]:
     decided = DecidedRows(*each_read_only(*(getattr(decisions, name) for name in DecidedRows._fields)))
     sent = SentRows(*each_read_only(*(getattr(logged, name)[mine] for name in SentRows._fields)))
     given = result.bucket.changes[1 - number].array("after_digest")
-    apply, key, effect, digest = touched_rows(number, read_only(applies.applier), decided, sent, read_only(given), keys)
+    apply, key, effect, digest = effects_on_rows(
+        number, read_only(applies.applier), decided, sent, read_only(given), keys
+    )
     found = ShownRows(*each_read_only(applies.epoch[apply], applies.group[apply], key, effect, digest))
     shown = ShownRows(*each_read_only(*_shown(result, number)))
-    count, *differing = compare(found, apply, shown, keys)
+    count, *differing = compare_with_binlog(found, apply, shown, keys)
     return count, DifferingRows(*differing)
 
 
@@ -121,9 +130,9 @@ def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
     result.bucket.consequences[number].read(names)
     shown = [result.bucket.consequences[number].array(name) for name in names]
     if result.older is not None:
-        told = ~result.older.left_open[shown[2]]
-        shown = [column[told] for column in shown]
-    if in_order(read_only(shown[0]), read_only(shown[1])):
+        certain = ~result.older.left_open[shown[2]]
+        shown = [column[certain] for column in shown]
+    if is_in_order(read_only(shown[0]), read_only(shown[1])):
         return shown
     order = np.lexsort((shown[1], shown[0]))
     return [column[order] for column in shown]

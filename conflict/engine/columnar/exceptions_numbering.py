@@ -45,11 +45,11 @@ class OlderEpochs:
 
     Attributes:
         refreshed: Those with a refreshed row in the binlog: a transaction was in conflict.
-        untold: Those of appliers whose binlogs show nothing of their work.
+        unknown: Those of appliers whose binlogs show nothing of their work.
     """
 
     refreshed: Bool
-    untold: Bool
+    unknown: Bool
 
     @staticmethod
     def none(applies: int) -> OlderEpochs:
@@ -122,7 +122,7 @@ def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts, older: Olde
     in_conflict = np.diff(conflicts.offsets) > 0
     passes = np.zeros(len(applies), np.int64)
     for applier in (0, 1):
-        mine = np.flatnonzero((applies.applier == applier) & ~older.untold)
+        mine = np.flatnonzero((applies.applier == applier) & ~older.unknown)
         # After an epoch with conflicts the applier starts the next one in pass TRACK, unless it was restarted.
         begun = (in_conflict | older.refreshed)[mine[:-1]]
         tracking = np.append(False, begun)[: len(mine)] & ~applies.restarted[mine]

@@ -218,5 +218,5 @@ class ImageReader:
 
 
 def _content(images: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return the bytes of all images, the first of which starts at 0."""
+    """Return the bytes of all images; the first one starts at 0."""
     return np.frombuffer(images.buffers()[2] or b"", np.uint8)

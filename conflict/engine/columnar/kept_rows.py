@@ -26,7 +26,7 @@ from conflict.engine.kernels.arrays import (
     holds_anything,
     read_only,
 )
-from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, rows_of_keys
+from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, row_numbers_of_keys
 from conflict.engine.kernels.fold import Folded
 from conflict.engine.kernels.places import boundaries_of
 from conflict.history.grid.folder import Folder
@@ -91,7 +91,7 @@ class KeptRows:
             chosen: Whether a key is one of them. Shape (keys,).
             number: The new number of each chosen key. Shape (keys,).
         """
-        rows = rows_of_keys(*each_read_only(self.key, chosen))
+        rows = row_numbers_of_keys(*each_read_only(self.key, chosen))
         plain = {
             name: self.columns[name][rows] if name in self.columns else _zeros(name, len(rows)) for name in _DECIDING
         }

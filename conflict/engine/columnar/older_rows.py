@@ -150,10 +150,10 @@ def find_older_rows(
     )
     shown = _shown(bucket.consequences, any_shown)
     find_first_states(schedule, changes, work.arrivals, rules_of(clusters), _limits(clusters, starts), shown, found)
-    left_open = (found.told == OPEN).any(axis=1)
+    left_open = (found.knowledge == OPEN).any(axis=1)
     for side in (0, 1):
         left_open[_of_older_epochs(bucket.consequences[side], applies, side, starts[1 - side])] = True
-    return OlderRows(found, (found.told == NEVER_MET).T, left_open)
+    return OlderRows(found, (found.knowledge == NEVER_MET).T, left_open)
 
 
 def _shown(consequences: Sequence[GridColumns], any_shown: tuple[bool, bool]) -> ShownEffects:

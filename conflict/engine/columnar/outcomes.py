@@ -276,11 +276,11 @@ def outcomes_of(result: BucketResult, applier: int, chosen: Int64, files: Mappin
     with_transaction, tracked = own_conflicts(result, chosen)
     own_cause[with_transaction] = result.folded.tracked.cause[tracked]
     values[with_transaction] = result.folded.tracked.compared[tracked]
-    heard = dated = np.where(own_cause > 0, own_cause, cause) == Cause.ROW_IN_CONFLICT
+    brought = dated = np.where(own_cause > 0, own_cause, cause) == Cause.ROW_IN_CONFLICT
     if result.older is not None:  # that no epoch had come back is not known, and no 0
         functions = [setup.function for setup in result.clusters[applier].setups]
         by_epoch = np.array([function is not None and function.spec.refreshes for function in functions], np.bool_)
-        heard = heard & ((values["incoming"] > 0) | ~by_epoch[bucket.key_table[key]])
+        brought = brought & ((values["incoming"] > 0) | ~by_epoch[bucket.key_table[key]])
         dated = dated & (result.older.first.local_at[key, applier] != apply)
     source, origin = result.clusters[1 - applier].name, _origins(bucket.changes[1 - applier], row)
     unknown = origin["file"] == _NO_ORIGIN
@@ -293,7 +293,7 @@ def outcomes_of(result: BucketResult, applier: int, chosen: Int64, files: Mappin
             "verdict": decisions.verdict[chosen],
             "cause": cause,
             "own_cause": own_cause,
-            "incoming": pa.array(values["incoming"].copy(), mask=~heard),
+            "incoming": pa.array(values["incoming"].copy(), mask=~brought),
             "stored": pa.array(values["stored"].copy(), mask=~dated),
             "file": labelled(origin["file"], files[source]),
             **{name: pa.array(origin[name], mask=unknown) for name in PLACE if name != "file"},

@@ -96,10 +96,17 @@ def trace_states(
         older: The rows before the log starts; None if there were none.
     """
     early = applies.moments.of_bucket(bucket.number)
-    told = None if older is None else older.first
+    first_states = None if older is None else older.first
     rules, tables = rules_of(clusters), bucket.key_table
     folded = fold(
-        applies, packed_changes(bucket.rows), rules, conflicts, tables, candidates=False, moments=early, older=told
+        applies,
+        packed_changes(bucket.rows),
+        rules,
+        conflicts,
+        tables,
+        candidates=False,
+        moments=early,
+        older=first_states,
     )
     result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=watched, older=older)
     moments = _moments(result)

@@ -45,13 +45,13 @@ class KnownTransactions:
     Attributes:
         in_conflict: Those in conflict.
         passed: Those with a row that the applier did not refresh.
-        told: Those that were the last one to touch a row that the applier refreshed, apart from `passed`.
+        last_touching: Those that were the last one to touch a row that the applier refreshed, apart from `passed`.
         alone: Those that touched one row, which was refreshed.
     """
 
     in_conflict: frozenset[int] = frozenset()
     passed: frozenset[int] = frozenset()
-    told: frozenset[int] = frozenset()
+    last_touching: frozenset[int] = frozenset()
     alone: frozenset[int] = frozenset()
 
 

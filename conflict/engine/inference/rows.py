@@ -1,5 +1,5 @@
 """
-Rows that are older than the log: what is known of them, and those of which nothing is.
+Rows that are older than the log: what is known of them, if anything is.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class OlderRows(RowStore):
     The rows of a cluster whose log starts in the middle: one is `NOT_KNOWN` until something shows its state.
 
     Attributes:
-        given: Tables of which all older rows are there from the start.
+        given: Tables whose older rows are all there from the start.
     """
 
     given: frozenset[str] = frozenset()

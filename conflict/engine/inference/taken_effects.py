@@ -59,7 +59,7 @@ def judged_transactions(
         return None, set()
     if given is None:
         return passed, _doubtful_groups(cluster, entries, passed, not_known)
-    doubtful = _doubtful_groups(cluster, entries, passed | given.passed, not_known, given.told)
+    doubtful = _doubtful_groups(cluster, entries, passed | given.passed, not_known, given.last_touching)
     if not doubtful <= given.alone:
         raise OtherConflictsError
     return passed | given.passed, doubtful
@@ -89,7 +89,7 @@ def _doubtful_groups(
     entries: Mapping[RowKey, Sequence[LoggedChange]],
     passed: frozenset[int],
     not_known: Container[RowKey],
-    told: frozenset[int] = frozenset(),
+    rejected_elsewhere: frozenset[int] = frozenset(),
 ) -> set[int]:
     """
     Return the transactions that may have been rejected: the binlog does not show it.
@@ -102,7 +102,7 @@ def _doubtful_groups(
         entries: The operations by row.
         passed: See `_passed_groups`.
         not_known: Rows that can have been in several states.
-        told: Transactions that were rejected, as other rows show.
+        rejected_elsewhere: Transactions that were rejected, as other rows show.
     """
     refreshed = {
         key: groups
@@ -113,7 +113,7 @@ def _doubtful_groups(
         setup.function and setup.function.spec.refreshes and not setup.function.spec.transactional
         for setup in cluster.setups.values()
     )
-    rejected = set(told)
+    rejected = set(rejected_elsewhere)
     if not refreshes_rows:
         rejected.update(groups[-1] for groups in refreshed.values())
     doubtful = set[int]()

@@ -23,7 +23,7 @@ __all__ = [
     "epoch_of_rows",
     "facts_of_rows",
     "mark_keys",
-    "rows_of_keys",
+    "row_numbers_of_keys",
     "stopping_rows",
 ]
 
@@ -124,7 +124,7 @@ def epoch_of_rows(epochs, starts, rows):
 
 
 @kernel
-def rows_of_keys(key, chosen):
+def row_numbers_of_keys(key, chosen):
     """
     Return the numbers of the rows of some keys, ascending. int32.
 

@@ -17,7 +17,15 @@ from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "effect_number", "in_order", "touched_rows"]
+__all__ = [
+    "DecidedRows",
+    "SentRows",
+    "ShownRows",
+    "compare_with_binlog",
+    "effect_number",
+    "effects_on_rows",
+    "is_in_order",
+]
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
@@ -74,7 +82,7 @@ def effect_number(refreshed, wrote, existed, exists):
 
 
 @kernel
-def touched_rows(side, applier, decided, sent, digests, keys):
+def effects_on_rows(side, applier, decided, sent, digests, keys):
     """
     Return epoch apply, row, effect and digest of one applier, in order; an epoch apply has one effect on a row.
 
@@ -133,7 +141,7 @@ def touched_rows(side, applier, decided, sent, digests, keys):
 
 
 @kernel
-def in_order(epochs, groups):
+def is_in_order(epochs, groups):
     """Whether rows are sorted by epoch and group. Shape of both columns (rows,)."""
     for place in range(1, len(epochs)):
         before, after = epochs[place - 1], epochs[place]
@@ -164,14 +172,14 @@ def _same_in_order(mine, start, stop, shown, shown_start, shown_stop):
 
 
 @kernel
-def compare(mine, apply, shown, keys):
+def compare_with_binlog(mine, apply, shown, keys):
     """
     Compare the effects of one applier with those that its binlog shows.
 
     Epoch applies without a trace can have the same epoch and group; the last effect on a row counts then.
 
     Args:
-        mine: `ShownRows` of the engine, of which an epoch apply has each row once.
+        mine: `ShownRows` of the engine; an epoch apply has each row once.
         apply: Epoch apply of each row of `mine`. int64, shape (rows,).
         shown: `ShownRows` of the binlog.
         keys: Number of rows.

@@ -23,14 +23,14 @@ from conflict.rules.decision import Cause, Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["NEVER_MET", "OPEN", "TOLD", "FirstEvents", "Limits", "ShownEffects", "find_first_states"]
+__all__ = ["KNOWN", "NEVER_MET", "OPEN", "FirstEvents", "Limits", "ShownEffects", "find_first_states"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 LAST_OPERATION = max(int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 # How a row of a cluster came to be known: by nothing yet, or not by its first event alone.
-NEVER_MET, TOLD, OPEN = 0, 1, 2
+NEVER_MET, KNOWN, OPEN = 0, 1, 2
 NOTHING, HIGHEST, ONE = np.uint64(0), np.uint64(2**64 - 1), np.uint64(1)
 # The states that are tried: last changed here; there, with one of four values; missing.
 LOCAL, FIRST_VALUE, MISSING, STATES = 0, 1, 5, 6
@@ -106,20 +106,20 @@ class FirstEvents(NamedTuple):
 
     Attributes:
         states: The rows before the log starts. `ROW_STATE`.
-        told: `NEVER_MET`, `TOLD` or `OPEN`.
+        knowledge: `NEVER_MET`, `KNOWN` or `OPEN`.
         local_at: Epoch apply before which a row counts as last changed here before the log; -1 for none.
-        own_at: Own change before which nothing had told of a row; -1 for none.
+        own_at: Own change before which nothing had shown a row; -1 for none.
     """
 
     states: Records
-    told: Int8
+    knowledge: Int8
     local_at: Int32
     own_at: Int32
 
 
 class StateTrials(NamedTuple):
     """
-    The rows that nothing has told of, of one epoch apply.
+    The rows that nothing has shown, of one epoch apply.
 
     Attributes:
         tried: `TRIED`, shape (rows, states).
@@ -154,7 +154,7 @@ def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
         shown: `ShownEffects`.
         found: `FirstEvents`; filled in. Its states have the table of each row.
     """
-    keys, most = len(found.told), 1
+    keys, most = len(found.knowledge), 1
     for number in range(len(arrivals)):
         most = max(most, arrivals[number]["last"] - arrivals[number]["first"])
     trials = StateTrials(
@@ -191,7 +191,7 @@ def _meet_own(side, start, epoch, group, changes, limits, found):
         row, values = changes.rows[number], changes.values[number * changes.value_step]
         number += 1
         key, operation = row["key"], row["operation"]
-        if operation > LAST_OPERATION or found.told[key, side] != NEVER_MET:
+        if operation > LAST_OPERATION or found.knowledge[key, side] != NEVER_MET:
             continue
         mine = found.states[key, side]
         # What was there may have been written once more.
@@ -199,8 +199,8 @@ def _meet_own(side, start, epoch, group, changes, limits, found):
         before_given = operation == UPDATE and row["before_given"]
         if before_given:
             mine["value"] = values["before"]
-        told = operation == DELETE or before_given or row["after_given"] or not limits.compares[side, mine["table"]]
-        found.told[key, side] = TOLD if told else OPEN
+        is_known = operation == DELETE or before_given or row["after_given"] or not limits.compares[side, mine["table"]]
+        found.knowledge[key, side] = KNOWN if is_known else OPEN
     return number
 
 
@@ -224,13 +224,13 @@ def _note_shown(number, apply, start, shown, trials):
 
 @kernel
 def _try_operations(number, schedule, arrivals, changes, rules, limits, trials, found):
-    """Try the operations of an epoch apply on the rows that nothing has told of; return how many rows there are."""
+    """Try the operations of an epoch apply on the rows that nothing has shown; return how many rows there are."""
     apply, arrival = schedule.applies[number], arrivals[number]
     here, used = apply["applier"], 0
     for place in range(arrival["first"], arrival["last"]):
         row = changes.rows[place]
         key = row["key"]
-        if found.told[key, here] != NEVER_MET or row["empty"]:
+        if found.knowledge[key, here] != NEVER_MET or row["empty"]:
             continue
         table = found.states[key, here]["table"]
         cell = rules.cells[here, table, row["operation"]]
@@ -337,18 +337,18 @@ def _settle(number, apply, place, limits, any_shown, trials, found):
         one &= _effect(tried[state]) == _effect(tried[first])
         missing |= state == MISSING
         there |= state != MISSING
-    told = first >= 0 and one and not (trials.twice[place] and (compares or rejected))
-    if told and rejected:
-        told = not compares
-    elif told:
+    is_known = first >= 0 and one and not (trials.twice[place] and (compares or rejected))
+    if is_known and rejected:
+        is_known = not compares
+    elif is_known:
         after = tried[first]
         if _effect(after) == NO_EFFECT:
-            told = not there
+            is_known = not there
         elif missing and there and limits.reflects[here, table]:
-            told = False
+            is_known = False
         elif after["exists"]:
-            told = after["given"] or not compares
-    found.told[key, here] = TOLD if told else OPEN
+            is_known = after["given"] or not compares
+    found.knowledge[key, here] = KNOWN if is_known else OPEN
     if first >= 0 and first != MISSING:
         mine["exists"], mine["value"] = True, tried[first]["assumed"]
         if first == LOCAL:

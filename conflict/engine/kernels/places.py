@@ -158,7 +158,7 @@ class Early(NamedTuple):
     @classmethod
     def of(cls, moments: RowMoments, applier: Int8, arrivals: Records, states: Records) -> Early:
         """
-        Return the moments of a bucket, none passed; `arrivals` are told theirs.
+        Return the moments of a bucket, none passed; `arrivals` get the numbers of theirs.
 
         Args:
             moments: The moments.

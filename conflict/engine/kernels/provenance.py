@@ -193,7 +193,7 @@ def _write(trace, columns, side, number, change):
 
 @inlined
 def _tell_older(trace, columns, side, key, chosen, image):
-    """Set the columns of a row that nothing told of, and that the before image of an own change carries."""
+    """Set the columns of a row that nothing showed, and that the before image of an own change carries."""
     mine = trace.rows[side, key]
     if chosen < 0 or not mine["exists"] or (not mine["spread"] and mine["whole"] != UNKNOWN_IMAGE):
         return

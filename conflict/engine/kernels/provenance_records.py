@@ -96,7 +96,7 @@ class FinalRows:
             which carry the key alone, `DEFAULT_IMAGE` for a column that nothing wrote. Shape (entries, widest table).
         logged_after: The same of its after image. Shape (entries, widest table).
         watched: Every state of the rows of watched tables.
-        unknown: Columns of older rows that nothing told of. Shape (clusters, slots), or (0,) if there are no such rows.
+        unknown: Columns of older rows that nothing showed. Shape (clusters, slots), or (0,) if there are no such rows.
     """
 
     exists: Bool
@@ -170,7 +170,7 @@ class Trace(NamedTuple):
     The rows that are followed, and their present images.
 
     Attributes:
-        followed: Rows that an applier logged, or of which every state is returned. Shape (keys,).
+        followed: Rows that an applier logged, or whose every state is returned. Shape (keys,).
         final: Image of each column. Shape (clusters, slots).
         rows: `TRACED_ROW`, shape (clusters, keys).
         stamps: The last epoch apply that touched a row, where rows are reflected. Shape (keys,) or (0,).

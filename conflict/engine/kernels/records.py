@@ -269,7 +269,7 @@ class Work(NamedTuple):
         earlier: Rows as they were before each own change. `EARLIER`, shape (changes,), or (1,) if not kept.
         moved: Rows that are set back for a trial. `EARLIER`, shape (keys,), or (1,) if not kept.
         early: Rows that are judged as they stood some time ago.
-        not_known_before: Own change before which nothing had told of a row that is older than the log; -1 for none.
+        not_known_before: Own change before which nothing had shown a row that is older than the log; -1 for none.
             Shape (keys, clusters), or (0, clusters) if no row is.
     """
 

@@ -178,7 +178,7 @@ class DependencyTracker:
 
     @property
     def pairs(self) -> frozenset[tuple[int, int]]:
-        """The transactions one of which touched a row right after the other, the earlier one first."""
+        """The pairs of transactions that touched a row one right after the other, the earlier one first."""
         return frozenset((before, after) for before, found in self._dependents.items() for after in found)
 
     def in_conflict(self) -> frozenset[int]:

@@ -166,6 +166,6 @@ def refusing_contradictions(folder: Folder | None, remedy: str) -> Iterator[None
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         cause = " ".join(str(error).split())[:200]
-        told = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}" + (cause and f": {cause}")
-        message = f"the files in {folder.uri} contradict each other ({told}). {remedy}"
+        where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}" + (cause and f": {cause}")
+        message = f"the files in {folder.uri} contradict each other ({where}). {remedy}"
         raise HistoryError(message) from error

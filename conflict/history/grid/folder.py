@@ -33,14 +33,14 @@ import pyarrow.parquet as pq
 from conflict.errors import ConfigurationError, HistoryError
 from ndb_formats.schema.tables import split_full_name
 
-__all__ = ["Folder", "folder_of", "incomplete", "name_of", "part_of", "refuse_same_paths", "table_of"]
+__all__ = ["Folder", "incomplete", "name_of", "path_part", "refuse_same_paths", "table_as_path", "table_folder"]
 
 LONGEST = 100  # so that database and table fit into one part, with an ending, within the usual 255 bytes
 _NAME_DIGEST = 16
 _PLAIN = frozenset(string.ascii_letters + string.digits + "_-$")
 
 
-def part_of(name: str) -> str:
+def path_part(name: str) -> str:
     """Return a name as a part of a path."""
     encoded = "".join(
         character
@@ -55,18 +55,18 @@ def part_of(name: str) -> str:
 
 
 def name_of(part: str) -> str:
-    """Return the name of a part that is not cut; the inverse of `part_of`."""
+    """Return the name of a part that is not cut; the inverse of `path_part`."""
     return unquote_to_bytes(part).decode("utf-8", "surrogateescape")
 
 
-def folder_of(database: str, table: str) -> PurePosixPath:
+def table_folder(database: str, table: str) -> PurePosixPath:
     """Return the folder of a table: one for its database, and in it one for the table."""
-    return PurePosixPath(part_of(database), part_of(table))
+    return PurePosixPath(path_part(database), path_part(table))
 
 
-def table_of(full_name: str) -> str:
+def table_as_path(full_name: str) -> str:
     """Return a table, given as ``database.table``, as one part of a path."""
-    return ".".join(map(part_of, split_full_name(full_name)))
+    return ".".join(map(path_part, split_full_name(full_name)))
 
 
 def refuse_same_paths(folder: Path, names: Iterable[str]) -> None:
@@ -82,7 +82,7 @@ def refuse_same_paths(folder: Path, names: Iterable[str]) -> None:
     """
     seen: dict[str, str] = {}
     for name in sorted(set(names)):
-        other = seen.setdefault(table_of(name).lower(), name)
+        other = seen.setdefault(table_as_path(name).lower(), name)
         if other != name and _folds_case(folder):
             message = (
                 f"the names of tables {other} and {name} differ in case alone, which the filesystem of {folder} does "

@@ -268,7 +268,7 @@ def _is_still(path: Path, file: int) -> bool:
 
 @contextmanager
 def _lease(folder: Folder) -> Iterator[None]:
-    """Keep a file beside the folder that says who writes it, and since when nothing was heard of them."""
+    """Keep a file beside the folder that says who writes it, and when they last wrote it."""
     name = folder.uri.rstrip("/").rsplit("/", 1)
     from conflict.history.grid.folder import Folder  # noqa: PLC0415  # loads Arrow, which help of commands need not
 

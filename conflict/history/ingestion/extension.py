@@ -51,7 +51,7 @@ def changes_that_count(run: Run, manifest: Manifest) -> dict[str, list[Definitio
 
 
 def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[str, Sequence[SegmentStep]]:
-    """Return, per cluster, what the statements do to the rows of each table, and at the start of which segment."""
+    """Return, per cluster, what the statements do to the rows of each table, and the segment that begins with each."""
     found: dict[str, list[SegmentStep]] = {}
     for name, changes in definition_changes(run, manifest).items():
         segments = manifest.segments[name]

@@ -28,7 +28,7 @@ __all__ = [
     "PLAN",
     "Plan",
     "default_buckets",
-    "digest_of",
+    "digest_of_ends",
     "load_plan",
     "plan_ingest",
     "refuse_differences",
@@ -246,7 +246,7 @@ def _refuse_changed(facts: SegmentFacts) -> None:
     file, size = Path(facts.file), os.path.getsize(facts.file)
     if size < facts.stop:
         problem = f"has {size} bytes, but {facts.stop} of it were read before"
-    elif digest_of(file, facts.stop) != facts.digest:
+    elif digest_of_ends(file, facts.stop) != facts.digest:
         problem = "does not begin with what was read of it before"
     else:
         return
@@ -257,7 +257,7 @@ def _refuse_changed(facts: SegmentFacts) -> None:
     raise HistoryError(message)
 
 
-def digest_of(file: Path, stop: int) -> str:
+def digest_of_ends(file: Path, stop: int) -> str:
     """Return a digest of the first and the last 4 KiB before a position of a file."""
     with open(file, "rb") as stream:
         head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
@@ -269,8 +269,8 @@ def digest_of(file: Path, stop: int) -> str:
 
 
 def files_document(files: Iterable[Path]) -> list[dict[str, Any]]:
-    """Return what tells files from others: absolute paths, bytes, and digests, see `digest_of`."""
+    """Return what tells files from others: absolute paths, bytes, and digests, see `digest_of_ends`."""
     return [
-        {"path": str(file.absolute()), "bytes": (size := file.stat().st_size), "digest": digest_of(file, size)}
+        {"path": str(file.absolute()), "bytes": (size := file.stat().st_size), "digest": digest_of_ends(file, size)}
         for file in files
     ]

@@ -29,7 +29,7 @@ __all__ = [
     "SegmentRows",
     "StatusRows",
     "UnreadableError",
-    "joined",
+    "joined_pieces",
     "no_status_rows",
     "tables_in_force",
 ]
@@ -236,7 +236,7 @@ class StatusRows(NamedTuple):
 Arrays = TypeVar("Arrays", Events, SegmentRows, StatusRows)
 
 
-def joined(pieces: Sequence[Arrays]) -> Arrays:
+def joined_pieces(pieces: Sequence[Arrays]) -> Arrays:
     """Return pieces, at least one, as one."""
     if len(pieces) == 1:
         return pieces[0]

@@ -13,7 +13,7 @@ from conflict.history.grid.epoch_files import epochs_part, epochs_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import SegmentFacts
 from conflict.history.grid.writer import PartBuilder, write_parts
-from conflict.history.ingestion.plan import digest_of
+from conflict.history.ingestion.plan import digest_of_ends
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, SegmentRecord, write_record
@@ -84,7 +84,7 @@ def read_segment(task: SegmentTask) -> None:
         last_epoch=numbers[-1].as_py() if len(epochs) else 0,
         changes=pc.sum(epochs.column("changes")).as_py() or 0,
         images=content.images,
-        digest=digest_of(segment.file, stop),
+        digest=digest_of_ends(segment.file, stop),
         marks=content.marks,
         keyless=len(content.keyless),
     )

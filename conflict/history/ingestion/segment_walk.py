@@ -19,7 +19,7 @@ from conflict.history.ingestion.segment_arrays import (
     SegmentRows,
     StatusRows,
     UnreadableError,
-    joined,
+    joined_pieces,
     no_status_rows,
 )
 from conflict.history.run import TableNumbers
@@ -72,17 +72,17 @@ class SegmentWalk:
     @property
     def events(self) -> Events:
         """All events."""
-        return joined(self._events)
+        return joined_pieces(self._events)
 
     @property
     def rows(self) -> SegmentRows:
         """All rows."""
-        return joined(self._rows)
+        return joined_pieces(self._rows)
 
     @property
     def status(self) -> StatusRows:
         """All rows that were written to `ndb_apply_status`."""
-        rows = joined(self._status)
+        rows = joined_pieces(self._status)
         order = np.lexsort((rows.number, rows.event))
         return StatusRows._make(each[order] for each in rows)
 

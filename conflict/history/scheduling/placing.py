@@ -270,13 +270,13 @@ class _News:
 
 def _news(origin: str, required: Mapping[Link, Deadlines], ends: Ends) -> dict[str, _News]:
     """Return, per cluster, what it surely knew of the epochs of one cluster, also by way of others."""
-    told: dict[str, Deadlines] = {}
+    deadlines_of: dict[str, Deadlines] = {}
     for (applier, source), deadlines in required.items():
         if source == origin:
-            told.setdefault(applier, []).extend(deadlines)
-    known = {name: _News(each) for name, each in told.items()}
+            deadlines_of.setdefault(applier, []).extend(deadlines)
+    known = {name: _News(each) for name, each in deadlines_of.items()}
     for _ in range(len(ends) - 2):  # a way has no more clusters between its two ends
-        further = {name: list(each) for name, each in told.items()}
+        further = {name: list(each) for name, each in deadlines_of.items()}
         for (applier, source), deadlines in required.items():
             if origin not in (applier, source) and source in known:
                 made = _Ends(ends[source])

@@ -340,7 +340,7 @@ def _logged_at(position: Position, ends: Sequence[Position]) -> Position:
 def _causal_bounds(
     ends: Sequence[Position], source: Sequence[Summary], applier_id: int, barriers: Sequence[Barrier]
 ) -> dict[int, Position]:
-    """Return, by source epoch, the last own position of which it carries news, or which a barrier puts before it."""
+    """Return, by source epoch, the last own position that it has news of, or that a barrier puts before it."""
     numbers = [number for number, _ in ends]
     bounds, newest = {}, -1
     for summary in source:

@@ -127,7 +127,7 @@ def _rows(side: ClusterState, number: int, scope: Scope, thresholds: Sequence[in
 
 
 def _thresholds(side: ClusterState, own: Sequence[LoggedEpoch], arriving: Sequence[LoggedEpoch]) -> list[int]:
-    """Return the epochs of which a cluster can still learn that they came back."""
+    """Return the epochs that a cluster can still learn to have come back."""
     news = {side.now.number, *(each.number for each in own), *(each.relayed for each in arriving)}
     return sorted(each for each in news if each > side.known)
 

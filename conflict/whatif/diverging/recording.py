@@ -72,13 +72,13 @@ class _LoggedGroup:
             yield WrittenChange(table, None, None, extra=extra, server_id=entry.server_id, logged=logged)
 
 
-def _write_binlogs(scope: Scope, told: Sequence[TakenStep], files: Sequence[BinaryIO]) -> None:
+def _write_binlogs(scope: Scope, walk: Sequence[TakenStep], files: Sequence[BinaryIO]) -> None:
     """Write the binlog of each cluster to its file."""
     for number, out in enumerate(files):
-        _write(scope, number, _groups(scope, told, number), out)
+        _write(scope, number, _groups(scope, walk, number), out)
 
 
-def _groups(scope: Scope, told: Sequence[TakenStep], number: int) -> list[tuple[int, _LoggedGroup]]:
+def _groups(scope: Scope, walk: Sequence[TakenStep], number: int) -> list[tuple[int, _LoggedGroup]]:
     """Return what a cluster logged, in order, with its epochs."""
     clusters = [
         ReplayedCluster(each, scope.setups[side], {NAME: scope.layout}, relays=True)
@@ -86,7 +86,7 @@ def _groups(scope: Scope, told: Sequence[TakenStep], number: int) -> list[tuple[
     ]
     found: list[tuple[int, _LoggedGroup]] = []
     source_id = scope.clusters[1 - number].server_id
-    for event in (event for each in told for event in each.events):
+    for event in (event for each in walk for event in each.events):
         here, item = clusters[event.side], event.item
         if event.stop is not None:
             continue
@@ -136,13 +136,13 @@ def write_recordings(found: Iterable[Found], target: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def write_recording(scope: Scope, told: Sequence[TakenStep], description: str, folder: Path) -> None:
+def write_recording(scope: Scope, walk: Sequence[TakenStep], description: str, folder: Path) -> None:
     """Write a recording into an empty folder."""
     paths = [folder / _BINLOG.format(name) for name in NAMES]
     with paths[0].open("wb") as first, paths[1].open("wb") as second:
-        _write_binlogs(scope, told, (first, second))
-    results = resolve(history_of(scope, told), dict(zip(NAMES, scope.setups, strict=True))).clusters
-    steps = list(_steps(scope, told))
+        _write_binlogs(scope, walk, (first, second))
+    results = resolve(history_of(scope, walk), dict(zip(NAMES, scope.setups, strict=True))).clusters
+    steps = list(_steps(scope, walk))
     _write_json(folder / "scenario.json", {**_scenario(scope, description), "steps": steps})
     _write_json(folder / "expected.json", {name: _expected(scope, name, results[name]) for name in NAMES})
     (folder / "schema.sql").write_text(f"{scope.definition};\n", "utf-8")
@@ -197,10 +197,10 @@ def _variables(scope: Scope, number: int, role: str) -> dict[str, str]:
     }
 
 
-def _steps(scope: Scope, told: Sequence[TakenStep]) -> Iterator[dict[str, Any]]:
+def _steps(scope: Scope, walk: Sequence[TakenStep]) -> Iterator[dict[str, Any]]:
     """Yield the steps of the scenario; an applier runs only while it takes epochs, and a stop names the last one."""
     taken = [0, 0]
-    for each in told:
+    for each in walk:
         step = each.step
         for event in each.events:
             if isinstance(event.item, EpochApply):

@@ -1,5 +1,5 @@
 """
-A schedule told again, step by step, and as a History that both engines resolve.
+A schedule carried out again, step by step, and as a History that both engines resolve.
 
 A schedule in words: what each cluster did, step by step, and how the rows end.
 """
@@ -40,10 +40,10 @@ class _Line:
     text: str
 
 
-def timeline(scope: Scope, told: Sequence[TakenStep]) -> list[_Line]:
+def timeline(scope: Scope, walk: Sequence[TakenStep]) -> list[_Line]:
     """Return what happened, the rows at first before it."""
     lines = list[_Line]()
-    for number, each in enumerate(told):
+    for number, each in enumerate(walk):
         if isinstance(each.step, Load):
             lines.append(_Line(0, None, _rows(each.state.sides[0], scope)))
             continue
@@ -57,14 +57,14 @@ def timeline(scope: Scope, told: Sequence[TakenStep]) -> list[_Line]:
     return lines
 
 
-def ending(scope: Scope, told: Sequence[TakenStep]) -> dict[str, str]:
+def ending(scope: Scope, walk: Sequence[TakenStep]) -> dict[str, str]:
     """Return the rows of each cluster at the end."""
-    return {name: _rows(side, scope) for name, side in zip(NAMES, told[-1].state.sides, strict=True)}
+    return {name: _rows(side, scope) for name, side in zip(NAMES, walk[-1].state.sides, strict=True)}
 
 
-def unsettled(told: Sequence[TakenStep]) -> dict[str, int]:
+def unsettled(walk: Sequence[TakenStep]) -> dict[str, int]:
     """Return how many row operations of each cluster the other one has still to take where the schedule ends."""
-    return {name: told[-1].state.unsettled(number) for number, name in enumerate(NAMES)}
+    return {name: walk[-1].state.unsettled(number) for number, name in enumerate(NAMES)}
 
 
 def _rows(side: ClusterState, scope: Scope) -> str:
@@ -145,27 +145,27 @@ class TakenStep:
 
 def retell(scope: Scope, steps: Sequence[Step]) -> list[TakenStep]:
     """Take all steps of a schedule, the load first."""
-    state, told = BothStates((ClusterState({}), ClusterState({}))), list[TakenStep]()
+    state, walk = BothStates((ClusterState({}), ClusterState({}))), list[TakenStep]()
     for step in steps:
         state, events = taken(state, step, scope)
-        told.append(TakenStep(step, tuple(events), state))
-    return told
+        walk.append(TakenStep(step, tuple(events), state))
+    return walk
 
 
-def history_of(scope: Scope, told: Sequence[TakenStep]) -> History:
+def history_of(scope: Scope, walk: Sequence[TakenStep]) -> History:
     """Return what happened, without its consequences."""
     clusters = tuple(
-        attrs.evolve(cluster, timeline=_timeline(number, told)) for number, cluster in enumerate(scope.clusters)
+        attrs.evolve(cluster, timeline=_timeline(number, walk)) for number, cluster in enumerate(scope.clusters)
     )
     return History(clusters, {NAME: scope.layout})
 
 
-def _timeline(number: int, told: Sequence[TakenStep]) -> Timeline:
-    events = [event for each in told for event in each.events if event.side == number]
+def _timeline(number: int, walk: Sequence[TakenStep]) -> Timeline:
+    events = [event for each in walk for event in each.events if event.side == number]
     logged = {event.item.epoch for event in events if event.changes}
     items: list[Transaction | EpochApply] = []
     period, restarted = 0, False
-    for each in told:
+    for each in walk:
         if isinstance(each.step, SetBack) and each.step.side == number:
             period, restarted = period + 1, True
         for event in each.events:

@@ -13,8 +13,8 @@ import attrs
 
 from conflict.whatif.diverging.canonical import state_key
 from conflict.whatif.diverging.scope import Goal, Scope
-from conflict.whatif.diverging.state import BothStates, ClusterState, packed, unpacked
-from conflict.whatif.diverging.steps import Load, Step, StepEvent, loses_update, possible, taken
+from conflict.whatif.diverging.state import BothStates, ClusterState, packed_state, unpacked_state
+from conflict.whatif.diverging.steps import Load, Step, StepEvent, loses_update, possible_steps, taken
 
 __all__ = ["Found", "Mapper", "search"]
 
@@ -156,22 +156,22 @@ def _expanded(
         if workers is None:
             results = [_expand(scope, goal, each) for each in states]
         else:
-            answers = workers(partial(_expand_packed, scope, goal), [packed(each) for each in states])
-            results = [unpacked(each, scope) for each in answers]
+            answers = workers(partial(_expand_packed, scope, goal), [packed_state(each) for each in states])
+            results = [unpacked_state(each, scope) for each in answers]
         for part, found in zip(parts, results, strict=True):
             for each in found:
                 yield part[each.parent][0], each
 
 
 def _expand_packed(scope: Scope, goal: Goal, states: bytes) -> bytes:
-    return packed(_expand(scope, goal, unpacked(states, scope)))
+    return packed_state(_expand(scope, goal, unpacked_state(states, scope)))
 
 
 def _expand(scope: Scope, goal: Goal, states: list[BothStates]) -> list[_Next]:
     """Return all states that follow, each once, up to the first one at the goal."""
     found: dict[bytes, _Next] = {}
     for parent, state in enumerate(states):
-        for step in possible(state, scope):
+        for step in possible_steps(state, scope):
             after, events = taken(state, step, scope)
             hit = _is_reached(goal, state, events, after, scope)
             key = _key(after, scope, goal)

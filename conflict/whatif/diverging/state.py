@@ -33,22 +33,22 @@ __all__ = [
     "TransactionAuthor",
     "cells",
     "data",
-    "packed",
+    "packed_state",
     "replayed",
-    "unpacked",
+    "unpacked_state",
 ]
 
 _LAYOUT = "layout"
 
 
-def packed(value: object) -> bytes:
+def packed_state(value: object) -> bytes:
     """Return something with states as bytes."""
     out = io.BytesIO()
     _Packer(out, pickle.HIGHEST_PROTOCOL).dump(value)
     return out.getvalue()
 
 
-def unpacked(data: bytes, scope: Scope) -> Any:
+def unpacked_state(data: bytes, scope: Scope) -> Any:
     """Return what was packed in a scope."""
     return _Unpacker(data, scope.layout).load()
 

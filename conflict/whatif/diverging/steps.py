@@ -39,7 +39,18 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 
-__all__ = ["Apply", "Commit", "Load", "RowWish", "SetBack", "Step", "StepEvent", "loses_update", "possible", "taken"]
+__all__ = [
+    "Apply",
+    "Commit",
+    "Load",
+    "RowWish",
+    "SetBack",
+    "Step",
+    "StepEvent",
+    "loses_update",
+    "possible_steps",
+    "taken",
+]
 
 
 def loses_update(before: BothStates, event: StepEvent, after: BothStates) -> bool:
@@ -128,7 +139,7 @@ class StepEvent:
         outcomes: Of an epoch apply, what became of its operations.
         effects: Of an epoch apply, what it did to rows, by their keys.
         stop: Of an epoch apply, why the applier stopped; None if it did not.
-        overwritten: Of an epoch apply, pairs of a transaction and one of this cluster of which it overwrote something.
+        overwritten: Of an epoch apply, pairs of a transaction and one of this cluster that it overwrote, if in part.
     """
 
     side: int
@@ -144,7 +155,7 @@ class StepEvent:
         return isinstance(self.item, Transaction) or bool(self.effects)
 
 
-def possible(state: BothStates, scope: Scope) -> Iterator[Step]:
+def possible_steps(state: BothStates, scope: Scope) -> Iterator[Step]:
     """Yield every step that can come next."""
     for number, side in enumerate(state.sides):
         together = (False, True) if side.now.groups else (False,)

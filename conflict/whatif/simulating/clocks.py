@@ -73,7 +73,7 @@ class EpochClock:
         last: dict[int, int] = {}
         for number in numbers:
             last[number >> 32] = max(last.get(number >> 32, 0), number & LOW_WORD)
-        # One that comes late has more epochs; one at the end of which nothing was logged seems to have less.
+        # One that comes late has more epochs; one whose end has no logged epoch seems to have less.
         usual = float(np.quantile(list(last.values()), 0.75)) + 1
         count = min(USUAL_EPOCHS, key=lambda each: abs(math.log(each / usual)))
         late = {number: low + 1 - count for number, low in last.items() if low >= count}

@@ -279,7 +279,7 @@ class Model:
     A simulation before it runs.
 
     Attributes:
-        sites: The clusters: two that replicate to each other, or more of which each has one source at most.
+        sites: The clusters: two that replicate to each other, or more with one source each at most.
         tables: Their tables.
         duration: How long users work.
         drain: How long the clusters may go on afterwards; None for as long as it takes until all is applied.
@@ -375,7 +375,7 @@ class Model:
         return found
 
     def _refuse_compared_reflections(self, setups: Mapping[str, Mapping[str, TableSetup]]) -> None:
-        """Refuse a table of which one cluster reflects changes and the other compares values of them."""
+        """Refuse a table whose changes one cluster reflects and the other compares by their values."""
         for name in next(iter(setups.values())):
             specs = [setup.function.spec for each in setups.values() if (setup := each[name]).function is not None]
             if any(spec.uses_role for spec in specs) and any(spec.needs for spec in specs):

@@ -36,7 +36,7 @@ from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["counters_of", "decided", "final_rows", "history_of"]
+__all__ = ["counters_of", "decisions_in_order", "final_rows", "history_of"]
 
 _KEY_BYTES, _VALUE_BYTES = 4, 8
 _INT, _BIGINT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG)
@@ -181,7 +181,7 @@ def final_decisions(run: Simulated) -> Decisions:
     return run.world.decisions.first(int(run.world.run[0]["made"]))
 
 
-def decided(run: Simulated) -> Iterator[_Decided]:
+def decisions_in_order(run: Simulated) -> Iterator[_Decided]:
     """Yield all decisions in order, one by one."""
     decisions, applies = final_decisions(run), run.world.schedule.applies
     for place in range(len(decisions)):

@@ -16,7 +16,7 @@ from conflict.whatif.simulating.kernels.users import epoch_number
 from conflict.whatif.simulating.kernels.world import EPOCH
 from conflict.whatif.simulating.run import Simulated
 
-__all__ = ["STATUS_COLUMNS", "EpochStretch", "applies_of", "logged_epochs", "stretches"]
+__all__ = ["STATUS_COLUMNS", "EpochStretch", "logged_epochs", "shown_applies", "stretches"]
 
 STATUS_COLUMNS = 5  # of `ndb_apply_status`
 ROWS = 100_000  # of a stretch, about
@@ -56,7 +56,7 @@ def logged_epochs(run: Simulated, side: int) -> Records:
     return np.concatenate([found, last])
 
 
-def applies_of(run: Simulated, side: int, epochs: Records) -> tuple[Int64, Int64]:
+def shown_applies(run: Simulated, side: int, epochs: Records) -> tuple[Int64, Int64]:
     """Return the numbers of a cluster's epoch applies that its log, of these epochs, shows; and of all others."""
     applies = run.world.schedule.applies[: int(run.world.run[0]["applies"])]
     mine = applies["applier"] == side
@@ -101,7 +101,7 @@ def _origin(run: Simulated, side: int) -> RowOrigin:
     state = world.run[0]
     applies, sent = world.schedule.applies[: int(state["applies"])], int(state["sent"])
     decisions = DecisionBuffers._make(each[: int(state["made"])] for each in world.decisions)
-    mine, _ = applies_of(run, side, epochs)
+    mine, _ = shown_applies(run, side, epochs)
     sources = world.settings["source"].astype(np.int64)
     taken = np.cumsum(applies["applier"] == side) - 1
     numbers = np.arange(len(applies) + 1)
@@ -120,7 +120,7 @@ def _origin(run: Simulated, side: int) -> RowOrigin:
         mine=mine,
         first_apply=np.append(first_apply, len(mine)),
         taken=taken[mine],
-        heard=world.heard[sources[side]],
+        learnt=world.learnt[sources[side]],
         decisions=decisions,
         first_decision=np.searchsorted(decisions.apply, numbers),
         log=world.work.log.entries[:sent],

@@ -60,7 +60,7 @@ from conflict.whatif.simulating.kernels.world import (
     World,
 )
 from conflict.whatif.simulating.spreading import spread_of
-from conflict.whatif.simulating.workload import Drawn, KeySpace, draw
+from conflict.whatif.simulating.workload import Drawn, KeySpace, draw_wishes
 from ndb_formats.columnar.kernel_mode import expect_work
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
@@ -222,7 +222,7 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
         pairs=np.zeros((capacity, 4), np.int32),
         rows=_rows(len(key_table), count, columns, relays=not model.is_pair),
         epochs=np.zeros((count, epochs), EPOCH),
-        heard=np.zeros((count, epochs + 1, count), np.uint64),
+        learnt=np.zeros((count, epochs + 1, count), np.uint64),
         taken=np.zeros((count, epochs), TAKEN),
         queues=(np.zeros((count, 2, longest), np.int64), np.zeros((count, 2, longest), np.int64)),
         tries=np.zeros(len(intentions.start), np.int32),
@@ -355,7 +355,8 @@ def _draw_all(model: Model, seed: int, start: int) -> list[Drawn]:
     space = KeySpace(records, columns, len(model.sites))
     opened = [(start - phase_of(site, seed, side)) % site.epoch for side, site in enumerate(model.sites)]
     return [
-        draw(site.workload, space, model.duration, seed, side, opened[side]) for side, site in enumerate(model.sites)
+        draw_wishes(site.workload, space, model.duration, seed, side, opened[side])
+        for side, site in enumerate(model.sites)
     ]
 
 

@@ -15,7 +15,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.grid.whole_files import put_back, whole_folder
 from conflict.whatif.simulating.binlogs import write_binlogs
 from conflict.whatif.simulating.configuration import DATABASE, Model, source_of
-from conflict.whatif.simulating.logged_rows import applies_of, logged_epochs
+from conflict.whatif.simulating.logged_rows import logged_epochs, shown_applies
 from conflict.whatif.simulating.run import Simulated
 
 __all__ = [
@@ -115,7 +115,7 @@ def _schedule(run: Simulated) -> Iterator[str]:
         if source is None:
             continue
         own, foreign = (logged_epochs(run, each)["number"] for each in (side, source))
-        applies, (_, hidden) = run.world.schedule.applies, applies_of(run, side, logged_epochs(run, side))
+        applies, (_, hidden) = run.world.schedule.applies, shown_applies(run, side, logged_epochs(run, side))
         for apply in applies[hidden]:
             yield from _applied(site.name, int(apply["foreign_epoch"]), own, int(apply["epoch"]))
         state = run.world.site[side]

@@ -32,7 +32,7 @@ __all__ = [
     "Purpose",
     "Shapes",
     "Workload",
-    "draw",
+    "draw_wishes",
     "stream",
 ]
 
@@ -236,7 +236,7 @@ class KeySpace:
     clusters: int = 2
 
 
-def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: int, opened: int = 0) -> Drawn:
+def draw_wishes(workload: Workload, tables: KeySpace, duration: int, seed: int, side: int, opened: int = 0) -> Drawn:
     """
     Draw what the users of a cluster want.
 

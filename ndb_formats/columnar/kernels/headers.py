@@ -90,7 +90,7 @@ QUERY, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.TABLE_MAP_EVENT)
 INCIDENT, LOADED = int(EventType.INCIDENT_EVENT), int(EventType.EXECUTE_LOAD_QUERY_EVENT)
 PACKED_QUERY = int(EventType.MARIADB_QUERY_COMPRESSED_EVENT)
 PREPARED, PAYLOAD = int(EventType.XA_PREPARE_LOG_EVENT), int(EventType.TRANSACTION_PAYLOAD_EVENT)
-# LOAD DATA of servers before 5.0.3: in one event, or in several of which the last one carries it out.
+# LOAD DATA of servers before 5.0.3: in one event, or in several; the last one carries it out.
 OLD_LOAD, OLD_NEW_LOAD, OLD_EXECUTED = (
     int(kind) for kind in (EventType.LOAD_EVENT, EventType.NEW_LOAD_EVENT, EventType.EXEC_LOAD_EVENT)
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from conflict.conformance.case import find_recordings
-from conflict.conformance.judge import CaseStatus, judge
+from conflict.conformance.judge import CaseStatus, judge_recording
 from tests.corpora import RECORDINGS
 
 BUNDLED = RECORDINGS / "everyday"
@@ -16,5 +16,5 @@ CASES = [found.case for found in find_recordings(BUNDLED)]
 def test_both_engines_agree_with_the_real_clusters(case: str, engine: str, *, use_steps: bool) -> None:
     """In rows, exceptions, counters, stops and messages on tables that are set up again."""
     (found,) = find_recordings(BUNDLED / case)
-    verdict = judge(found, engine, use_steps=use_steps)
+    verdict = judge_recording(found, engine, use_steps=use_steps)
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")

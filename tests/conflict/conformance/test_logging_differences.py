@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conflict.conformance.case import find_recordings
-from conflict.conformance.judge import CaseStatus, judge
+from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.conformance.logging_differences import judge_decisions, judge_logging
 from tests.corpora import RECORDINGS, SHARED
 
@@ -28,7 +28,7 @@ def test_every_recorded_decision_is_made(folder: str) -> None:
 def test_the_whole_recording_is_judged() -> None:
     """Nothing is left for later, and the verdict counts."""
     (found,) = find_recordings(SHARED / "conformance" / "formats" / "logging")
-    verdict = judge(found, "reference")
+    verdict = judge_recording(found, "reference")
     assert (verdict.part, verdict.status) == ("formats/logging", CaseStatus.PASS)
     assert verdict.detail.startswith("666 decisions agree from given properties")
 
@@ -46,6 +46,6 @@ def test_a_contradiction_is_found(tmp_path: Path) -> None:
     assert (logged.properties, logged.text) == ("row instead of statement",) * 2
     assert mixed["logged"] == ["row"]
     assert not agreed.properties
-    verdict = judge(find_recordings(tmp_path)[0], "reference")
+    verdict = judge_recording(find_recordings(tmp_path)[0], "reference")
     assert verdict.status is CaseStatus.FAIL
     assert verdict.detail.startswith("InnoDB STATEMENT insert_uuid, from properties: it says")

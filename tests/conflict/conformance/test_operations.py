@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from conflict.conformance.case import ConflictCase, find_recordings
-from conflict.conformance.judge import CaseStatus, judge
+from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.conformance.judged_run import JudgedRun
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
@@ -32,7 +32,7 @@ def cases(kind: str) -> list[str]:
 def test_an_engine_agrees_from_the_logs_of_all_nodes(case: str, engine: str) -> None:
     """Rows, exceptions with the SQL nodes at both ends of the channel and their own numbers, and counters."""
     (found,) = find_recordings(OPERATIONS / case)
-    verdict = judge(found, engine, use_steps=False)
+    verdict = judge_recording(found, engine, use_steps=False)
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 
@@ -42,7 +42,7 @@ def test_an_engine_agrees_from_the_logs_of_all_nodes(case: str, engine: str) -> 
 def test_the_local_engine_agrees_with_shared_recordings(case: str) -> None:
     """All kinds that are right from the logs alone."""
     (found,) = find_recordings(SHARED_OPERATIONS / case)
-    verdict = judge(found, "local", use_steps=False)
+    verdict = judge_recording(found, "local", use_steps=False)
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 

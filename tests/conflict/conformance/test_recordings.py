@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from conflict.conformance.case import find_recordings
-from conflict.conformance.judge import CaseStatus, judge, judge_all
+from conflict.conformance.judge import CaseStatus, judge_all, judge_recording
 from tests.corpora import RECORDINGS, SHARED
 
 BUNDLED = RECORDINGS / "conflict"
@@ -54,7 +54,7 @@ ON_SPARK = [
 def test_both_engines_agree_with_the_real_clusters(case: str, engine: str) -> None:
     """In rows, exceptions, counters, stops and refusals; the kernels in this process, by way of a History on disk."""
     (found,) = find_recordings(BUNDLED / case)
-    verdict = judge(found, engine)
+    verdict = judge_recording(found, engine)
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 
@@ -63,7 +63,7 @@ def test_the_spark_engine_agrees_with_the_real_clusters(case: str, spark: SparkS
     """Through the grid and Spark."""
     assert spark.version
     (found,) = find_recordings(BUNDLED / case)
-    verdict = judge(found, "spark")
+    verdict = judge_recording(found, "spark")
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 

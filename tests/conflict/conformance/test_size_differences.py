@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conflict.conformance.case import find_recordings
-from conflict.conformance.judge import CaseStatus, judge
+from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.conformance.size_differences import StatementRow, StatementRunner, size_differences
 from conflict.errors import NotBuiltError
 from ndb_formats.schema.create_table import parse_create_table
@@ -29,7 +29,7 @@ def changed_copy(folder: Path, name: str, value: object) -> Path:
 def test_bundled_sizes_agree() -> None:
     """Every statement, under every format: bytes and events by type, and sizes from the logs with all columns."""
     (recording,) = find_recordings(SIZES)
-    verdict = judge(recording, "reference")
+    verdict = judge_recording(recording, "reference")
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conflict.conformance.case import ConflictCase, find_recordings
-from conflict.conformance.judge import CaseStatus, judge, judge_all
+from conflict.conformance.judge import CaseStatus, judge_all, judge_recording
 from conflict.conformance.judged_run import JudgedRun
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
@@ -34,7 +34,7 @@ SEEDS = range(200)
 def test_the_reference_engine_agrees_without_steps(case: str) -> None:
     """It agrees as it is, or by candidates."""
     (found,) = find_recordings(BUNDLED / case)
-    verdict = judge(found, "reference", use_steps=False)
+    verdict = judge_recording(found, "reference", use_steps=False)
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 
@@ -42,7 +42,7 @@ def test_the_reference_engine_agrees_without_steps(case: str) -> None:
 def test_the_local_engine_agrees_without_steps(case: str) -> None:
     """The columnar engine places the same epochs, from the rows that they touch."""
     (found,) = find_recordings(BUNDLED / case)
-    verdict = judge(found, "local", use_steps=False)
+    verdict = judge_recording(found, "local", use_steps=False)
     assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 

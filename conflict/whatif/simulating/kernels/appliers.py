@@ -78,7 +78,7 @@ def apply_epoch(here, now, world):
         room &= note_difference(decisions.key[place], now, states, rows, run, world.stale)
     site["content"] |= content or sent > run["sent"]
     run["made"], run["sent"], run["applies"] = made, sent, number + 1
-    _commit(number, sides, now, foreign["number"], site, world.heard, world.taken)
+    _commit(number, sides, now, foreign["number"], site, world.learnt, world.taken)
     return room
 
 
@@ -125,14 +125,14 @@ def _lacks_value(cell, operation, before_given, after_given):
 
 
 @part
-def _commit(number, sides, now, epoch, site, heard, taken):
+def _commit(number, sides, now, epoch, site, learnt, taken):
     """Note what an epoch apply tells: own epochs came back with it, and its own epoch will say so."""
     (here, there), place, own = sides, site["next_foreign"], site["logged"]
-    site["known"] = max(site["known"], heard[there, place, here])
-    heard[here, own, there] = epoch
-    for each in range(heard.shape[2]):
-        if each != here and heard[there, place, each]:
-            heard[here, own, each] = heard[there, place, each]
+    site["known"] = max(site["known"], learnt[there, place, here])
+    learnt[here, own, there] = epoch
+    for each in range(learnt.shape[2]):
+        if each != here and learnt[there, place, each]:
+            learnt[here, own, each] = learnt[there, place, each]
     taken[here, place]["begun"], taken[here, place]["applied"] = site["begun"], now
     site["last_apply"] = number
     site["groups"] += 1

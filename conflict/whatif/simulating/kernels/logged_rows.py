@@ -59,7 +59,7 @@ class RowOrigin(NamedTuple):
         mine: Numbers of those of its applier that its log shows, in order.
         first_apply: First of `mine` in each of `epochs`; one more at the end.
         taken: The place of the foreign epoch of each of `mine` among the epochs of the source.
-        heard: `World.heard` of the source. Shape (its epochs, clusters).
+        learnt: `World.learnt` of the source. Shape (its epochs, clusters).
         decisions: The decisions of both appliers.
         first_decision: First decision of each epoch apply; one more at the end.
         log: What appliers logged for each other. `ENTRY`.
@@ -83,7 +83,7 @@ class RowOrigin(NamedTuple):
     mine: Int64
     first_apply: Int64
     taken: Int64
-    heard: UInt64
+    learnt: UInt64
     decisions: DecisionBuffers
     first_decision: Int64
     log: Records
@@ -225,7 +225,7 @@ def _log_status(apply, row, origin, out):
         there = origin.sources[there]
         if there < 0 or there == origin.side:
             break
-        epoch = origin.heard[origin.taken[apply], there]
+        epoch = origin.learnt[origin.taken[apply], there]
     return row
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from conflict.whatif.simulating.kernels.appliers import apply_epoch
-from conflict.whatif.simulating.kernels.users import commit_transaction, epoch_number, read_rows
+from conflict.whatif.simulating.kernels.users import commit_transaction, epoch_number, read_wanted
 from conflict.whatif.simulating.kernels.world import FOREVER, NEVER
 from ndb_formats.columnar.kernel import inlined, kernel, part, with_python_values
 
@@ -75,7 +75,7 @@ def run_until(until, world):
         if kind == USER:
             number, stage = _next_transaction(side, time, sites[side], settings[side], queues)
             if stage != ENDS and settings[side]["optimistic"]:
-                read_rows(side, number, wishes, world.rows.version, world.read)
+                read_wanted(side, number, wishes, world.rows.version, world.read)
             if stage != THINKS:
                 committed, room = commit_transaction(side, number, time, world)
                 if not committed:
@@ -85,7 +85,7 @@ def run_until(until, world):
             if room:
                 _plan_apply(side, sites, world.epochs, settings, world.stops, world.changes.rows)
         else:
-            log = world.work.log.tail, world.epochs, world.heard, world.schedule.applies
+            log = world.work.log.tail, world.epochs, world.learnt, world.schedule.applies
             room = _close_epoch(side, time, sites[side], settings[side], log, world.latency, world.outages)
             for each in range(clusters):
                 if room and settings[each]["source"] == side:
@@ -183,7 +183,7 @@ def _close_epoch(side, now, site, setting, log, latency, outages):
 
     Return whether there was room for it.
     """
-    tails, epochs, heard, applies = log
+    tails, epochs, learnt, applies = log
     tail = tails[side]
     if site["content"]:
         if site["logged"] == epochs.shape[1]:
@@ -201,8 +201,8 @@ def _close_epoch(side, now, site, setting, log, latency, outages):
         site["logged"] += 1
     else:
         _leave_untraced(epoch_number(setting, site["tick"]), site["last_apply"], applies)
-        for each in range(heard.shape[2]):
-            heard[side, site["logged"], each] = 0
+        for each in range(learnt.shape[2]):
+            learnt[side, site["logged"], each] = 0
     site["first_change"], site["queue_start"] = site["stop"], tail
     site["groups"], site["content"], site["bytes"] = 0, False, 0
     site["tick"] += 1

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from conflict.engine.kernels.passes import make_changes
 from conflict.engine.kernels.places import LAST_EPOCH, PAST_ALL_GROUPS
-from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp, Wish, all_columns, column_bit, written_by
+from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp, Wish, all_columns, column_bit, written_value
 from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["commit_transaction", "epoch_number", "note_difference", "put_change", "read_rows"]
+__all__ = ["commit_transaction", "epoch_number", "note_difference", "put_change", "read_wanted"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 READ, INSERT, PUT, SWAP = int(Wish.READ), int(Wish.INSERT), int(Wish.PUT), int(Wish.SWAP)
@@ -70,7 +70,7 @@ def note_difference(key, now, states, rows, run, stale):
 
 
 @part
-def read_rows(side, number, wishes, version, read):
+def read_wanted(side, number, wishes, version, read):
     """
     Let a transaction read the rows that it wants, to check later that nobody changed them since.
 
@@ -197,7 +197,7 @@ def _log_change(side, key, operation, wished, epoch, now, site, setting, table, 
     change["epoch"], change["group"], change["relayed"] = epoch, site["groups"], 0
     after = put_change(change, key, operation, stamped, table)
     values["before"], values["after"] = old, value
-    author = written_by(side, number - changes.begin[side], columns.shape[1])
+    author = written_value(side, number - changes.begin[side], columns.shape[1])
     for column in range(table["columns"]):
         bit = column_bit(column)
         if written & bit:

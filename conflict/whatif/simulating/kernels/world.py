@@ -2,7 +2,7 @@
 What a simulation reads and writes: records per cluster, epoch, change and row, in the form that compiled code receives.
 
 Times are whole microseconds since the start of the run. Data columns hold numbers that name the change that wrote them
-(see `written_by`), so that two rows are equal exactly if their columns are.
+(see `written_value`), so that two rows are equal exactly if their columns are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "World",
     "all_columns",
     "column_bit",
-    "written_by",
+    "written_value",
 ]
 
 NEVER = np.int64(2**62)  # later than any time
@@ -204,7 +204,7 @@ class MoreOfRows(NamedTuple):
         passed: The last epoch apply that changed it, by number from 1. Shape (keys,).
         before: Whether it existed before that. Shape (keys,).
         carried: The columns that it wrote. Shape (keys,).
-        sent: The last epoch apply of which it was relayed, by number from 1. Shape (keys,).
+        sent: The last epoch apply from which it was relayed, by number from 1. Shape (keys,).
         author: The cluster that made the last change of that. Shape (keys,).
         wrote: The columns that this epoch apply wrote, of a row that is relayed. Shape (keys,).
         value: The resolve column before that. Shape (keys, clusters), or (0, clusters) if no cluster relays.
@@ -252,8 +252,8 @@ class World(NamedTuple):
         pairs: Scratch for dependencies. Shape (pairs, 4).
         rows: More of the rows.
         epochs: `EPOCH`, shape (clusters, most logged epochs).
-        heard: Per logged epoch and open one, the highest epoch of each cluster that was applied in it, or that an epoch
-            applied in it had news of; 0 for none. Shape (clusters, most logged epochs + 1, clusters).
+        learnt: Per logged epoch and open one, the highest epoch of each cluster that was applied in it, or that an
+            epoch applied in it had news of; 0 for none. Shape (clusters, most logged epochs + 1, clusters).
         taken: `TAKEN` per applier and epoch of its source. Shape (clusters, most logged epochs).
         queues: Per cluster, transactions that think and that wait to be tried again, and when. Shape
             (clusters, 2, longest).
@@ -284,7 +284,7 @@ class World(NamedTuple):
     pairs: Int32
     rows: MoreOfRows
     epochs: Records
-    heard: UInt64
+    learnt: UInt64
     taken: Records
     queues: tuple[Int64, Int64]
     tries: Int32
@@ -296,7 +296,7 @@ class World(NamedTuple):
 
 
 @inlined
-def written_by(side, number, clusters):
+def written_value(side, number, clusters):
     """Return the value of a data column that the change of that number among a cluster's own ones wrote."""
     return unsigned(number) * unsigned(clusters) + unsigned(side) + unsigned(1)
 

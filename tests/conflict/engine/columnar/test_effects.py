@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from conflict.engine.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
+from conflict.engine.kernels.effects import (
+    DecidedRows,
+    SentRows,
+    ShownRows,
+    compare_with_binlog,
+    effects_on_rows,
+    is_in_order,
+)
 from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
@@ -30,7 +37,7 @@ def compared(done: list[Row], shown: list[Row]) -> tuple[int, list[tuple[int, in
     """Return how many rows were compared, and epoch, group and row of those that differ."""
     # An epoch apply has a row once: when a row comes again in its group, it is of a later one.
     apply = [sum(before[:3] == row[:3] for before in done[:place]) for place, row in enumerate(done)]
-    count, *differing = compare(shown_rows(done), np.array(apply, np.int64), shown_rows(shown), KEYS)
+    count, *differing = compare_with_binlog(shown_rows(done), np.array(apply, np.int64), shown_rows(shown), KEYS)
     return count, list(zip(*(column.tolist() for column in differing[:3]), strict=True))
 
 
@@ -82,7 +89,7 @@ def test_values_are_compared(given: int, shown: int, differs: bool) -> None:
     """A row with the same effect differs if it was given other values."""
     rows = [(5, 1, 2, CHANGED), (5, 1, 3, CHANGED)]
     mine, theirs = (shown_rows(rows)._replace(digest=np.array([each, DIGEST], np.uint64)) for each in (given, shown))
-    count, epoch, group, row, derived, seen = compare(mine, np.zeros(2, np.int64), theirs, KEYS)
+    count, epoch, group, row, derived, seen = compare_with_binlog(mine, np.zeros(2, np.int64), theirs, KEYS)
     assert count == 2
     found = list(zip(*(each.tolist() for each in (epoch, group, row, derived, seen)), strict=True))
     assert found == ([(5, 1, 2, 1 << CHANGED, 1 << CHANGED)] if differs else [])
@@ -100,7 +107,7 @@ def test_values_are_compared(given: int, shown: int, differs: bool) -> None:
 )
 def test_in_order(groups: list[tuple[int, int]], expected: bool) -> None:
     """Epochs ascend, and groups within an epoch."""
-    assert in_order(*columns([*groups], (np.uint64, np.int32))) == expected
+    assert is_in_order(*columns([*groups], (np.uint64, np.int32))) == expected
 
 
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -139,7 +146,7 @@ def test_effects_of_an_applier(
     decisions = DecidedRows(apply, np.arange(len(decided), dtype=np.int32), *others)
     entries = SentRows(*columns([*sent], (np.int64, np.int32, np.int8)))
     digests = np.arange(100, 100 + len(decided), dtype=np.uint64)
-    *found, given = touched_rows(0, np.array([0, 1, 0], np.int8), decisions, entries, digests, KEYS)
+    *found, given = effects_on_rows(0, np.array([0, 1, 0], np.int8), decisions, entries, digests, KEYS)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
     for number, row, effect, digest in zip(*(column.tolist() for column in (*found, given)), strict=True):
         mine = [(each[0], each[3], each[1]) == (number, row, APPLIED) for each in decided]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conflict.engine.kernels.arrays import OperationKind
-from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, rows_of_keys
+from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, row_numbers_of_keys
 from conflict.engine.kernels.dependencies import dependent_groups, reachable
 from conflict.engine.kernels.passes import are_rejected
 from conflict.engine.kernels.places import boundaries_of
@@ -67,7 +67,7 @@ def test_where_epochs_begin(epoch: list[int], epochs: list[int], starts: list[in
 def test_rows_of_keys_are_found() -> None:
     """The rows of some keys are found, in order."""
     key = np.array([3, 0, 3, 1, 0, 3], np.int32)
-    found = [rows_of_keys(key, np.isin(np.arange(5), keys)).tolist() for keys in ([], [3], [0, 2, 4], [1, 3])]
+    found = [row_numbers_of_keys(key, np.isin(np.arange(5), keys)).tolist() for keys in ([], [3], [0, 2, 4], [1, 3])]
     assert found == [[], [0, 2, 5], [1, 4], [0, 2, 3, 5]]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
 from conflict.history.grid import folder as module
-from conflict.history.grid.folder import LONGEST, folder_of, name_of, part_of, refuse_same_paths, table_of
+from conflict.history.grid.folder import LONGEST, name_of, path_part, refuse_same_paths, table_as_path, table_folder
 from ndb_formats.schema.tables import full_name, split_full_name
 
 ODD = [
@@ -36,10 +36,10 @@ NAMES = st.text(
 @given(NAMES, NAMES)
 def test_a_path_names_one_table_and_stays_below(database: str, table: str) -> None:
     """The encoding is reversible and ASCII, and has no separators, control characters or hidden names."""
-    folder = folder_of(database, table)
+    folder = table_folder(database, table)
     assert [name_of(part) for part in folder.parts] == [database, table]
     assert re.fullmatch(r"[A-Za-z0-9%$-][\w%$-]*/[A-Za-z0-9%$-][\w%$-]*", str(folder), re.ASCII)
-    assert table_of(full_name(database, table)) == ".".join(folder.parts)
+    assert table_as_path(full_name(database, table)) == ".".join(folder.parts)
 
 
 @given(NAMES, NAMES)
@@ -51,23 +51,23 @@ def test_a_full_name_is_of_one_table(database: str, table: str) -> None:
 def test_names_with_dots_are_not_mixed_up() -> None:
     """`a.b`.`c` and `a`.`b.c`."""
     assert (full_name("a.b", "c"), full_name("a", "b.c"), full_name("a", "b")) == ("`a.b`.c", "a.`b.c`", "a.b")
-    assert table_of("`a.b`.c") == "a%2Eb.c"
+    assert table_as_path("`a.b`.c") == "a%2Eb.c"
     assert split_full_name("no table") == ("no table", "")
 
 
 def test_plain_names_stay_as_they_are() -> None:
     """ASCII letters, digits, ``_``, ``-`` and ``$``; normalization changes nothing of the others."""
-    assert folder_of("shop", "orders_2$EX") == PurePosixPath("shop/orders_2$EX")
-    assert folder_of("a.b", "c d") == PurePosixPath("a%2Eb/c%20d")
-    assert part_of("é") == "%C3%A9"
+    assert table_folder("shop", "orders_2$EX") == PurePosixPath("shop/orders_2$EX")
+    assert table_folder("a.b", "c d") == PurePosixPath("a%2Eb/c%20d")
+    assert path_part("é") == "%C3%A9"
 
 
 @pytest.mark.parametrize("name", ["語" * 64, "x" * 101, "\udcff" * 64])
 def test_long_names_are_cut(name: str) -> None:
     """They end in a digest, so two of them differ."""
-    assert len(part_of(name)) == LONGEST
-    assert part_of(name) != part_of(name[:-1] + "y")
-    assert "~" in part_of(name)
+    assert len(path_part(name)) == LONGEST
+    assert path_part(name) != path_part(name[:-1] + "y")
+    assert "~" in path_part(name)
 
 
 def test_names_that_differ_in_case_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

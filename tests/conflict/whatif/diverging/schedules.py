@@ -7,7 +7,7 @@ from random import Random
 
 from conflict.whatif.diverging.scope import Scope
 from conflict.whatif.diverging.state import BothStates, ClusterState
-from conflict.whatif.diverging.steps import Commit, Load, Step, possible, taken
+from conflict.whatif.diverging.steps import Commit, Load, Step, possible_steps, taken
 
 START = BothStates((ClusterState({}), ClusterState({})))
 
@@ -25,7 +25,7 @@ def walk(scope: Scope, chance: Random, load: int) -> list[Step]:
     steps: list[Step] = [Load(load)]
     state = run(scope, steps)
     while not state.stopped():
-        choices = list(possible(state, scope))
+        choices = list(possible_steps(state, scope))
         if not choices:
             break
         commits = [step for step in choices if isinstance(step, Commit)]

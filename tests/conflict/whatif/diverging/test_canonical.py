@@ -10,7 +10,7 @@ import pytest
 from conflict.whatif.diverging.canonical import state_key
 from conflict.whatif.diverging.scope import Scope, Values
 from conflict.whatif.diverging.state import BothStates
-from conflict.whatif.diverging.steps import Apply, Commit, Load, RowWish, SetBack, Step, possible, taken
+from conflict.whatif.diverging.steps import Apply, Commit, Load, RowWish, SetBack, Step, possible_steps, taken
 from tests.conflict.whatif.diverging.schedules import START, run, walk
 
 FUNCTIONS = (
@@ -31,7 +31,7 @@ def reached(scope: Scope) -> Iterator[tuple[bytes, BothStates]]:
     while level:
         following = []
         for state in level:
-            for step in possible(state, scope):
+            for step in possible_steps(state, scope):
                 after, _ = taken(state, step, scope)
                 key = state_key(after, scope)
                 yield key, after
@@ -43,7 +43,7 @@ def reached(scope: Scope) -> Iterator[tuple[bytes, BothStates]]:
 
 def future(state: BothStates, scope: Scope) -> tuple[object, ...]:
     """What a search makes of a state: whether it is quiet, whether rows differ, and the keys of what follows."""
-    keys = frozenset(state_key(taken(state, step, scope)[0], scope) for step in possible(state, scope))
+    keys = frozenset(state_key(taken(state, step, scope)[0], scope) for step in possible_steps(state, scope))
     return state.is_quiet(scope), state.differs(scope), state.stopped(), keys
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import Recording, RecordingKind
-from conflict.conformance.judge import CaseStatus, judge
+from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.history.run import Run
 from conflict.runs.runner import in_process
 from conflict.whatif.diverging.recording import write_recording, write_recordings
@@ -84,7 +84,7 @@ FUNCTIONS = [
 
 def judged(folder: Path, engine: str, *, use_steps: bool) -> tuple[CaseStatus, str]:
     """What an engine makes of a recording."""
-    verdict = judge(Recording(folder, RecordingKind.CONFLICT, folder.name), engine, use_steps=use_steps)
+    verdict = judge_recording(Recording(folder, RecordingKind.CONFLICT, folder.name), engine, use_steps=use_steps)
     return verdict.status, verdict.detail
 
 

@@ -14,7 +14,17 @@ from conflict.whatif.diverging.retelling import ending, retell, timeline
 from conflict.whatif.diverging.scope import Goal, Scope, Values
 from conflict.whatif.diverging.search import Found, search
 from conflict.whatif.diverging.state import BothStates
-from conflict.whatif.diverging.steps import Apply, Commit, Load, RowWish, SetBack, Step, loses_update, possible, taken
+from conflict.whatif.diverging.steps import (
+    Apply,
+    Commit,
+    Load,
+    RowWish,
+    SetBack,
+    Step,
+    loses_update,
+    possible_steps,
+    taken,
+)
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.whatif.diverging.schedules import run
 
@@ -152,7 +162,7 @@ def shortest(scope: Scope, depth: int) -> int | None:
     """Try every schedule of so many steps, one after the other, and return the length of the shortest difference."""
     level: list[BothStates] = [run(scope, [Load(rows)]) for rows in range(scope.rows + 1)]
     for length in range(1, depth + 1):
-        level = [taken(state, step, scope)[0] for state in level for step in possible(state, scope)]
+        level = [taken(state, step, scope)[0] for state in level for step in possible_steps(state, scope)]
         level = [state for state in level if not state.stopped()]
         if any(state.is_quiet(scope) and state.differs(scope) for state in level):
             return length
@@ -195,7 +205,7 @@ def test_bounds_of_epochs() -> None:
     """Users commit in so many epochs of each cluster at most."""
     one = Scope("NDB$EPOCH()", epochs=1)
     state = run(one, [Load(1), Commit(0, (UPDATE,))])
-    assert {step.joins for step in possible(state, one) if isinstance(step, Commit) and step.side == 0} == {True}
+    assert {step.joins for step in possible_steps(state, one) if isinstance(step, Commit) and step.side == 0} == {True}
 
 
 @pytest.mark.parametrize(

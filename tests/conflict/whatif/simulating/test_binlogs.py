@@ -20,7 +20,7 @@ from conflict.rules.decision import Cause
 from conflict.runs.runner import ResolveOptions
 from conflict.whatif.simulating.binlogs import bytes_by_type, write_binlogs
 from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
-from conflict.whatif.simulating.figures import counters_of, decided, final_rows
+from conflict.whatif.simulating.figures import counters_of, decisions_in_order, final_rows
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.logged_rows import logged_epochs
 from conflict.whatif.simulating.run import CLOCK_START, Simulated, simulate
@@ -70,7 +70,7 @@ def assert_same(run: Simulated, result: Result) -> None:
     """Every decision with the values compared, every counter, every row."""
     tables = run.model.schema.tables
     decisions: dict[str, list[object]] = {site.name: [] for site in run.model.sites}
-    for each in decided(run):
+    for each in decisions_in_order(run):
         place = (each.epoch, each.group, tables[each.table].full_name, f"k={each.key}")
         decision = (each.operation.name, each.refresh, each.verdict.name, each.cause.name)
         decisions[each.applier].append((*place, *decision, each.incoming, each.stored))

@@ -15,7 +15,7 @@ from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.runner import in_process
 from conflict.whatif.simulating.configuration import DATABASE, Model
-from conflict.whatif.simulating.figures import counters_of, decided, final_rows, history_of
+from conflict.whatif.simulating.figures import counters_of, decisions_in_order, final_rows, history_of
 from conflict.whatif.simulating.run import Simulated, simulate
 from ndb_formats.schema.row_keys import key_of
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
@@ -45,7 +45,7 @@ def assert_same_as_reference(model: Model, seed: int) -> None:
     resolution = resolve(history_of(run), run.model.setups())
     tables = run.model.schema.tables
     mine: dict[str, list[Any]] = {site.name: [] for site in run.model.sites}
-    for each in decided(run):
+    for each in decisions_in_order(run):
         row = (tables[each.table].full_name, key(run, each.table, each.key))
         decision = (each.verdict, each.cause, each.incoming, each.stored)
         mine[each.applier].append((each.epoch, each.group, *row, each.operation, each.refresh, *decision))
@@ -108,6 +108,6 @@ def test_the_random_models_meet_everything() -> None:
     """Each verdict and each cause occurs, also of reflected and refreshed rows."""
     found: set[tuple[Verdict, Cause]] = set()
     for seed in range(20):
-        found.update((each.verdict, each.cause) for each in decided(simulate(random_model(seed), seed)))
+        found.update((each.verdict, each.cause) for each in decisions_in_order(simulate(random_model(seed), seed)))
     causes = {(Verdict.REJECTED, cause) for cause in Cause if cause}
     assert found == causes | {(each, Cause.NONE) for each in (Verdict.APPLIED, Verdict.IGNORED, Verdict.DISCARDED)}

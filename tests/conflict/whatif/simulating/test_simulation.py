@@ -13,7 +13,7 @@ from conflict.errors import ConfigurationError
 from conflict.rules.lost_updates import loses
 from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
-from conflict.whatif.simulating.figures import counters_of, decided, lost_in
+from conflict.whatif.simulating.figures import counters_of, decisions_in_order, lost_in
 from conflict.whatif.simulating.kernels.loop import run_until
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.report import figures_of
@@ -78,7 +78,7 @@ def test_interpreted_a_run_is_the_same(
 def everything_of(run: Simulated) -> list[np.ndarray]:
     """The arrays that a run filled in, up to where it did."""
     world, filled = run.world, run.world.run[0]
-    kept = (world.site, world.totals, world.run, world.epochs, world.heard, world.taken)
+    kept = (world.site, world.totals, world.run, world.epochs, world.learnt, world.taken)
     kept += (*world.changes[:2], *world.made, *world.rows)
     parts = {"made": (*world.decisions[:-1],), "sent": (world.work.log.entries, *world.entries)}
     return [*kept, world.stale, *(each[: filled[name]] for name, arrays in parts.items() for each in arrays)]
@@ -204,7 +204,11 @@ def test_every_change_is_kept_or_lost_for_a_reason(seed: int) -> None:
     for side, each in enumerate(run.model.sites):
         rejected = int(lost_in(run)[side].rejected.sum())
         other = run.model.sites[1 - side].name
-        said = [one for one in decided(run) if one.applier == other and loses(one.verdict, one.operation, one.cause)]
+        said = [
+            one
+            for one in decisions_in_order(run)
+            if one.applier == other and loses(one.verdict, one.operation, one.cause)
+        ]
         sent = run.world.work.log.entries[: int(run.world.run[0]["sent"])]
         assert rejected <= len(said) <= rejected + int(np.count_nonzero(sent["cluster"] == side)), each.name
     assert all(value >= 0 for counters in counters_of(run).values() for value in counters.values())

@@ -15,7 +15,7 @@ from conflict.whatif.simulating.workload import (
     Pairs,
     Purpose,
     Workload,
-    draw,
+    draw_wishes,
     stream,
 )
 
@@ -48,7 +48,7 @@ def test_other_choices() -> None:
 def test_proportions_rates_and_sizes() -> None:
     """In expectation, within four standard deviations."""
     mix = Mix({Wish.READ: 1.0, Wish.UPDATE: 3.0}, {1: 1.0, 3: 1.0}, {0: 4.0, 1: 1.0})
-    found = draw(Workload((1000.0, 0.0), mix), SPACE, 40_000_000, 1, 0)
+    found = draw_wishes(Workload((1000.0, 0.0), mix), SPACE, 40_000_000, 1, 0)
     assert len(found.start) == pytest.approx(20_000, abs=4 * 20_000**0.5)
     assert set(found.start // 1_000_000 % 2) == {0}
     assert (np.diff(found.start) >= 0).all()
@@ -61,7 +61,7 @@ def test_proportions_rates_and_sizes() -> None:
 def test_listed_transactions_stay_together() -> None:
     """In the order in which they are listed."""
     shapes = (((Wish.UPDATE, 0), (Wish.INSERT, 1)), ((Wish.DELETE, 1),))
-    found = draw(Workload((100.0,), Listed(shapes, (1.0, 1.0))), SPACE, 5_000_000, 1, 0)
+    found = draw_wishes(Workload((100.0,), Listed(shapes, (1.0, 1.0))), SPACE, 5_000_000, 1, 0)
     place = 0
     for size in found.sizes:
         wishes = tuple(zip(found.kind[place : place + size], found.table[place : place + size], strict=True))
@@ -72,25 +72,27 @@ def test_listed_transactions_stay_together() -> None:
 def test_transactions_that_stay_with_a_table() -> None:
     """All wishes are for the table of the first one."""
     pairs = Pairs(((Wish.UPDATE, 0), (Wish.UPDATE, 1)), (1.0, 1.0), {3: 1.0}, stays=1.0)
-    found = draw(Workload((100.0,), pairs), SPACE, 5_000_000, 1, 0)
+    found = draw_wishes(Workload((100.0,), pairs), SPACE, 5_000_000, 1, 0)
     assert all(len(set(tables)) == 1 for tables in found.table.reshape(-1, 3))
 
 
 def test_keys_of_inserts() -> None:
     """Own ones never meet those of the other cluster; shared ones are the same."""
     mix = Mix({Wish.INSERT: 1.0})
-    own, other = (draw(Workload((100.0,), mix), SPACE, 2_000_000, 1, side) for side in (0, 1))
+    own, other = (draw_wishes(Workload((100.0,), mix), SPACE, 2_000_000, 1, side) for side in (0, 1))
     assert not set(own.key) & set(other.key)
     assert min(own.key) == 100
     shared = Workload((100.0,), mix, inserts={0: InsertKeys.SHARED})
-    keys = [draw(shared, SPACE, 2_000_000, 1, side).key.tolist() for side in (0, 1)]
+    keys = [draw_wishes(shared, SPACE, 2_000_000, 1, side).key.tolist() for side in (0, 1)]
     assert keys[0][:50] == keys[1][:50] == list(range(100, 150))
 
 
 def test_latest_follows_inserts() -> None:
     """The newest rows are wanted most, those that were just inserted among them."""
     mix = Mix({Wish.INSERT: 1.0, Wish.READ: 9.0})
-    found = draw(Workload((1000.0,), mix, keys={0: Latest()}, inserts={0: InsertKeys.SHARED}), SPACE, 10_000_000, 1, 0)
+    found = draw_wishes(
+        Workload((1000.0,), mix, keys={0: Latest()}, inserts={0: InsertKeys.SHARED}), SPACE, 10_000_000, 1, 0
+    )
     newest = 100 + np.cumsum(found.kind == Wish.INSERT)
     age = (newest - found.key)[found.kind == Wish.READ]
     assert (age >= 1).all()
@@ -100,24 +102,26 @@ def test_latest_follows_inserts() -> None:
 def test_a_cluster_prefers_its_own_half() -> None:
     """Every second row is its own."""
     for side in (0, 1):
-        found = draw(Workload((1000.0,), Mix({Wish.READ: 1.0}), affinity=0.8), SPACE, 5_000_000, 1, side)
+        found = draw_wishes(Workload((1000.0,), Mix({Wish.READ: 1.0}), affinity=0.8), SPACE, 5_000_000, 1, side)
         assert (found.key % 2 == side).mean() == pytest.approx(0.9, abs=0.02)
 
 
 def test_columns_of_updates() -> None:
     """As many as are said, all of them by default, of each table as many as it has."""
-    two = draw(Workload((500.0,), Mix({Wish.UPDATE: 1.0}), columns=2), SPACE, 2_000_000, 1, 0)
+    two = draw_wishes(Workload((500.0,), Mix({Wish.UPDATE: 1.0}), columns=2), SPACE, 2_000_000, 1, 0)
     assert {(int(bits) & 0xF).bit_count() for bits in two.writes} == {2}
-    every = draw(Workload((500.0,), Mix({Wish.UPDATE: 1.0}, tables={1: 1.0})), SPACE, 2_000_000, 1, 0)
+    every = draw_wishes(Workload((500.0,), Mix({Wish.UPDATE: 1.0}, tables={1: 1.0})), SPACE, 2_000_000, 1, 0)
     assert {int(bits) & 0xFFFF for bits in every.writes} == {3}
-    sets = draw(Workload((500.0,), Mix({Wish.UPDATE: 1.0}), column_sets={0: ((5, 1.0),)}), SPACE, 2_000_000, 1, 0)
+    sets = draw_wishes(
+        Workload((500.0,), Mix({Wish.UPDATE: 1.0}), column_sets={0: ((5, 1.0),)}), SPACE, 2_000_000, 1, 0
+    )
     assert {int(bits) & 0xF for bits in sets.writes} == {5}
 
 
 def test_a_stream_does_not_depend_on_another() -> None:
     """More transactions of one cluster leave the other's as they were."""
-    first = draw(Workload((10.0,), Mix({Wish.UPDATE: 1.0})), SPACE, 5_000_000, 9, 1)
-    draw(Workload((1000.0,), Mix({Wish.UPDATE: 1.0})), SPACE, 5_000_000, 9, 0)
-    again = draw(Workload((10.0,), Mix({Wish.UPDATE: 1.0})), SPACE, 5_000_000, 9, 1)
+    first = draw_wishes(Workload((10.0,), Mix({Wish.UPDATE: 1.0})), SPACE, 5_000_000, 9, 1)
+    draw_wishes(Workload((1000.0,), Mix({Wish.UPDATE: 1.0})), SPACE, 5_000_000, 9, 0)
+    again = draw_wishes(Workload((10.0,), Mix({Wish.UPDATE: 1.0})), SPACE, 5_000_000, 9, 1)
     assert first.start.tolist() == again.start.tolist()
     assert first.key.tolist() == again.key.tolist()

@@ -13,7 +13,7 @@ from conflict.config.run_file import load_run_file
 from conflict.pipeline import resolve
 from conflict.result import Result, read_result
 from conflict.runs.runner import ResolveOptions
-from conflict.whatif.simulating.figures import counters_of, decided, final_rows
+from conflict.whatif.simulating.figures import counters_of, decisions_in_order, final_rows
 from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
 from tests.conflict.whatif.simulating.models import random_network
@@ -24,7 +24,7 @@ COLUMNS = ("source_epoch", "group", "table", "key", "operation", "verdict", "cau
 def decisions(run: Simulated, cluster: str) -> list[str]:
     """What the applier of a cluster decided, as the columns of a result."""
     tables, found = run.model.schema.tables, []
-    for each in decided(run):
+    for each in decisions_in_order(run):
         if each.applier == cluster:
             cause = each.cause.name if each.cause else ""
             place = (each.epoch, each.group, tables[each.table].full_name, f"k={each.key}", each.operation.name)

@@ -1,5 +1,5 @@
 """
-What the binlogs tell of transactions in the epochs with transactions in conflict, where the log starts in the middle.
+What the binlogs show of transactions in the epochs with transactions in conflict, where the log starts in the middle.
 
 Every row of a rejected transaction is refreshed. The last transaction that touched a refreshed row was rejected.
 """
@@ -16,10 +16,10 @@ from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, OperationK
 from conflict.history.shown_effects import Effect
 
 __all__ = [
-    "ToldTransactions",
+    "ShownTransactions",
     "TouchedTransactions",
     "refreshing_applies",
-    "told_transactions",
+    "shown_transactions",
     "touched_transactions",
 ]
 
@@ -42,11 +42,11 @@ class TouchedTransactions:
 
 
 @attrs.frozen(eq=False)
-class ToldTransactions:
-    """What is told; see `conflict.engine.reference.cluster.KnownTransactions`. Each holds epoch apply and group."""
+class ShownTransactions:
+    """What is shown; see `conflict.engine.reference.cluster.KnownTransactions`. Each holds epoch apply and group."""
 
     passed: frozenset[Transaction] = frozenset()
-    told: frozenset[Transaction] = frozenset()
+    last_touching: frozenset[Transaction] = frozenset()
     alone: frozenset[Transaction] = frozenset()
 
 
@@ -90,16 +90,16 @@ def _places(applies: EpochApplies, side: int, chosen: Bool) -> dict[tuple[int, i
     return dict(zip(places, mine.tolist(), strict=True))
 
 
-def told_transactions(parts: Sequence[TouchedTransactions]) -> ToldTransactions:
+def shown_transactions(parts: Sequence[TouchedTransactions]) -> ShownTransactions:
     """Return what all buckets together tell."""
     passed = frozenset((apply, group) for part in parts for apply, group in part.passed.tolist())
-    told, rows = set[Transaction](), dict[Transaction, set[tuple[int, int]]]()
+    last_touching, rows = set[Transaction](), dict[Transaction, set[tuple[int, int]]]()
     for number, part in enumerate(parts):
         last: dict[tuple[int, int], Transaction] = {}
         for apply, key, group in part.refreshed.tolist():
             if (apply, group) not in passed:
                 last[apply, key] = apply, group
                 rows.setdefault((apply, group), set()).add((number, key))
-        told.update(last.values())
+        last_touching.update(last.values())
     alone = frozenset(transaction for transaction, touched in rows.items() if len(touched) == 1)
-    return ToldTransactions(passed, frozenset(told), alone)
+    return ShownTransactions(passed, frozenset(last_touching), alone)
