@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Topic
-from conflict.reporting.wording.usable_types import NO_FUNCTION, types_usable_with, usable_with
+from conflict.reporting.wording.usable_types import types_usable_with
+from conflict.rules.functions import FUNCTIONS
 from conflict.shown_text import counted, listed
 from conflict.telling.bytes_by_type import amount_of_bytes, format_name
 from conflict.telling.value import Table
@@ -36,7 +37,7 @@ def cost_headline(functions: Sequence[str], sizes: Bytes) -> Headline:
     if sizes.base_bytes:
         recorded = cost.amount(sizes.base_bytes, sizes.base_bytes + sizes.other_bytes)
         under = f" under {sizes.logged.configured}" if sizes.logged is not None else ""
-        told.append(f"As it was recorded{under}, in {sizes.base}: {recorded}.")
+        told.append(f"As it was recorded{under}{f', in {sizes.base}' * (sizes.base != 'the log')}: {recorded}.")
     bound = "at least " if cost.is_lower else ""
     answer = f"{bound}{cost.amount(sizes.bounds[cost.small][1], cost.whole())}"
     return Headline(Topic.BYTES, _QUESTION, answer, tuple(told), (_setting(cost),))
@@ -53,8 +54,9 @@ def cost_table(functions: Sequence[str], sizes: Bytes) -> Iterator[Table]:
     for name in cost.types:
         ends = dict.fromkeys(cost.daily(cost.whole(name, end)) for end in (0, 1))
         parts = (sizes.servers[each][name] / (together[name] or 1) for each in servers)
-        whole = f"{'≥' * (name in sizes.lower)}{' to '.join(ends)}"
-        rows.append([format_name(name), whole, *(cost.daily(part * cost.whole(name)) for part in parts)])
+        bound = "≥" * (name in sizes.lower)
+        own = (f"{bound}{cost.daily(part * cost.whole(name))}" for part in parts)
+        rows.append([format_name(name), f"{bound}{' to '.join(ends)}", *own])
     marked = list(cost.types).index(cost.small), None
     recorded = {"as recorded": sizes.base_bytes + sizes.other_bytes, "as recorded, compressed": sizes.compressed}
     rows += [[name, cost.daily(size), *[None] * len(servers)] for name, size in recorded.items() if size]
@@ -94,7 +96,8 @@ class _Cost:
     @property
     def types(self) -> Sequence[str]:
         """The binlog types that the functions are usable with; if there are none, those that some function is."""
-        some = [name for name in self.sizes.bounds if usable_with(int(name)) != NO_FUNCTION]
+        usable = {number for spec in FUNCTIONS for number in types_usable_with(spec.name)}
+        some = [name for name in self.sizes.bounds if int(name) in usable]
         return self._usable or some or list(self.sizes.bounds)
 
     @property

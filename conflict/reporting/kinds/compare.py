@@ -17,11 +17,6 @@ __all__ = ["compare_part"]
 
 Pair = Mapping[str, Any]
 _SHOWN_ELSEWHERE = ("pairs", "notes", "doubts", "checks")
-_PREFERENCES = {
-    "lost-updates": "fewest lost updates",
-    "divergence": "fewest rows that end different",
-    "traffic": "fewest rows refreshed or reflected",
-}
 
 
 def compare_part(document: Mapping[str, Any], source: str) -> Part:
@@ -29,22 +24,23 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
     pairs: Sequence[Pair] = document["pairs"]
     whole = [pair for pair in pairs if pair["lost_updates"] is not None and not pair["stops"]]
     changes, without = document["changes"], document.get("tables_without_function", ())
-    best = best_pairs(whole)
+    best, used = best_pairs(whole), [pair for pair in whole if pair.get("used")]
+    lost_share = [(pair["function"].partition("(")[0], pair["lost_updates"] / changes) for pair in used if changes]
     return Part(
         tell_comparison(document),
         source,
-        _asked(document, pairs),
+        {"question": "Which conflict function and which binlog type lose least, on these changes of users?"},
         {name: each for name, each in document.items() if name not in _SHOWN_ELSEWHERE},
         tuple(dict.fromkeys(pair["function"] for pair in best)),
         _bytes(whole, changes),
-        (_headline(changes, whole, best),),
+        (_headline(changes, best, used),),
         tuple(_columns(changes, whole, without)),
-        lost_share=next((_lost_share(pair, changes) for pair in whole if pair.get("used") and changes), None),
+        lost_share=lost_share[0] if lost_share else None,
         log=log_of(document.get("files", ())),
     )
 
 
-def _headline(changes: int, whole: Sequence[Pair], best: Sequence[Pair]) -> Headline:
+def _headline(changes: int, best: Sequence[Pair], used: Sequence[Pair]) -> Headline:
     """Return which functions lose least, and what they and the configured one lose."""
     question = "Which function loses least?"
     setting = (f"From the recorded binlogs: {changes:,} changes of users, decided again under each function.",)
@@ -55,10 +51,9 @@ def _headline(changes: int, whole: Sequence[Pair], best: Sequence[Pair]) -> Head
     told = [f"{listed(names)}: {best[0]['lost_updates']:,} of {changes:,} changes lost{_share(best[0], changes)}."]
     if best[0].get("caveat"):
         told.append(f"But {best[0]['caveat']}.")
-    used = next((pair for pair in whole if pair.get("used")), None)
-    if used is not None:
-        lost = f"{used['lost_updates']:,} lost{_share(used, changes)}" if used["function"] not in names else "the same"
-        told.append(f"As configured, {used['function']}: {lost}.")
+    for pair in used[:1]:
+        lost = f"{pair['lost_updates']:,} lost{_share(pair, changes)}" if pair["function"] not in names else "the same"
+        told.append(f"As configured, {pair['function']}: {lost}.")
     return Headline(Topic.FUNCTION, question, listed(names), tuple(told), setting)
 
 
@@ -94,24 +89,6 @@ def _judged(pair: Pair, without_function: Sequence[str]) -> int:
 
 def _share(pair: Pair, changes: int) -> str:
     return f" ({100 * pair['lost_updates'] / changes:.1f} %)" if changes else ""
-
-
-def _lost_share(pair: Pair, changes: int) -> tuple[str, float]:
-    return pair["function"].partition("(")[0], pair["lost_updates"] / changes
-
-
-def _asked(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, str]:
-    prefer = ", then ".join(_PREFERENCES.get(each, each) for each in document["prefer"])
-    clusters = dict.fromkeys(name for pair in pairs for name in pair.get("lost_by_cluster", ()))
-    found = {
-        "question": "Which conflict function and which binlog type lose least, on these changes of users?",
-        "clusters": ", ".join(clusters),
-        "functions": ", ".join(dict.fromkeys(pair["function"] for pair in pairs)),
-        "binlog types": ", ".join(dict.fromkeys(pair["binlog_type"] for pair in pairs)),
-        "best is": prefer,
-        "assumed": " ".join(document.get("notes", ())),
-    }
-    return {name: text for name, text in found.items() if text}
 
 
 def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:

@@ -10,11 +10,10 @@ from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogg
 from conflict.checking.requirements import example_function, example_table, mark, requirements
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 
-__all__ = ["NO_FUNCTION", "types_usable_with", "usable_with"]
+__all__ = ["types_usable_with"]
 
 _TYPES = (2, 3, 6, 7, 8, 9)  # 0 depends on server options, 4 means the same as 6
 _FITS = "ok"
-NO_FUNCTION = "no function"
 
 
 @cache
@@ -27,15 +26,6 @@ def types_usable_with(function: str) -> tuple[int, ...]:
     """
     specs = (each for each in FUNCTIONS if each.name == _name(function))
     return tuple(number for spec in specs for number in _TYPES if _fits(spec, number))
-
-
-@cache
-def usable_with(binlog_type: int) -> str:
-    """Return the functions that can judge every change logged in a binlog type, and that the manual allows with it."""
-    names = [each.name for each in FUNCTIONS if _fits(each, binlog_type)]
-    if len(names) == len(FUNCTIONS):
-        return "every function"
-    return ", ".join(names) or NO_FUNCTION
 
 
 def _fits(spec: FunctionSpec, binlog_type: int) -> bool:

@@ -7,7 +7,8 @@ import pytest
 
 from conflict.reporting.html.document_text import document_text
 from conflict.reporting.html.glossary import words_explained
-from conflict.reporting.wording.usable_types import types_usable_with, usable_with
+from conflict.reporting.wording.usable_types import types_usable_with
+from conflict.rules.functions import FUNCTIONS
 from conflict.telling.drawing import draw
 from conflict.telling.value import Chart, Form
 
@@ -26,9 +27,10 @@ def test_functions_and_the_types_that_the_manual_allows() -> None:
     assert types_usable_with("NDB$MAX(x)") == (7,)
     assert types_usable_with("NDB$EPOCH2() @A") == (6, 7, 8, 9)
     assert types_usable_with("OVERWRITE") == ()
-    assert usable_with(7) == "every function"
-    assert usable_with(3) == "NDB$MAX_INS, NDB$MAX_DEL_WIN_INS"
-    assert usable_with(2) == "no function"
+    by_type = {
+        number: [each.name for each in FUNCTIONS if number in types_usable_with(each.name)] for number in (2, 3, 7)
+    }
+    assert by_type == {2: [], 3: ["NDB$MAX_INS", "NDB$MAX_DEL_WIN_INS"], 7: [each.name for each in FUNCTIONS]}
 
 
 def test_only_words_that_a_page_has_are_explained() -> None:
