@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from conflict.reporting.answers.cost import cost_column, cost_headline, cost_table
+from conflict.reporting.cost import cost_column, cost_headline, cost_table
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
 from conflict.reporting.wording.logs import log_words
 from conflict.telling.bytes_by_type import BYTES_CHART

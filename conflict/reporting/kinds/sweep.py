@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
-from conflict.reporting.answers.limit import limit_column, limit_question
-from conflict.reporting.kinds.sweep_result import SweepResult, read_sweep
+from conflict.reporting.kinds.sweep_result import SweepResult, limit_column, limit_question, read_sweep
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, Topic
 from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (

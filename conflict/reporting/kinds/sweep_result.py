@@ -1,10 +1,10 @@
 """
-A sweep as a report reads it.
+A sweep as a report reads it: its runs, which point loses least, and where a condition ceases to hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,15 +13,17 @@ import pyarrow.parquet as pq
 
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
-from conflict.reporting.answers.limit import Limit, limits_of
+from conflict.reporting.parts import FunctionFigures, Topic
 from conflict.results.files import RESULT
 from conflict.results.layout import refuse_damaged_result
-from conflict.whatif.sweeping.summary import Grid, grid_of
+from conflict.telling.value import shown
+from conflict.whatif.sweeping.summary import Grid, axis_value, grid_of, value_words
 from conflict.whatif.sweeping.sweep import BORDERS, RESULTS
 
-__all__ = ["SweepResult", "read_sweep"]
+__all__ = ["Limit", "SweepResult", "limit_column", "limit_question", "limits_of", "read_sweep"]
 
 Row = Mapping[str, Any]
+_PERCENT = 100.0
 
 
 @attrs.frozen(eq=False)
@@ -112,3 +114,99 @@ def read_sweep(folder: Folder) -> SweepResult:
 
 def _read(folder: Folder, name: str) -> pa.Table:
     return pq.read_table(f"{folder.uri}/{name}")
+
+
+@attrs.frozen
+class Limit:
+    """
+    Where a condition ceases to hold for a function, at the worst of all points of the other axes.
+
+    Attributes:
+        over: The axis.
+        tried: Its least and its greatest value.
+        holds: The value nearest to the limit at which it holds in every run; None if there is none.
+        fails: The value nearest to the limit at which it fails in every run; None if there is none.
+    """
+
+    over: str
+    tried: tuple[float, float]
+    holds: float | None
+    fails: float | None
+
+    @property
+    def words(self) -> str:
+        """Between which values the limit lies."""
+        if self.holds is not None and self.fails is not None:
+            low, high = sorted((self.holds, self.fails))
+            return f"{axis_value(low)} to {value_words(self.over, high)}"
+        if self.holds is not None:
+            return "none that was tried" if self.holds_everywhere else f"more than {self._value(self.holds)}"
+        if self.fails is not None:
+            return "all that were tried" if self.fails_everywhere else f"less than {self._value(self.fails)}"
+        return "it depends on the run"
+
+    @property
+    def rises(self) -> bool:
+        """Whether it fails above the limit, and holds below."""
+        return self.holds is not None and (self.fails is None or self.fails > self.holds)
+
+    @property
+    def holds_everywhere(self) -> bool:
+        """Whether it holds in every run at all values that were tried."""
+        return self.fails is None and self.holds == self.tried[1]
+
+    @property
+    def fails_everywhere(self) -> bool:
+        """Whether it fails in every run at all values that were tried."""
+        return self.holds is None and self.fails == self.tried[0]
+
+    def _value(self, value: float | None) -> str:
+        return value_words(self.over, value)
+
+
+def limits_of(borders: Sequence[Row], axes: Mapping[str, Sequence[Any]]) -> dict[str, Limit]:
+    """
+    Return the limit of each function; its name is empty where functions are no axis.
+
+    Args:
+        borders: Rows of ``borders.parquet``.
+        axes: The axes of the sweep, with their values.
+    """
+    found: dict[str, list[Row]] = {}
+    for each in borders:
+        found.setdefault(str(each.get("function", "")), []).append(each)
+    over = borders[0]["over"]
+    tried = min(axes[over]), max(axes[over])
+    return {name: Limit(over, tried, *_worst(own)) for name, own in found.items()}
+
+
+def _worst(borders: Sequence[Row]) -> tuple[float | None, float | None]:
+    """Return where a condition holds and fails where it fails first; of borders on both sides, the upper ones count."""
+    sides = [(each["holds"], each["fails"]) for each in borders]
+    falling = [(holds, fails) for holds, fails in sides if None not in (holds, fails) and fails < holds]
+    rising = [each for each in sides if each not in falling]
+    if not rising:
+        return max(falling)
+    holds, fails = [holds for holds, _ in rising], [fails for _, fails in rising if fails is not None]
+    return None if None in holds else min(holds), min(fails, default=None)
+
+
+def limit_question(over: str, condition: str) -> str:
+    """Return the question that a search answers."""
+    share, what = _share(condition), "latency" if over == "latency_ms" else over
+    return f"At which {what} are {share} lost?" if share else f"At which {what} does {condition} fail?"
+
+
+def limit_column(limits: Mapping[str, Limit], condition: str) -> Iterator[FunctionFigures]:
+    """Yield between which values a condition ceases to hold, by function; nothing if functions are no axis."""
+    if "" not in limits:
+        share, over = _share(condition), next(iter(limits.values())).over
+        heading = f"{share} are lost at {over}" if share else f"{condition} fails at {over}"
+        words = {name: each.words for name, each in limits.items()}
+        yield FunctionFigures(Topic.LIMIT, f"{heading}, simulated", words)
+
+
+def _share(condition: str) -> str:
+    """Return the share that a condition says is lost where it fails; empty if it is about something else."""
+    figure, _, limit = condition.partition(" < ")
+    return f"{shown(_PERCENT * float(limit))} %" if figure == "lost_share" and limit else ""

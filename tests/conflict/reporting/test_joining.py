@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from conflict.reporting.answers.cost import cost_column, cost_headline, cost_table
+from conflict.reporting.cost import cost_column, cost_headline, cost_table
 from conflict.reporting.joining import joined
 from conflict.reporting.kinds.sizes import sizes_part, tell_sizes
 from conflict.reporting.parts import Bytes, Headline, Measured, Part, RowCounts, Topic

@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
-from conflict.reporting.answers.limit import Limit, limit_column, limit_question, limits_of
 from conflict.reporting.kinds.sweep import sweep_part, tell_sweep
-from conflict.reporting.kinds.sweep_result import SweepResult
+from conflict.reporting.kinds.sweep_result import Limit, SweepResult, limit_column, limit_question, limits_of
 from conflict.telling.value import Table
 from conflict.whatif.sweeping.summary import point_label
 from tests.conflict.cli.commands import invoke

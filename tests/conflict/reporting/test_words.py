@@ -5,9 +5,9 @@ import json
 import pyarrow as pa
 import pytest
 
+from conflict.reporting.cost import types_usable_with
 from conflict.reporting.html.document_text import document_text
 from conflict.reporting.html.glossary import words_explained
-from conflict.reporting.wording.usable_types import types_usable_with
 from conflict.rules.functions import FUNCTIONS
 from conflict.telling.drawing import draw
 from conflict.telling.value import Chart, Form

@@ -5,19 +5,23 @@ What a report answers where it is asked what a function costs in bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import attrs
 
+from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging
+from conflict.checking.requirements import example_function, example_table, mark, requirements
 from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Topic
-from conflict.reporting.wording.usable_types import types_usable_with
-from conflict.rules.functions import FUNCTIONS
+from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.shown_text import counted, listed
 from conflict.telling.bytes_by_type import amount_of_bytes, format_name
 from conflict.telling.value import Table
 
-__all__ = ["cost_column", "cost_headline", "cost_table"]
+__all__ = ["cost_column", "cost_headline", "cost_table", "types_usable_with"]
 
 _DAY = 86_400  # seconds
+_TYPES = (2, 3, 6, 7, 8, 9)  # 0 depends on server options, 4 means the same as 6
+_FITS = "ok"
 _QUESTION = "What does it cost in bytes?"
 
 
@@ -143,3 +147,26 @@ def _setting(cost: _Cost) -> str:
     scaled = cost.scale is not None and logged is not None and cost.functions[0] != logged.configured
     other = "; rows that appliers log under another function are taken to be as long" if scaled else ""
     return f"From {seconds}{sizes.of}{rows}{users}{other}."
+
+
+@cache
+def types_usable_with(function: str) -> tuple[int, ...]:
+    """
+    Return the binlog types in which a function can judge every change, and that the manual allows with it.
+
+    Args:
+        function: A text such as ``NDB$EPOCH() @A``; there are none for what is no conflict function of NDB.
+    """
+    specs = (each for each in FUNCTIONS if each.name == _name(function))
+    return tuple(number for spec in specs for number in _TYPES if _fits(spec, number))
+
+
+def _fits(spec: FunctionSpec, binlog_type: int) -> bool:
+    """Whether a function can judge every change in a type, and the manual allows it."""
+    deployment = Deployment(example_function(spec), example_table(), TableLogging(binlog_type))
+    return mark(requirements(deployment, DeploymentPolicy.MANUAL)) == _FITS
+
+
+def _name(function: str) -> str:
+    """Return the name of a function, which may be given by table: the first one's."""
+    return function.partition("(")[0].rpartition("=")[2]

@@ -1,1 +1,0 @@
-"""What the top of a report answers: which function, which limit, which cost."""
