@@ -12,6 +12,7 @@ import attrs
 from conflict.config.schema_file import in_databases, named_as
 from conflict.config.server_settings import EpochTimes
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
+from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.rules.replica.conversions import TypeConversion
@@ -74,6 +75,7 @@ class ClusterConfiguration:
         epoch_times: How long its epochs and global checkpoints last; None if that is not given.
         schema: Its own tables, where they differ from those of the run; None if they do not.
         conversions: ``replica_type_conversions``.
+        filter: Which tables' changes its applier drops.
     """
 
     name: str
@@ -90,6 +92,7 @@ class ClusterConfiguration:
     replication: tuple[ReplicationRow, ...] | None = None
     variables: Mapping[str, str] | None = attrs.field(default=None, repr=False)
     epoch_times: EpochTimes | None = None
+    filter: ReplicationFilter = attrs.field(factory=ReplicationFilter)
 
     @property
     def log(self) -> LoggingServer:

@@ -22,6 +22,7 @@
     ignore_server_ids = { B = [3] } # IGNORE_SERVER_IDS of the channel from a source
     schema = "schema-a.sql"        # if its tables differ from those of the other cluster
     replica_type_conversions = ""  # if it is set
+    replicate_wild_ignore_table = ["shop.log%"] # and the other replicate_* filters of its applier
     variables = "my.cnf"           # or what SHOW VARIABLES prints; gives the settings above that are left out
     config_ini = "config.ini"      # of its management node, for `check`
     ndb_replication = "a.sql"      # if its rows differ from those of the run
@@ -69,6 +70,7 @@ from typing import Any
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
+from conflict.config.option_values import words_of
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.schema_file import load_schema
 from conflict.config.server_settings import load_epoch_times, load_server_variables
@@ -90,6 +92,7 @@ from conflict.config.structure import (
 from conflict.config.text_file import located, parsed_toml, plain_path, read_text, refuse_address, what_commands_wrote
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
+from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
 from conflict.rules.replication_table import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.binlog_reader import read_headers
@@ -142,11 +145,15 @@ _CLUSTER_ENTRIES = {
         lambda value: TABLE.accepts(value) and all(map(list_of(SERVER_ID, "").accepts, value.values())),
     ),
     _CONVERSIONS: TEXT,
+    **dict.fromkeys(FILTER_OPTIONS, either(TEXT, list_of(TEXT, 'a list of names or patterns, like ["shop.log%"]'))),
     **dict.fromkeys((_TRANSACTION_IDS, *attrs.fields_dict(ServerOptions)), _OPTION),
 }
 # The entries that a server's variables give where the run file does not, and the variable of each.
 _OF_VARIABLES = {
-    **{name: name for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS)},
+    **{
+        name: name
+        for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS, *FILTER_OPTIONS)
+    },
     "role": "ndb_applier_conflict_role",
 }
 # The lists of a schedule, and the entries of each besides the applier.
@@ -374,6 +381,15 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
         replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
         variables=variables,
         epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
+        filter=_filter(table),
+    )
+
+
+def _filter(table: Mapping[str, Any]) -> ReplicationFilter:
+    """Return the filters of an applier, each given as a list, or as a text with commas between names."""
+    given = {FILTER_OPTIONS[name]: value for name, value in table.items() if name in FILTER_OPTIONS}
+    return ReplicationFilter(
+        **{name: tuple(words_of(value)) if isinstance(value, str) else tuple(value) for name, value in given.items()}
     )
 
 

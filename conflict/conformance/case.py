@@ -7,6 +7,7 @@ Recordings on disk: which folders hold one, and of what kind.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -17,6 +18,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.errors import ConfigurationError
+from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import server_options, switch
@@ -161,6 +163,7 @@ class ConflictCase:
             conversions=parse_type_conversions(settings.get("replica_type_conversions", "")),
             variables={variable: str(value) for variable, value in settings.items()},
             replicates_from=self._sources(name),
+            filter=_filter(scenario.get("filters", {}).get(servers[0], "")),
         )
 
     def _sources(self, name: str) -> tuple[str, ...] | None:
@@ -198,3 +201,13 @@ def _together(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         counters.update(each["status_difference"])
     stopped = next((each["applier"] for each in servers if each.get("applier", {}).get("errno")), servers[0]["applier"])
     return {"status_difference": dict(counters), "applier": stopped}
+
+
+_FILTER = re.compile(r"REPLICATE_(?P<name>\w+?)\s*=\s*\((?P<names>[^()]*)\)")
+
+
+def _filter(text: str) -> ReplicationFilter:
+    """Return the filters of a CHANGE REPLICATION FILTER statement."""
+    given = {found["name"].lower(): found["names"] for found in _FILTER.finditer(text)}
+    known = {name: names for name, names in given.items() if name in FILTER_OPTIONS.values()}
+    return ReplicationFilter(**{name: tuple(re.sub("[`' ]", "", names).split(",")) for name, names in known.items()})

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 import attrs
 
@@ -125,7 +126,8 @@ class ReplayedStory:
             starts: The first own epoch of each cluster whose log starts in the middle.
         """
         roles = {each.name: each.role for each in run.clusters}
-        return cls.of_setups(run.setups.at_start, facts, starts, roles)
+        filtered = {each.name: run.filtered(each) for each in run.clusters}
+        return cls.of_setups(run.setups.at_start, facts, starts, roles, filtered)
 
     @classmethod
     def of_setups(
@@ -134,12 +136,20 @@ class ReplayedStory:
         facts: StoryFacts,
         starts: Mapping[str, int],
         roles: Mapping[str, Role],
+        filtered: Mapping[str, frozenset[str]] = MappingProxyType({}),
     ) -> ReplayedStory:
         """Return the clusters before anything happened, given how their servers set up the tables and their roles."""
         clusters, layouts = {}, {name: log.layouts for name, log in facts.logs.items()}
         for name in facts.logs:
             start = Start(starts[name]) if name in starts else None
-            cluster = Cluster(name, facts.server_ids[name], (), roles.get(name, Role.NONE), start)
+            cluster = Cluster(
+                name,
+                facts.server_ids[name],
+                (),
+                roles.get(name, Role.NONE),
+                start,
+                filtered=filtered.get(name, frozenset()),
+            )
             clusters[name] = ObservedCluster(cluster, setups[name], dict(layouts[name]))
         came_back = {
             name: [((apply.epoch, apply.group), back) for apply, back in facts.came_back(name) if back]

@@ -253,6 +253,7 @@ class Cluster:
         role: Its role at first, for the functions that have roles.
         start: Where its log starts in the middle; None if its tables were empty before.
         ignored: Per source, servers other than its own whose changes it does not take from there.
+        filtered: Tables whose changes its applier drops (`replicate_*`), ``database.table``.
     """
 
     name: str
@@ -261,6 +262,7 @@ class Cluster:
     role: Role = Role.NONE
     start: Start | None = None
     ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
+    filtered: frozenset[str] = frozenset()
 
     def takes(self, server_id: int, source: str) -> bool:
         """Whether its applier takes changes of a server from a source: not its own, nor those that are ignored."""

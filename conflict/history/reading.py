@@ -171,7 +171,11 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
         ]
         changes = kept_changes(made[cluster.name], _last(summaries[cluster.name]), cut=cut)
         timeline = timeline_of(transactions, applies, changes)
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start, cluster.ignored))
+        clusters.append(
+            Cluster(
+                cluster.name, cluster.server_id, timeline, cluster.role, start, cluster.ignored, run.filtered(cluster)
+            )
+        )
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
     return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)

@@ -234,6 +234,11 @@ class Run:
         """The numbers of the tables, and the columns that are compared."""
         return TableNumbers.of(self.data_schema.tables, self.setups.over_time.values(), self.kept_columns)
 
+    def filtered(self, cluster: ClusterConfiguration) -> frozenset[str]:
+        """Return the tables whose changes the applier of a cluster drops, exceptions tables among them."""
+        tables = {table.full_name: table for table in (*self.schema.tables, *self.configuration.schema.tables)}
+        return frozenset(name for name, table in tables.items() if cluster.filter.drops(table.database, table.name))
+
     @property
     def start_is_open(self) -> bool:
         """Whether the logs have to show if tables held rows before; else they held none, or the run says so."""

@@ -47,6 +47,11 @@ class CareKind(Enum):
         "on which a foreign key acts, or that are linked to such rows",
         "What happens to one row reaches others, in any bucket.",
     )
+    FILTERED = _Care(
+        "filtered",
+        "of tables whose changes an applier drops (replicate_* filters)",
+        "What is filtered is no operation: the kernels decide every change that a cluster logged.",
+    )
     OLDER = _Care(
         "older_than_log",
         "that are older than the log, and whose first change does not show what they were",

@@ -89,7 +89,13 @@ def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
         for change in item.changes
         if change.keyless
     }
-    numbers = {CareKind.NO_KEY: len(keyless), CareKind.FOREIGN_KEY: len(rows.located)}
+    dropped = frozenset[str]().union(*(cluster.filtered for cluster in history.clusters))
+    filtered = sum(table in dropped for table, _ in rows.located)
+    numbers = {
+        CareKind.NO_KEY: len(keyless),
+        CareKind.FOREIGN_KEY: len(rows.located) - filtered,
+        CareKind.FILTERED: filtered,
+    }
     return {kind.value.name: number for kind, number in numbers.items() if number}
 
 

@@ -123,6 +123,9 @@ def settle_history(
         if common.needs_rounds:
             raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
         common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
+    if common.filtered.any():
+        careful = CarefulRows(common.filtered | common.linked.tables)
+        common = attrs.evolve(common, careful=careful)
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)

@@ -179,6 +179,12 @@ class ResolveRun:
         """The ends of all foreign keys."""
         return linked_keys(self.numbers.tables)
 
+    @cached_property
+    def filtered(self) -> Bool:
+        """Whether an applier drops the changes of each table. Shape (tables,)."""
+        names = frozenset[str]().union(*(cluster.filtered for cluster in self.clusters))
+        return np.array([table.full_name in names for table in self.numbers.tables], np.bool_)
+
     def load_bucket(self, number: int, *, images: bool = True) -> Bucket:
         """Read a bucket, with its images or without."""
         layouts = self.manifest.layouts(self.numbers)

@@ -228,7 +228,9 @@ def _history(
         own = _applies_of(applies, side, names[1 - side], key_of)
         timeline = timeline_of(transactions, own)
         start = run.part.starts.get(cluster.name)
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
+        clusters.append(
+            Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start, filtered=cluster.filtered)
+        )
     layouts = {layout.table: layout for layout in run.manifest.layouts(run.numbers) if layout is not None}
     return History(tuple(clusters), layouts), recorded
 

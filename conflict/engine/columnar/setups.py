@@ -60,6 +60,7 @@ class ClusterSetup:
         copied: By table number, which of its changes its applier made by copying, for the other cluster.
         wholes: The History tables, in the order of the table numbers; empty if they are the tables of the setups.
         misfits: By table number, a column that the applier may not convert.
+        filtered: Tables whose changes its applier drops; their rows are left to the reference engine.
     """
 
     name: str
@@ -74,6 +75,7 @@ class ClusterSetup:
     copied: Mapping[int, tuple[int, ...]] = attrs.field(factory=dict)
     wholes: tuple[Table, ...] = ()
     misfits: Mapping[int, Misfit] = attrs.field(factory=dict)
+    filtered: frozenset[str] = frozenset()
 
     def over_time(self, table: int) -> tuple[TableSetup, ...]:
         """Return the setups of a table, one after the other."""
@@ -206,6 +208,7 @@ def cluster_setups(
             ),
             cluster.role,
             run.configuration.skip_missing,
+            filtered=run.filtered(cluster),
             **_over_time(run, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
         )
         for cluster in run.clusters

@@ -88,7 +88,8 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
         if exceptions.replicated:
             log.append(ExceptionRow(cluster.server_id, name, row, outcome))
     for entry in source.log.get(apply.foreign_epoch, []):
-        if isinstance(entry, ExceptionRow) and cluster.cluster.takes(entry.server_id, source.name):
+        taken = isinstance(entry, ExceptionRow) and cluster.cluster.takes(entry.server_id, source.name)
+        if isinstance(entry, ExceptionRow) and taken and entry.table not in cluster.cluster.filtered:
             result.exceptions.setdefault(entry.table, []).append(entry.row)
             result.excepted.setdefault(entry.table, []).append(entry.outcome)
             if cluster.relays:

@@ -275,7 +275,9 @@ class ReplayedCluster:
         return [
             entry
             for entry in source.log.get(epoch, [])
-            if isinstance(entry, LoggedChange) and self.cluster.takes(entry.server_id, source.name)
+            if isinstance(entry, LoggedChange)
+            and self.cluster.takes(entry.server_id, source.name)
+            and entry.change.table not in self.cluster.filtered
         ]
 
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
