@@ -33,6 +33,7 @@ class CauseKind(StrEnum):
     ROW_SLICE = "row slice"
     FILES = "files"
     DEFINITION = "definition"
+    FILTER = "filter"
 
 
 # These count as contradictions by themselves.
@@ -95,6 +96,8 @@ class LogFacts:
         refreshes: Whether its applier is known to have refreshed rows.
         reflects: Whether its applier is known to have marked rows as reflected.
         role: The role that the cluster is given; None if that is not known, or changed.
+        changed_tables: The tables of its own row changes.
+        applied_tables: The tables of the row changes of its applier.
     """
 
     changes: int = 0
@@ -106,6 +109,8 @@ class LogFacts:
     refreshes: bool = False
     reflects: bool = False
     role: Role | None = None
+    changed_tables: frozenset[str] = frozenset()
+    applied_tables: frozenset[str] = frozenset()
 
     @property
     def hides_epochs(self) -> bool:

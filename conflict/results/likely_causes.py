@@ -46,6 +46,8 @@ def facts_of_epochs(epochs: list[BinlogEpoch], *, replicates: bool = True, role:
         any(ConflictFlag.REFRESH & change.flags for epoch in epochs for _, change in epoch.consequences),
         any(ConflictFlag.REFLECTED & change.flags for epoch in epochs for _, change in epoch.consequences),
         role,
+        frozenset(change.table for change in own),
+        frozenset(change.table for epoch in epochs for _, change in epoch.consequences),
     )
 
 

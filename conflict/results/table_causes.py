@@ -114,7 +114,11 @@ def causes_of_tables(
         for name, tables in contradictions.items()
         for table, kinds in tables.items()
     ]
+    filtered = [each for each in seen if _arrives_nowhere(each, facts)]
+    tables = {each.table for each in filtered}
+    seen = [each for each in seen if each.table not in tables]
     found = [
+        *(_of_filter(each, facts) for each in filtered),
         *(cause for each in seen for cause in _of_refusal(each)),
         *_of_roles(seen, facts, setups),
         *(cause for each in seen for cause in _of_marks(each, seen, facts, setups)),
@@ -145,6 +149,22 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
     else:
         sentence = f"{name} did not mark rows as reflected, as a primary does: another role was in force (--primary)."
     return LikelyCause(name, CauseKind.ROLE, tables, sentence)
+
+
+def _arrives_nowhere(each: _Seen, facts: Mapping[str, LogFacts]) -> bool:
+    """Whether an applier that applied changes of other tables shows none of a table of which it received some."""
+    applied = facts[each.cluster].applied_tables
+    received = any(each.table in own.changed_tables for name, own in facts.items() if name != each.cluster)
+    return bool(applied) and each.table not in applied and received and each.less + each.kept == each.all > 0
+
+
+def _of_filter(each: _Seen, facts: Mapping[str, LogFacts]) -> LikelyCause:
+    sources = [name for name, own in facts.items() if name != each.cluster and each.table in own.changed_tables]
+    sentence = (
+        f"No change from {' or '.join(sources)} arrived at {each.cluster} here, while changes of other tables did: a "
+        f"filter drops them there (replicate_ignore_table and the like, for [clusters.{each.cluster}] of the run file)."
+    )
+    return each.cause(CauseKind.FILTER, sentence)
 
 
 def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:

@@ -101,9 +101,10 @@ def _facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts
 def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
     summaries = read_summaries(history, name, len(manifest.segments[name]))
     applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
-    rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id"])
-    identities = rows.filter(pc.less_equal(rows.column("operation"), max(Operation))).column("transaction_id")
-    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group"])
+    rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id", "table"])
+    rows = rows.filter(pc.less_equal(rows.column("operation"), max(Operation)))
+    identities = rows.column("transaction_id")
+    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table"])
     places, counts = np.unique(
         np.stack([effects.column(each).to_numpy().astype(np.uint64) for each in ("epoch", "group")], axis=1),
         axis=0,
@@ -118,7 +119,15 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
         sum(len(summary.applied) for summary in summaries),
         len(effects),
         sum(apart),
+        changed_tables=_tables(manifest, rows),
+        applied_tables=_tables(manifest, effects),
     )
+
+
+def _tables(manifest: Manifest, rows: pa.Table) -> frozenset[str]:
+    """Return the names of the tables of some rows."""
+    names = list(manifest.tables)
+    return frozenset(names[number] for number in pc.unique(rows.column("table")).to_pylist())
 
 
 def _column(

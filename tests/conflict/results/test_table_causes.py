@@ -184,3 +184,29 @@ def test_a_function_that_is_refused_under_the_type_is_one_of_two_causes() -> Non
     (cause,) = causes_of_tables({"A": {"d.t": {MORE: 1}}}, facts, {"A": refused, "B": refused})
     assert cause.kinds == (FUNCTION, CauseKind.BINLOG_TYPE)
     assert "(Table d.t configured to log updates as writes)" in cause.sentence
+
+
+@pytest.mark.parametrize("function", [None, "NDB$MAX(x)", "NDB$EPOCH()"])
+@pytest.mark.parametrize("kind", [LESS, KEPT])
+def test_a_table_of_which_nothing_arrives_is_filtered(function: str | None, kind: str) -> None:
+    """B applied changes of another table, and none of t, which A changed; what differs on A for it follows from that."""
+    facts = {
+        "A": LogFacts(changed_tables=frozenset({"d.t", "d.u"}), applied_tables=frozenset({"d.t"})),
+        "B": LogFacts(applied_tables=frozenset({"d.u"})),
+    }
+    found = causes({("B", "t"): kind, ("A", "t"): MORE}, {"t": function, "u": None}, facts=facts)
+    assert [(each.kind, each.cluster, each.tables, each.cannot_tell) for each in found] == [
+        (CauseKind.FILTER, "B", ("d.t",), ())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "applied", "kind"),
+    [({"d.t"}, {"d.t", "d.u"}, LESS), ({"d.t"}, set(), LESS), ({"d.u"}, {"d.u"}, LESS), ({"d.t"}, {"d.u"}, MORE)],
+    ids=["some arrived", "nothing arrived", "nothing was sent", "more arrived"],
+)
+def test_no_filter(changed: set[str], applied: set[str], kind: str) -> None:
+    """Where other rows of the table arrived, or nothing at all, or nothing was sent, a filter does not explain it."""
+    facts = {"A": LogFacts(changed_tables=frozenset(changed)), "B": LogFacts(applied_tables=frozenset(applied))}
+    found = causes({("B", "t"): kind}, {"t": "NDB$MAX(x)", "u": None}, facts=facts)
+    assert CauseKind.FILTER not in {each.kind for each in found}
