@@ -189,7 +189,7 @@ def test_a_function_that_is_refused_under_the_type_is_one_of_two_causes() -> Non
 @pytest.mark.parametrize("function", [None, "NDB$MAX(x)", "NDB$EPOCH()"])
 @pytest.mark.parametrize("kind", [LESS, KEPT])
 def test_a_table_of_which_nothing_arrives_is_filtered(function: str | None, kind: str) -> None:
-    """B applied changes of another table, and none of t, which A changed; what differs on A for it follows from that."""
+    """B applied changes of another table, and none of t, which A changed; what differs on A for t follows from it."""
     facts = {
         "A": LogFacts(changed_tables=frozenset({"d.t", "d.u"}), applied_tables=frozenset({"d.t"})),
         "B": LogFacts(applied_tables=frozenset({"d.u"})),
