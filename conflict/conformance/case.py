@@ -121,11 +121,16 @@ class ConflictCase:
 
     @property
     def recorded(self) -> dict[str, dict[str, Any]]:
-        """What was recorded of each cluster: its tables, and the counters of all its SQL nodes together."""
+        """What was recorded of each cluster: the given tables, and the counters of all its SQL nodes together."""
         if "servers" not in self.scenario:
             return self.expected
+        known = {table["name"] for table in self.scenario["tables"]}
+        clusters = {
+            name: {**own, "tables": {table: rows for table, rows in own["tables"].items() if table in known}}
+            for name, own in self.expected["clusters"].items()
+        }
         return {
-            name: {**self.expected["clusters"][name], **_together([self.expected["servers"][each] for each in servers])}
+            name: {**clusters[name], **_together([self.expected["servers"][each] for each in servers])}
             for name, servers in self.servers.items()
         }
 

@@ -72,6 +72,7 @@ class BinlogEpoch:
         consequences: Row operations of the applier (applied, refreshed, reflected), each with its group.
         time: Second since 1970 at which it was logged.
         committed: Microsecond since 1970 at which it committed, by its Gtid event; else that of `time`.
+        unread: Whether it has rows of tables that are not read.
     """
 
     number: int
@@ -80,6 +81,7 @@ class BinlogEpoch:
     consequences: tuple[tuple[int, RowChange], ...] = attrs.field(repr=False)
     time: int = attrs.field(default=0, eq=False)
     committed: int = attrs.field(default=0, eq=False)
+    unread: bool = False
 
 
 @attrs.define
@@ -94,6 +96,7 @@ class _Open:
     rows: list[tuple[int, int, RowChange]] = attrs.field(factory=list)
     applied: list[AppliedEpoch] = attrs.field(factory=list)
     wrong_key: WrongKeyError | None = None
+    unread: bool = False
 
     def group_of(self, transaction_id: int | None, part: GroupPart) -> int:
         """Return the number of the group of the next event."""
@@ -237,6 +240,7 @@ class EpochReader:
             return
         table = version.whole if version else self.schema.find(table_map.database, table_map.table)
         if table is None or (self.moment is not None and version is None):
+            opened.unread = True
             return
         self._add(event, rows, opened, table, rows.rows(self._layout(table_map, table)))
 
@@ -329,7 +333,15 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
         else:
             consequences.append((group, change))
     transactions = tuple(Transaction(number, group, tuple(changes)) for group, changes in sorted(own.items()))
-    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences), opened.time, opened.committed)
+    return BinlogEpoch(
+        number,
+        transactions,
+        tuple(opened.applied),
+        tuple(consequences),
+        opened.time,
+        opened.committed,
+        opened.unread,
+    )
 
 
 def read_epochs(

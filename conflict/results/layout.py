@@ -240,6 +240,22 @@ def open_rows_path(applier: str) -> str:
     return f"undecided/applier={applier}/rows.parquet"
 
 
+def skipped_path(applier: str) -> str:
+    """Return the path of the rows of epochs that an applier never applied."""
+    return f"skipped_epochs/applier={applier}.parquet"
+
+
+SKIPPED = pa.schema(
+    [
+        ("source", pa.string()),
+        ("source_epoch", pa.uint64()),
+        ("table", pa.string()),
+        ("operation", pa.string()),
+        ("key", pa.string()),
+    ]
+)
+
+
 def rows_folder(cluster: str, table: str) -> str:
     """Return the path of the final rows of a table, given as ``database.table``."""
     return f"rows/{cluster}/{table_as_path(table)}"

@@ -29,6 +29,8 @@ __all__ = [
     "PlaceDecision",
     "PossibleRestart",
     "RowAnswer",
+    "SkippedChange",
+    "SkippedEpoch",
     "possible_restarts",
     "ranges_with_places",
     "ranges_with_rows",
@@ -142,6 +144,35 @@ def possible_restarts(further: Mapping[str, Mapping[int, dict[str, int]]]) -> di
 
 
 @attrs.frozen
+class SkippedChange:
+    """A row change that an applier never applied."""
+
+    table: str
+    key: bytes
+    operation: Operation
+
+
+@attrs.frozen
+class SkippedEpoch:
+    """
+    An epoch that an applier never applied, although it applied later ones.
+
+    It left no trace, and wherever it could have been applied it would have left one.
+
+    Attributes:
+        applier: The applying cluster.
+        source: The cluster that made it.
+        foreign_epoch: The epoch.
+        changes: What it would have changed.
+    """
+
+    applier: str
+    source: str
+    foreign_epoch: int
+    changes: tuple[SkippedChange, ...]
+
+
+@attrs.frozen
 class OpenSchedule:
     """
     What the schedule leaves open.
@@ -151,12 +182,14 @@ class OpenSchedule:
         assumed: Per applier, how many epochs stand at one of several such places, or where they should have shown.
         slots: Per link, every epoch that may have been applied, in order.
         ends: Per cluster, the last group of each own epoch.
+        skipped: Epochs that were never applied, by applier, in order.
     """
 
     places: tuple[OpenPlace, ...] = ()
     assumed: dict[str, int] = attrs.field(factory=dict)
     slots: dict[Link, tuple[Slot, ...]] = attrs.field(factory=dict, repr=False)
     ends: Mapping[str, Sequence[Position]] = attrs.field(factory=dict, repr=False)
+    skipped: tuple[SkippedEpoch, ...] = ()
 
     def allows(self, selected: Mapping[OpenPlace, Alternative]) -> bool:
         """Whether some answers for open places go together, on all clusters."""

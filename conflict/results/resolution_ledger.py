@@ -23,11 +23,13 @@ from conflict.results.layout import (
     DEFAULT_OPTIONS,
     OUTCOME_PLACE,
     OUTCOMES,
+    SKIPPED,
     ResultOptions,
     applied_epochs_path,
     exceptions_path,
     open_places_path,
     open_rows_path,
+    skipped_path,
 )
 from conflict.results.ledger import (
     CONTRADICTED,
@@ -43,7 +45,14 @@ from conflict.results.ledger import (
     write_part,
 )
 from conflict.results.model import Outcome, OutcomePlace, Resolution, Undecided
-from conflict.results.open_places import OpenEpoch, OpenPlace, possible_restarts, undecided_places, undecided_rows
+from conflict.results.open_places import (
+    OpenEpoch,
+    OpenSchedule,
+    SkippedChange,
+    possible_restarts,
+    undecided_places,
+    undecided_rows,
+)
 from conflict.results.summary import RunSummary, add_summaries
 from conflict.rules.decision import Cause, Verdict, outcome_bit
 from conflict.rules.functions import FunctionSpec
@@ -86,7 +95,7 @@ class KeyTexts:
     layouts: Mapping[str, RowLayout]
     tables: Mapping[str, Table]
 
-    def of(self, rows: Iterable[Outcome | OutcomePlace | Undecided | ContradictedRow]) -> pa.Array:
+    def of(self, rows: Iterable[Outcome | OutcomePlace | Undecided | ContradictedRow | SkippedChange]) -> pa.Array:
         """Return the text of each row's key; that of a row without one is empty."""
         return pa.array([self._text(row.table, row.key) for row in rows], pa.string())
 
@@ -286,10 +295,30 @@ def _contradicted(found: Sequence[ContradictedRow], keys: KeyTexts, tables: Sequ
     return _of_tuples(rows, CONTRADICTED)
 
 
-def write_open(out: Folder, places: Sequence[OpenPlace], epochs: Sequence[OpenEpoch], keys: KeyTexts) -> None:
-    """Write the decisions that depend on open places and on when rows were judged, beside those that parts write."""
+def write_open(out: Folder, schedule: OpenSchedule, epochs: Sequence[OpenEpoch], keys: KeyTexts) -> None:
+    """
+    Write the decisions that depend on open places and on when rows were judged, beside those that parts write.
+
+    The rows of epochs that were never applied are written, too.
+    """
     tables = list(keys.tables)
-    for path, found in ((open_places_path, undecided_places(places)), (open_rows_path, undecided_rows(epochs))):
+    for applier in dict.fromkeys(each.applier for each in schedule.skipped):
+        out.write_table(skipped_path(applier), _skipped(schedule, applier, keys))
+    for path, found in (
+        (open_places_path, undecided_places(schedule.places)),
+        (open_rows_path, undecided_rows(epochs)),
+    ):
         for applier, undecided in found.items():
             if undecided:
                 out.write_table(path(applier), undecided_table(_open_decisions(undecided, keys, tables), tables))
+
+
+def _skipped(schedule: OpenSchedule, applier: str, keys: KeyTexts) -> pa.Table:
+    """Return the rows of the epochs that an applier never applied, as `SKIPPED`."""
+    mine = [(epoch, change) for epoch in schedule.skipped if epoch.applier == applier for change in epoch.changes]
+    texts = keys.of(change for _, change in mine).to_pylist()
+    rows = [
+        (epoch.source, epoch.foreign_epoch, change.table, change.operation.name, key)
+        for (epoch, change), key in zip(mine, texts, strict=True)
+    ]
+    return _of_tuples(rows, SKIPPED)

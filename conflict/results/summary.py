@@ -180,6 +180,15 @@ class RunSummary:
             "differing_rows": self.differing_rows,
             **self.checks(),
             "not_known": self.not_known,
+            "skipped_epochs": [
+                {
+                    "applier": each.applier,
+                    "source": each.source,
+                    "source_epoch": each.foreign_epoch,
+                    "changes": dict(Counter(change.table for change in each.changes)),
+                }
+                for each in self.schedule.skipped
+            ],
             "open_places": dict(Counter(each.applier for each in self.schedule.places)),
             "ndb_count_more": self.ndb_count_more,
             "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},

@@ -43,7 +43,7 @@ def tell_result(run: Document) -> Telling:
         tuple(_sentences(run)),
         tuple(_with_mark(table, ", which is not what happened" * wrong) for table in tables),
         alarms=(*alarms_of(doubts), *_stops(run)),
-        warnings=(*_setups(run), *_left_open(run), *warnings_of(doubts)),
+        warnings=(*_skipped(run), *_setups(run), *_left_open(run), *warnings_of(doubts)),
     )
 
 
@@ -105,6 +105,22 @@ def _setups(run: Document) -> Iterator[str]:
             for text in (*refused, *setup["warnings"]):
                 places.setdefault(text, []).append(f"{table} on {cluster}")
     return (f"{', '.join(where)}: {text}" for text, where in places.items())
+
+
+def _skipped(run: Document) -> Iterator[str]:
+    """Yield which epochs an applier never applied, and why that can be."""
+    for applier in dict.fromkeys(each["applier"] for each in run.get("skipped_epochs", ())):
+        mine = [each for each in run["skipped_epochs"] if each["applier"] == applier]
+        tables = sorted({table for each in mine for table in each["changes"]})
+        several = len(mine) > 1
+        first = f"epoch {mine[0]['source_epoch']} of {mine[0]['source']}"
+        epochs = f"{len(mine):,} epochs, the first {first}" if several else first
+        changes = counted(sum(sum(each["changes"].values()) for each in mine), "row change")
+        yield (
+            f"{applier} never applied {epochs} ({changes} of {', '.join(tables)}), and "
+            "applied later ones: a skip (sql_replica_skip_counter, replica_skip_errors, a stop that was passed), or a "
+            "conflict function that is not given rejected all of it. The rows are in skipped_epochs/."
+        )
 
 
 def _left_open(run: Document) -> Iterator[str]:

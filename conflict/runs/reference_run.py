@@ -200,7 +200,7 @@ def _written(
     )
     summary = write_resolution(out, ledger)
     keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
-    write_open(out, placed.schedule.places, moments.open_epochs, keys)
+    write_open(out, placed.schedule, moments.open_epochs, keys)
     summary = with_open_schedule(summary, placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
     if any(reading.shown_roles for reading in readings.values()):

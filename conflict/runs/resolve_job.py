@@ -39,7 +39,7 @@ from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
-from conflict.results.open_places import possible_restarts
+from conflict.results.open_places import OpenSchedule, possible_restarts
 from conflict.results.resolution_ledger import KeyTexts, write_open
 from conflict.results.summary import (
     BucketSummary,
@@ -243,8 +243,8 @@ class SettledHistory:
         _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies)
         tables = {table.full_name: table for table in run.numbers.tables}
         keys = KeyTexts(layouts_of(run.manifest, run.numbers), tables)
-        places = () if self.placed is None else self.placed.schedule.places
-        write_open(run.out, places, self.moments.open_epochs, keys)
+        schedule = OpenSchedule() if self.placed is None else self.placed.schedule
+        write_open(run.out, schedule, self.moments.open_epochs, keys)
 
 
 def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:

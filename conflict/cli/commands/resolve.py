@@ -92,4 +92,4 @@ def code_of(resolved: ResolvedRun) -> ExitCode:
         return ExitCode.CUT_SHORT
     if resolved.contradicted:
         return ExitCode.CONTRADICTED
-    return ExitCode.WARNED if resolved.remarks else ExitCode.DONE
+    return ExitCode.WARNED if resolved.remarks or resolved.summary.schedule.skipped else ExitCode.DONE

@@ -38,7 +38,14 @@ from conflict.history.model import (
 from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
 from conflict.history.scheduling.schedule import logged_at
 from conflict.results.model import Stop
-from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PlaceDecision
+from conflict.results.open_places import (
+    Alternative,
+    OpenPlace,
+    OpenSchedule,
+    PlaceDecision,
+    SkippedChange,
+    SkippedEpoch,
+)
 from conflict.rules.foreign_keys import linked_tables
 from conflict.rules.table_setup import TableSetup
 
@@ -226,6 +233,11 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
         for link, applies in links.items()
     }
     places = choose_places(slots, history.ends)
+    shown = {link: applies for link, applies in links.items() if recorded[link[0]]}
+    skipped = {link: _skipped(link, applies, places[link], rows) for link, applies in shown.items()}
+    if any(skipped.values()):
+        slots = {link: _without(own, skipped.get(link, {})) for link, own in slots.items()}
+        places = choose_places(slots, history.ends)
     placed = Placed(dict.fromkeys(history.applies, ()), OpenSchedule(slots=slots, ends=history.ends))
     assumed, found = placed.schedule.assumed, list[OpenPlace]()
     assumed.update(dict.fromkeys(history.applies, 0))
@@ -236,10 +248,33 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
         name, _ = link
         placed.applies[name] += tuple(_applied(applies, chosen, history.ends[name]))
         assumed[name] += len(mine) + sum(
-            apply.window is not None and apply.window.certain and not place.possible
-            for apply, place in zip(applies, chosen, strict=True)
+            slot.trace is None and slot.certain and not place.possible
+            for slot, place in zip(slots[link], chosen, strict=True)
         )
-    return attrs.evolve(placed, schedule=attrs.evolve(placed.schedule, places=tuple(found)))
+    never = tuple(each for own in skipped.values() for each in own.values())
+    return attrs.evolve(placed, schedule=attrs.evolve(placed.schedule, places=tuple(found), skipped=never))
+
+
+# An operator skips an epoch now and then. Where more of them cannot have been applied, something else is wrong.
+_MOST_SKIPPED, _SKIPPED_SHARE = 3, 0.05
+
+
+def _skipped(
+    link: Link, applies: Sequence[EpochApply], places: Sequence[Place], rows: Mapping[str, Background]
+) -> dict[int, SkippedEpoch]:
+    """Return the epochs that were never applied: later ones were, and at no place would they have left no trace."""
+    name, source = link
+    found: dict[int, SkippedEpoch] = {}
+    for apply, place in zip(applies, places, strict=True):
+        if apply.window is None or not apply.window.certain or place.possible or apply.period:
+            continue
+        if any(isinstance(entry, ExceptionRow) for entry in rows[source].cluster.log.get(apply.foreign_epoch, ())):
+            continue  # which of these arrived is not known
+        entries = rows[name].cluster.arriving(rows[source].cluster, apply.foreign_epoch)
+        changed = tuple(SkippedChange(each.change.table, each.change.key, each.change.operation) for each in entries)
+        found[apply.foreign_epoch] = SkippedEpoch(name, source, apply.foreign_epoch, changed)
+    few = len(found) <= max(_MOST_SKIPPED, _SKIPPED_SHARE * len(applies))
+    return found if few else {}
 
 
 def _up_to_stop(tried: Sequence[Tried], places: Sequence[Place]) -> list[Place]:
@@ -249,6 +284,16 @@ def _up_to_stop(tried: Sequence[Tried], places: Sequence[Place]) -> list[Place]:
         found.append(Place(place.possible) if stopped else place)
         stopped = stopped or (place.chosen is not None and each[place.chosen][1].stop is not None)
     return found
+
+
+def _without(slots: Sequence[Slot], skipped: Collection[int]) -> tuple[Slot, ...]:
+    """Return slots with some epochs never applied."""
+    return tuple(
+        attrs.evolve(slot, choices=(), certain=False, applied=False)
+        if slot.trace is None and slot.foreign_epoch in skipped
+        else slot
+        for slot in slots
+    )
 
 
 def _slot(apply: EpochApply, tried: Tried) -> Slot:

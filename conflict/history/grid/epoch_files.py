@@ -37,6 +37,7 @@ EPOCHS = pa.schema(
         ("number", pa.uint64()),
         ("changes", pa.int64()),
         ("committed", pa.int64()),
+        ("unread", pa.bool_()),
         ("transactions", pa.list_(pa.int32())),
         ("applied_group", pa.list_(pa.int32())),
         ("applied_server_id", pa.list_(pa.uint64())),
@@ -57,6 +58,7 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
             summary.number,
             summary.changes,
             summary.committed,
+            summary.unread,
             summary.transactions,
             [each.group for each in summary.applied],
             [each.server_id for each in summary.applied],
@@ -86,12 +88,12 @@ def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> dict[int, 
 def summaries_of(epochs: pa.Table) -> list[Summary]:
     """Return the summaries of a table `EPOCHS`."""
     table = epochs.combine_chunks()
-    plain = (table.column(name).to_pylist() for name in ("number", "changes", "committed"))
+    plain = (table.column(name).to_pylist() for name in ("number", "changes", "committed", "unread"))
     transactions = _lists(table, "transactions")
     applied = zip(*(_lists(table, f"applied_{name}") for name in ("group", "server_id", "epoch")), strict=True)
     return [
-        Summary(number, tuple(own), tuple(map(AppliedEpoch, *foreign)), changes, committed)
-        for number, changes, committed, own, foreign in zip(*plain, transactions, applied, strict=True)
+        Summary(number, tuple(own), tuple(map(AppliedEpoch, *foreign)), changes, committed, unread)
+        for number, changes, committed, unread, own, foreign in zip(*plain, transactions, applied, strict=True)
     ]
 
 

@@ -302,6 +302,7 @@ def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64, c
         pa.array(grouped.epochs.number),
         pa.array(np.diff(rows_before[first_group])),
         pa.array(committed),
+        pa.array(grouped.epochs.unread),
         lists("transactions", transaction_bounds, transactions - first_group[epoch]),
         lists("applied_group", applied_bounds, grouped.applied.group),
         lists("applied_server_id", applied_bounds, grouped.applied.server_id),

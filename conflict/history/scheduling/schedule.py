@@ -56,6 +56,7 @@ class Summary:
         applied: Foreign epochs in it.
         changes: How many row changes its transactions made.
         committed: Microsecond since 1970 at which it committed; None if not known.
+        unread: Whether it has rows of tables that are not read.
     """
 
     number: int
@@ -63,6 +64,7 @@ class Summary:
     applied: tuple[AppliedEpoch, ...]
     changes: int = 0
     committed: int | None = attrs.field(default=None, eq=False)
+    unread: bool = False
 
 
 @attrs.frozen
@@ -111,7 +113,7 @@ def summarize(epoch: BinlogEpoch) -> Summary:
     """Return what the schedule needs to know of an epoch."""
     groups = tuple(transaction.group for transaction in epoch.transactions)
     changes = sum(len(transaction.changes) for transaction in epoch.transactions)
-    return Summary(epoch.number, groups, epoch.applied, changes, epoch.committed)
+    return Summary(epoch.number, groups, epoch.applied, changes, epoch.committed, epoch.unread)
 
 
 def place_applies(
@@ -157,6 +159,7 @@ def place_applies(
         cut=cut,
         committed={summary.number: summary.committed for summary in source},
         barriers=barriers,
+        unread=frozenset(summary.number for summary in source if summary.unread),
     )
     numbers = [summary.number for summary in source]
     periods = _periods(_traces(applier, source_id), hints)
@@ -226,6 +229,8 @@ class _Placement:
         cut: See `place_applies`.
         committed: When each epoch of the other cluster committed.
         barriers: See `place_applies`.
+        unread: The epochs of the other cluster with rows of tables that are not read. One that left no trace did
+            nothing to these either: it may have been skipped, as where the applier lacks such a table and stopped.
         applies: What was placed so far.
         assumed: How many of them stand at an assumed place.
     """
@@ -237,6 +242,7 @@ class _Placement:
     cut: bool
     committed: Mapping[int, int | None]
     barriers: Sequence[Barrier] = ()
+    unread: frozenset[int] = frozenset()
     applies: list[EpochApply] = attrs.field(factory=list)
     assumed: int = 0
     _previous: Position = START
@@ -256,10 +262,10 @@ class _Placement:
             elif stop <= self.causal.get(epoch, START) or not hint.applied:
                 continue  # the epoch was made after the rewind, or never applied
             else:
-                between = epoch < last and (number == 0 or epoch > first)
+                between = epoch < last and (number == 0 or epoch > first) and epoch not in self.unread
                 window = self._window(epoch, hint, next_trace[epoch], between=between)
                 applied = period.epochs[0] <= epoch <= period.epochs[1]
-                applied = applied and not (self.cut and next_trace[epoch] == END)
+                applied = applied and epoch not in self.unread and not (self.cut and next_trace[epoch] == END)
                 apply = self._apply(START, epoch, hint, number)
                 apply = attrs.evolve(apply, traced=False, window=window, applied=applied)
                 self._add_untraced(apply, hint, next_trace[epoch])

@@ -80,6 +80,7 @@ def test_document():
         "not_known": {},
         "open_places": {},
         "ndb_count_more": {},
+        "skipped_epochs": [],
         "counter_ranges": None,
         "stops": {"B": stop_to_json(STOP)},
     }

@@ -54,12 +54,14 @@ class EpochArrays(NamedTuple):
         groups: How many groups it has. int32.
         applied: How many of them are foreign epochs. int32.
         begin: The event with which its transaction begins. int64.
+        unread: Whether it has rows of tables that are not read. bool.
     """
 
     number: UInt64
     groups: Int32
     applied: Int32
     begin: Int64
+    unread: Bool
 
 
 class AppliedArrays(NamedTuple):
@@ -201,7 +203,11 @@ def group_events(events, status, status_bounds, server_id):
     table = _group_table(roles, status_bounds)
     of = EventEpochs(np.full(count, -1, np.int64), np.zeros(count, np.int32), np.zeros(count, np.bool_))
     epochs = EpochArrays(
-        np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
+        np.empty(count, np.uint64),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int64),
+        np.empty(count, np.bool_),
     )
     applied = AppliedArrays(np.empty(rows, np.int32), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
     applied_by = np.zeros(len(table.group), np.int64)  # by group, the last transaction in which it was a foreign epoch
@@ -210,11 +216,11 @@ def group_events(events, status, status_bounds, server_id):
     order = NOTHING
     settled = np.int64(-1)
     number, last = np.uint64(0), np.uint64(0)
-    known, open_, valid = False, False, True
+    known, open_, valid, unread = False, False, True, False
     for event in range(count):
         role = roles[event]
         if role == BEGIN:
-            open_, known, first = True, False, np.int64(event)
+            open_, known, unread, first = True, False, False, np.int64(event)
             pending = groups = np.int64(0)
             order = NOTHING  # see `conflict.history.row_identities`
             here = done
@@ -223,6 +229,7 @@ def group_events(events, status, status_bounds, server_id):
             if not open_ or role == UNREADABLE:
                 valid = False
                 break
+            unread = unread or role == OTHER_ROWS
             if role == ROWS:
                 if events.no_id[event]:
                     order, goes_on = _after(order, events.server_id[event] == server_id, events.flags[event])
@@ -259,14 +266,20 @@ def group_events(events, status, status_bounds, server_id):
                         consequence = events.flags[place] & CONSEQUENCE or applied_by[of.group[place]] == transaction
                         of.own[place] = events.server_id[place] == server_id and not consequence
                 epochs.number[found], epochs.groups[found], epochs.applied[found] = number, groups, here - done
-                epochs.begin[found] = first
+                epochs.begin[found], epochs.unread[found] = first, unread
                 found, done, last = found + 1, here, number
             open_ = False
         if not open_ and not events.committed[event]:  # a Gtid event belongs to the transaction that follows it
             settled = np.int64(event)
     return GroupedEvents(
         of,
-        EpochArrays(epochs.number[:found], epochs.groups[:found], epochs.applied[:found], epochs.begin[:found]),
+        EpochArrays(
+            epochs.number[:found],
+            epochs.groups[:found],
+            epochs.applied[:found],
+            epochs.begin[:found],
+            epochs.unread[:found],
+        ),
         AppliedArrays(applied.group[:done], applied.server_id[:done], applied.epoch[:done]),
         int(pending) if open_ else 0,
         int(settled),

@@ -103,6 +103,31 @@ def test_late_enough_for_all_operations_to_lose():
     assert where(found, "A")[:2] == [(1, 2, -1, False), (2, 3, -1, False)]
 
 
+def test_an_epoch_that_was_never_applied() -> None:
+    """A updated row 1 in epoch 2; B has no trace of it, and one of epoch 3, and its row 1 is as before: a skip."""
+    found = placed(START_ROW + "A:u1=5>6@2  A:i2=1@3  B:<3@2")
+    assert where(found, "B") == [(1, 1, 0, True), (3, 2, 0, True)]
+    (skipped,) = found.schedule.skipped
+    assert (skipped.applier, skipped.source, skipped.foreign_epoch) == ("B", "A", 2)
+    assert [(each.table, each.operation.name) for each in skipped.changes] == [("d.t", "UPDATE_ROW")]
+    assert found.schedule.assumed["B"] == 0
+
+
+def test_an_epoch_that_a_function_rejected_is_no_skip() -> None:
+    """With NDB$MAX, B's own 9 wins over A's 6: the epoch left no trace because it was rejected."""
+    found = placed(START_ROW + "A:u1=5>6@2  A:i2=1@3  B:u1=5>9@2  B:<3@3", MAX, MAX)
+    assert found.schedule.skipped == ()
+    assert [each[0] for each in where(found, "B")] == [1, 2, 3]
+
+
+def test_many_epochs_without_a_trace_are_no_skips() -> None:
+    """Then something else is wrong, such as the function, and the contradictions stay."""
+    updates = "  ".join(f"A:u1={epoch + 3}>{epoch + 4}@{epoch}" for epoch in range(2, 7))
+    found = placed(f"{START_ROW}{updates}  A:i2=1@7  B:<7@2")
+    assert found.schedule.skipped == ()
+    assert found.schedule.assumed["B"] == 5
+
+
 def test_two_rejections_are_no_circle():
     """Both updates to 9 lose on the other side, each after that side's own: neither can have come first."""
     found = placed(START_ROW + "A:u1=5>9@2  B:u1=5>9@2  A:<2?@3  B:<2?@3", MAX, MAX)
