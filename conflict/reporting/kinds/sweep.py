@@ -153,7 +153,10 @@ def _lost(sweep: SweepResult) -> Table:
     }
     if len(grid.rows) == 1:
         return _over(sweep, grid, "lost_share", cells, _seeds(sweep))
-    least = f"* loses least{' at most values' * (grid.over is not None)}. {_seeds(sweep)}"
+    alike = (
+        f"; as little: {listed([point_label(grid.axes, key) for key in sweep.least[1:]])}" if sweep.least[1:] else ""
+    )
+    least = f"* loses least{' at most values' * (grid.over is not None)}{alike}. {_seeds(sweep)}"
     return _over(sweep, grid, "lost_share", cells, least, sweep.best)
 
 
@@ -188,7 +191,7 @@ def _over(
 
 def _along(sweep: SweepResult, grid: Grid) -> str:
     """Return along what the figures are, and that they are medians where several runs make one of them."""
-    cells = sum(cell is not None for row in grid.rows.values() for cell in row)
+    cells = sum(cell is not None for row in sweep.grid("lost_share").rows.values() for cell in row)
     along = "" if grid.over is None else f", by {grid.over}"
     return f"{along}{' (median)' * (sweep.results.num_rows > cells)}"
 
@@ -243,13 +246,14 @@ def _headlines(sweep: SweepResult) -> Iterator[Headline]:
     """Yield which function loses least, and which value of the main axis is too much, or what it costs."""
     lost, best = sweep.grid("lost_share"), point_label(sweep.grid("lost_share").axes, sweep.best)
     setting = (f"From {counted(sweep.results.num_rows, 'simulation')}.", _seeds(sweep))
-    loses = f"{best} loses {_shares(sweep, lost)} of the changes of users."
+    loses = f"With {best}, {_shares(sweep, lost)} of the changes of users are lost."
     if len(lost.rows) > 1:
-        least = (
-            f"Of {len(lost.rows)} that were simulated, {best} loses least{' at most values' * (lost.over is not None)}."
-        )
+        names = [point_label(lost.axes, key) for key in sweep.least]
+        verb, mostly = f"lose{'s' * (len(names) == 1)} least", "" if lost.over is None else " at most values"
+        least = f"Of {len(lost.rows)} that were simulated, {listed(names)} {verb}{mostly}."
         told = (least, loses) if lost.over is None else (least,)
-        yield Headline(Topic.FUNCTION, f"Which {listed(lost.axes)} loses least?", best, told, setting)
+        question = f"Which {listed(lost.axes)} lose{'s' * (len(lost.axes) == 1)} least?"
+        yield Headline(Topic.FUNCTION, question, listed(names), told, setting)
     if sweep.borders:
         condition, limit = sweep.borders[0]["condition"], sweep.limits[sweep.function]
         where = f"There `{condition}` ceases to hold for {best}."

@@ -59,19 +59,25 @@ class SweepResult:
         }
 
     @property
-    def best(self) -> tuple[Any, ...]:
-        """The row of a table that loses least at most values of the main axis; of equal ones, least in all."""
+    def least(self) -> list[tuple[Any, ...]]:
+        """The rows of a table that lose least at most values of the main axis, and of these least in all; all alike."""
         rows, stopping = self.grid("lost_share").rows, self.stopping
         going = {key: cells for key, cells in rows.items() if key not in stopping} or rows
-        least = [
-            min((cell for cell in at if cell is not None), default=None) for at in zip(*going.values(), strict=True)
-        ]
+        columns = zip(*going.values(), strict=True)
+        lows = [min((cell for cell in at if cell is not None), default=None) for at in columns]
+        ranks = {
+            key: (
+                -sum(cell is not None and cell == low for cell, low in zip(cells, lows, strict=True)),
+                sum(cell or 0.0 for cell in cells),
+            )
+            for key, cells in going.items()
+        }
+        return [key for key, rank in ranks.items() if rank == min(ranks.values())]
 
-        def rank(key: tuple[Any, ...]) -> tuple[int, float]:
-            alike = sum(cell is not None and cell == low for cell, low in zip(going[key], least, strict=True))
-            return -alike, sum(cell or 0.0 for cell in going[key])
-
-        return min(going, key=rank)
+    @property
+    def best(self) -> tuple[Any, ...]:
+        """The first of the rows that lose least."""
+        return self.least[0]
 
     @property
     def seeds_differ(self) -> float:

@@ -117,6 +117,9 @@ def test_the_function_that_loses_least_is_marked() -> None:
     assert "In 1 run an applier stopped" in tell_sweep(stopping).alarms[0]
     assert swept({"f": [[0.1], [0.2], [0.3]], "g": [[0.1], [0.21], [0.2]]}).best == ("g",)
     assert first(swept({"f": [[0.01], [0.02]]})).marked is None, "there is nothing to compare it with"
+    alike = swept({"f": [[0.01], [0.02]], "g": [[0.01], [0.02]], "h": [[0.02], [0.02]]})
+    assert alike.least == [("f",), ("g",)]
+    assert "at most values; as little: g." in first(alike).note
 
 
 def test_what_seeds_can_tell() -> None:

@@ -56,7 +56,7 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "NDB$EPOCH() @A * 33 23 10 1 18",
         "NDB$EPOCH() @A 3 4 18 0 17 (5)",
         "cft.plain (no function)",
-        "What does latency cost? NDB$EPOCH() loses ",
+        "What does latency cost? With NDB$EPOCH(), ",
         "The functions side by side As configured: NDB$EPOCH() @A. A dash: not simulated.",
         "OVERWRITE † 29 0 29 4 0",
         "How long changes took to reach the other cluster, ms",
