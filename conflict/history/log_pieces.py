@@ -4,7 +4,7 @@ Which pieces of its SQL nodes' logs are read as the log of a cluster.
 Each SQL node of a cluster that logs has every epoch of the cluster. So one log is read, and where it lacks epochs that
 another SQL node logged, that one's log is read instead.
 
-Source: `docs/clusters.md`, "Several SQL nodes".
+Computes docs/run-file.md, "Several SQL nodes".
 """
 
 from __future__ import annotations
