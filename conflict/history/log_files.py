@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from conflict.config.cluster_tables import writer_of
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.config.run_file import writer_of
 from conflict.errors import ConfigurationError
 
 __all__ = ["check_log_files", "refuse_same_names"]

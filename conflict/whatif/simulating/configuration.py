@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
+from conflict.config.cluster_tables import check_clusters
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.config.run_file import check_clusters
 from conflict.engine.columnar.setups import ClusterSetup
 from conflict.engine.kernels.arrays import Int64
 from conflict.errors import ConfigurationError

@@ -1,0 +1,268 @@
+"""
+The tables `[clusters.NAME]` of a run file: SQL nodes, binlogs, settings, filters, and who replicates from whom.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from conflict.config.configuration import ClusterConfiguration, LoggingServer
+from conflict.config.option_values import words_of
+from conflict.config.replication_rows import load_replication_rows
+from conflict.config.server_settings import load_epoch_times, load_server_variables
+from conflict.config.structure import (
+    EPOCH,
+    NAME,
+    SERVER_ID,
+    TABLE,
+    TEXT,
+    ValueKind,
+    check_entries,
+    either,
+    list_of,
+    one_of,
+)
+from conflict.config.text_file import plain_path
+from conflict.errors import ConfigurationError
+from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
+from conflict.rules.replication_table import Role
+from ndb_formats.binlog_reader import read_headers
+from ndb_formats.cursor import whole_number
+from ndb_formats.errors import FormatError, did_you_mean
+from ndb_formats.rules.replica.conversions import parse_type_conversions
+from ndb_formats.rules.update_format import ServerOptions, server_options, switch
+
+__all__ = ["OWN_FILES", "check_clusters", "read_clusters", "writer_of"]
+
+_CLUSTER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
+_TRANSACTION_IDS = "ndb_log_transaction_id"
+_CONVERSIONS = "replica_type_conversions"
+_OPTION = ValueKind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
+OWN_FILES = ("variables", "config_ini", "ndb_replication")
+_CLUSTER_ENTRIES = {
+    "server_id": SERVER_ID,
+    "server_ids": ValueKind(
+        "a list of different server ids, like [1, 3]",
+        lambda value: list_of(SERVER_ID, "").accepts(value) and 0 < len(set(value)) == len(value),
+    ),
+    "binlogs": _FILES,
+    "role": one_of(list(Role)),
+    **dict.fromkeys(("schema", *OWN_FILES), _FILE),
+    "rows": either(_FILE, _FILES),
+    "rows_epoch": EPOCH,
+    "rows_of": TEXT,
+    "replicates_from": list_of(TEXT, 'a list of clusters, like ["A"]'),
+    "ignore_server_ids": ValueKind(
+        "lists of server ids for clusters of its replicates_from, like { A = [3] }",
+        lambda value: TABLE.accepts(value) and all(map(list_of(SERVER_ID, "").accepts, value.values())),
+    ),
+    _CONVERSIONS: TEXT,
+    **dict.fromkeys(FILTER_OPTIONS, either(TEXT, list_of(TEXT, 'a list of names or patterns, like ["shop.log%"]'))),
+    **dict.fromkeys((_TRANSACTION_IDS, *attrs.fields_dict(ServerOptions)), _OPTION),
+}
+# The entries that a server's variables give where the run file does not, and the variable of each.
+_OF_VARIABLES = {
+    **{
+        name: name
+        for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS, *FILTER_OPTIONS)
+    },
+    "role": "ndb_applier_conflict_role",
+}
+
+
+def read_clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfiguration, ...]:
+    """
+    Return the clusters of a run file.
+
+    Args:
+        folder: The folder of the run file, which its paths are relative to.
+        tables: By name, the table of each cluster.
+        binlogs: Whether the binlogs must be there.
+
+    Raises:
+        ConfigurationError: An entry is missing or wrong, or the clusters do not fit together.
+    """
+    if len(tables) < 2:
+        message = "two or more tables [clusters.NAME] are needed"
+        raise ConfigurationError(message)
+    _check_names(list(tables))
+    clusters = tuple(_cluster(folder, name, table, binlogs=binlogs) for name, table in tables.items())
+    check_clusters(clusters)
+    return clusters
+
+
+def check_clusters(clusters: Sequence[ClusterConfiguration]) -> None:
+    """
+    Make sure that names, server ids and sources of some clusters fit together.
+
+    Raises:
+        ConfigurationError: They do not.
+    """
+    _check_names([cluster.name for cluster in clusters])
+    for first, second in itertools.combinations(clusters, 2):
+        same = first.server_ids & second.server_ids
+        if same:
+            message = (
+                f"clusters {first.name} and {second.name} have server_id {min(same)}; it tells them apart in their "
+                "binlogs"
+            )
+            raise ConfigurationError(message)
+    _check_sources(clusters)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Make sure that names can be parts of paths on any filesystem."""
+    for name in names:
+        if not _CLUSTER_NAME.fullmatch(name):
+            message = (
+                f"{name!r} is no name for a cluster: use up to 64 letters from A to Z, digits, _ and -, and begin with "
+                "a letter or digit"
+            )
+            raise ConfigurationError(message)
+    for first, second in itertools.combinations(names, 2):
+        if first.lower() == second.lower():
+            message = f"clusters {first} and {second} have names that some filesystems take for one; rename one of them"
+            raise ConfigurationError(message)
+
+
+def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
+    """Make sure that every cluster says from which others it replicates, if any does or there are more than two."""
+    names = [cluster.name for cluster in clusters]
+    needed = len(clusters) > 2 or any(cluster.replicates_from is not None for cluster in clusters)
+    for cluster in clusters:
+        given = cluster.replicates_from
+        others = [name for name in names if name != cluster.name]
+        if given is None and needed:
+            message = (
+                f"cluster {cluster.name} needs replicates_from, the clusters whose binlogs its applier applies; it is "
+                "[] if it applies none"
+            )
+            raise ConfigurationError(message)
+        wrong = [name for name in given or () if name not in others or list(given or ()).count(name) > 1]
+        if wrong:
+            message = (
+                f"replicates_from of cluster {cluster.name} has {wrong[0]!r}; it may name each of {', '.join(others)} "
+                f"once{did_you_mean(str(wrong[0]), others)}"
+            )
+            raise ConfigurationError(message)
+    if all(cluster.replicates_from == () for cluster in clusters):
+        message = "no cluster replicates from another one; give replicates_from"
+        raise ConfigurationError(message)
+
+
+def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool) -> ClusterConfiguration:
+    where = f"[clusters.{name}]"
+    check_entries(where, given, _CLUSTER_ENTRIES)
+    own = {entry: folder / given[entry] for entry in OWN_FILES if entry in given}
+    variables = load_server_variables(own["variables"]) if "variables" in own else None
+    table = {**_of_variables(variables or {}), **given}
+    if "server_ids" in given:
+        if "server_id" in given:
+            message = f"server_id and server_ids of {where} are both given; give one of them"
+            raise ConfigurationError(message)
+        table["server_id"] = given["server_ids"][0] if given["server_ids"] else given["server_ids"]
+    check_entries(where, table, _CLUSTER_ENTRIES, required=("server_id", *(("binlogs",) if binlogs else ())))
+    files = _binlogs(folder, name, table.get("binlogs", []), needed=binlogs)
+    transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
+    rows = table.get("rows", [])
+    return ClusterConfiguration(
+        name,
+        logging_servers(table.get("server_ids", [table["server_id"]]), files),
+        Role(table.get("role", "NONE")),
+        server_options(table),
+        transaction_ids,
+        _binlogs(folder, name, [rows] if isinstance(rows, str) else rows, "rows"),
+        table.get("rows_of"),
+        conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
+        replicates_from=tuple(table["replicates_from"]) if "replicates_from" in table else None,
+        ignored=_ignored(name, table),
+        replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
+        variables=variables,
+        epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
+        filter=_filter(table),
+    )
+
+
+def _filter(table: Mapping[str, Any]) -> ReplicationFilter:
+    """Return the filters of an applier, each given as a list, or as a text with commas between names."""
+    given = {FILTER_OPTIONS[name]: value for name, value in table.items() if name in FILTER_OPTIONS}
+    return ReplicationFilter(
+        **{name: tuple(words_of(value)) if isinstance(value, str) else tuple(value) for name, value in given.items()}
+    )
+
+
+def logging_servers(server_ids: Sequence[int], files: Sequence[Path]) -> tuple[LoggingServer, ...]:
+    """
+    Return the SQL nodes of a cluster, each with the files that it wrote, by their first events.
+
+    Args:
+        server_ids: Their server ids.
+        files: The files of all, oldest first; those of an unknown writer are given to the first SQL node.
+    """
+    if len(server_ids) == 1:
+        return (LoggingServer(server_ids[0], tuple(files)),)
+    written: dict[int, list[Path]] = {each: [] for each in server_ids}
+    for file in files:
+        written.get(writer_of(file), written[server_ids[0]]).append(file)
+    return tuple(LoggingServer(server_id, tuple(own)) for server_id, own in written.items())
+
+
+def writer_of(file: Path) -> int:
+    """Return the id of the server that wrote a file, by its first event; -1 if it cannot be read."""
+    try:
+        for _, header in itertools.islice(read_headers(file), 1):
+            return header.server_id
+    except (FormatError, OSError):
+        pass
+    return -1
+
+
+def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entries of a cluster that its server's variables give."""
+    found: dict[str, Any] = {entry: variables[name] for entry, name in _OF_VARIABLES.items() if name in variables}
+    if "server_id" in found:
+        number = whole_number(found["server_id"])
+        found["server_id"] = found["server_id"] if number is None else number
+    if "role" in found:
+        found["role"] = found["role"].upper()
+    return found
+
+
+def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+    """Return, per source, the server ids that an applier leaves out."""
+    given, sources = table.get("ignore_server_ids", {}), table.get("replicates_from", ())
+    if not given.keys() <= set(sources):
+        message = (
+            f"ignore_server_ids of cluster {cluster} is {given!r}; give a list of server ids for clusters of its "
+            "replicates_from, like { A = [3] }"
+        )
+        raise ConfigurationError(message)
+    return {source: frozenset(ids) for source, ids in given.items()}
+
+
+def _binlogs(
+    folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs", *, needed: bool = True
+) -> tuple[Path, ...]:
+    files: list[Path] = []
+    for pattern in patterns:
+        base = Path(pattern)
+        root = Path(base.anchor) if base.is_absolute() else folder
+        try:
+            found = sorted(root.glob(str(base.relative_to(base.anchor))))
+        except (ValueError, NotImplementedError, OSError, RecursionError) as error:  # ** inside a name; a name too long
+            message = (
+                f"{pattern[:200]}, {what} of cluster {cluster}, is no pattern: {getattr(error, 'strerror', error)}"
+            )
+            raise ConfigurationError(message) from error
+        if not found and needed:
+            message = f"no file matches {pattern}, {what} of cluster {cluster}"
+            raise ConfigurationError(message)
+        files += map(plain_path, found)
+    return tuple(files)
