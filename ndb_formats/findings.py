@@ -99,7 +99,9 @@ class LogRemark:
     Attributes:
         sentence: What it says, without a full stop.
         contradicts: Whether a result cannot be right because of it.
+        lost: Whether changes may be missing from the log.
     """
 
     sentence: str
     contradicts: bool = False
+    lost: bool = False

@@ -79,7 +79,9 @@ MEANINGS = {
     ExitCode.DONE: "done, without warnings",
     ExitCode.CONTRADICTED: "done, but contradicted: by the binlogs, a finding, a recording or a schedule",
     ExitCode.REFUSED: "the input is refused: usage, a file, a setting, a definition, a function; nothing was written",
-    ExitCode.CUT_SHORT: "input or output ends too early: a binlog that cannot be read to its end, a closed pipe",
+    ExitCode.CUT_SHORT: (
+        "input or output ends too early: a binlog that cannot be read to its end, or may lack changes; a closed pipe"
+    ),
     ExitCode.WARNED: "done, with warnings and nothing worse",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
 }

@@ -23,7 +23,7 @@ from conflict.history.definitions_in_log import (
     some_of,
 )
 from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
-from conflict.history.log_pieces import pieces_of
+from conflict.history.log_pieces import ClusterPieces, pieces_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
 from conflict.rules.functions import Argument, what_was_meant
@@ -36,7 +36,7 @@ from conflict.rules.table_setup import (
     refusal_of_column,
     set_up,
 )
-from ndb_formats.columnar.log_scan import LoggedTable, LogItem, ScannedStatement, remarks_on, scan_log
+from ndb_formats.columnar.log_scan import LoggedIncident, LoggedTable, LogItem, ScannedStatement, remarks_on, scan_log
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions
@@ -85,11 +85,30 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     for log in logs:
         _refuse_functions_without_tables(run, log)
     resolved = _with_function(run.setups.at_end) | _with_function(configuration.setups())
-    remarks = tuple(remark for scan in scans.values() for remark in remarks_on(scan, resolved))
+    remarks = tuple(
+        remark for name, scan in scans.items() for remark in remarks_on(_without_filled(read[name], scan), resolved)
+    )
     remarks += tuple(LogRemark(said, table in resolved) for log in logs for table, said in log.unfollowed)
     remarks += tuple(remark for each in read.values() for remark in each.remarks)
+    notes += tuple(note for each in read.values() for note in each.notes)
+    notes += tuple(note for name, scan in scans.items() for note in _filled(read[name], scan))
     pieces = {each.name: read[each.name].pieces for each in configuration.clusters if len(each.servers) > 1}
     return attrs.evolve(run, notes=(*notes, *sentences_on_rows(run)), remarks=remarks, hints_of=hints_of, pieces=pieces)
+
+
+def _without_filled(read: ClusterPieces, scan: Iterable[LogItem]) -> list[LogItem]:
+    """Leave out the incidents at which the log of another SQL node lacks nothing."""
+    return [each for each in scan if not (isinstance(each, LoggedIncident) and read.filled_by(each) is not None)]
+
+
+def _filled(read: ClusterPieces, scan: Iterable[LogItem]) -> Iterator[str]:
+    """Yield the incidents at which the log of another SQL node lacks nothing, without a full stop."""
+    for each in scan:
+        if isinstance(each, LoggedIncident) and (server := read.filled_by(each)) is not None:
+            yield (
+                f"{each.file}, position {each.position}: incident {each.incident.name} ({each.incident.message}); the "
+                f"log of server {server} has all epochs around it, so nothing is missing"
+            )
 
 
 def _scanned(pieces: Sequence[LogPiece]) -> Iterator[LogItem]:

@@ -18,6 +18,7 @@ import numpy as np
 from conflict.config.configuration import ClusterConfiguration, LogPiece
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, scan_epochs
+from ndb_formats.columnar.log_scan import LoggedIncident
 from ndb_formats.findings import LogRemark
 
 __all__ = ["ClusterPieces", "pieces_of"]
@@ -30,11 +31,33 @@ class ClusterPieces:
 
     Attributes:
         pieces: In order.
-        remarks: What is to be said of the logs that were compared.
+        remarks: What makes the logs doubtful that were compared.
+        notes: What one log lacks and another one has, without a full stop.
+        logs: What was compared; empty where there is one log.
     """
 
     pieces: tuple[LogPiece, ...]
     remarks: tuple[LogRemark, ...] = ()
+    notes: tuple[str, ...] = ()
+    logs: tuple[LoggedEpochs, ...] = attrs.field(default=(), repr=False)
+
+    def filled_by(self, incident: LoggedIncident) -> int | None:
+        """Return the server whose log goes on without a break where another one has an incident; None for none."""
+        here = next((each for each in self.logs if incident.file in map(str, each.files)), None)
+        if here is None:
+            return None
+        place = [str(file) for file in here.files].index(incident.file)
+        places = here.file.astype(np.int64) * _FILE + here.start
+        after = int(np.searchsorted(places, place * _FILE + incident.position))
+        around = here.number[max(after - 1, 0) : after + 1]
+        if len(around) < 2:
+            return None
+        first, last = around.tolist()
+        others = (each for each in self.logs if each is not here and not each.broken(first, last))
+        return next((each.server_id for each in others), None)
+
+
+_FILE = 1 << 48  # greater than any position
 
 
 def pieces_of(cluster: ClusterConfiguration) -> ClusterPieces:
@@ -54,7 +77,8 @@ def pieces_of(cluster: ClusterConfiguration) -> ClusterPieces:
                 "changes in the same epochs, so they are not of one cluster; give them to two clusters"
             )
             raise ConfigurationError(message)
-    return ClusterPieces(tuple(_joined(logs)), tuple(_remarks(cluster.name, logs)))
+    name = cluster.name
+    return ClusterPieces(tuple(_joined(logs)), tuple(_remarks(name, logs)), tuple(_notes(name, logs)), tuple(logs))
 
 
 def _joined(logs: Sequence[LoggedEpochs]) -> Iterator[LogPiece]:
@@ -107,7 +131,7 @@ def _stretch(log: LoggedEpochs, start: tuple[int, int], stop: tuple[int, int] | 
 
 
 def _remarks(cluster: str, logs: Sequence[LoggedEpochs]) -> Iterator[LogRemark]:
-    """Yield which epochs differ between logs, and which a log lacks that is read otherwise."""
+    """Yield which epochs differ between the logs."""
     base, *others = logs
     for log in others:
         differing = base.differing(log)
@@ -117,11 +141,16 @@ def _remarks(cluster: str, logs: Sequence[LoggedEpochs]) -> Iterator[LogRemark]:
                 f"than in that of server {base.server_id}, which is read; the first is {differing[0]}",
                 contradicts=True,
             )
+
+
+def _notes(cluster: str, logs: Sequence[LoggedEpochs]) -> Iterator[str]:
+    """Yield, without a full stop, which epochs the first log lacks and which other one has them."""
+    base, *others = logs
     for log, epochs in _missing(base, others):
         numbers = log.number[epochs]
         many = f"{len(numbers):,} epochs from {numbers[0]} to {numbers[-1]}"
         span = many if len(numbers) > 1 else f"epoch {numbers[0]}"
-        yield LogRemark(
-            f"cluster {cluster}: the log of server {base.server_id} lacks {span}; they are read from that of server "
+        yield (
+            f"cluster {cluster}: the log of server {base.server_id} lacks {span}, which are read from that of server "
             f"{log.server_id}"
         )

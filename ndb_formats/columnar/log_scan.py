@@ -331,9 +331,9 @@ def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iter
         elif isinstance(item, LoggedIncident):
             incidents.append(item)
     for each in islice(incidents, _MOST_INCIDENTS):
-        yield LogRemark(_of_incident(each))
+        yield LogRemark(_of_incident(each), lost=True)
     if len(incidents) > _MOST_INCIDENTS:
-        yield LogRemark(f"{len(incidents) - _MOST_INCIDENTS:,} more incidents follow")
+        yield LogRemark(f"{len(incidents) - _MOST_INCIDENTS:,} more incidents follow", lost=True)
     touching = [each for each in changes if each.tables.intersection(resolved)]
     if touching:
         tables = ", ".join(sorted(frozenset().union(*(each.tables for each in touching)).intersection(resolved)))

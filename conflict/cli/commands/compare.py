@@ -41,4 +41,6 @@ def compare(call: Call[Comparison], out: Path | None, force: bool, json_file: Js
         exit_with(ExitCode.CUT_SHORT)
     if found.run.contradicted:
         exit_with(ExitCode.CONTRADICTED)
+    if any(remark.lost for remark in found.run.remarks):
+        exit_with(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if found.run.remarks else ExitCode.DONE)

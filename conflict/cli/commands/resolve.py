@@ -92,4 +92,6 @@ def code_of(resolved: ResolvedRun) -> ExitCode:
         return ExitCode.CUT_SHORT
     if resolved.contradicted:
         return ExitCode.CONTRADICTED
+    if any(remark.lost for remark in resolved.remarks):
+        return ExitCode.CUT_SHORT
     return ExitCode.WARNED if resolved.remarks or resolved.summary.schedule.skipped else ExitCode.DONE

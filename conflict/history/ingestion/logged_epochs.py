@@ -21,6 +21,7 @@ from conflict.history.ingestion.segment_arrays import UnreadableError
 from conflict.history.ingestion.segment_walk import SegmentWalk
 from conflict.history.run import TableNumbers
 from ndb_formats.columnar.event_chunks import read_chunks
+from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 
 __all__ = ["LoggedEpochs", "scan_epochs"]
@@ -42,6 +43,7 @@ class LoggedEpochs:
         stop: Where its transaction ends. int64.
         content: Digest of its row events. uint64.
         whole: Whether all files could be read to their ends.
+        incidents: How many epochs stand before each of its incidents.
     """
 
     server_id: int
@@ -52,6 +54,7 @@ class LoggedEpochs:
     stop: npt.NDArray[np.int64]
     content: npt.NDArray[np.uint64]
     whole: bool = True
+    incidents: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.number)
@@ -59,6 +62,13 @@ class LoggedEpochs:
     def has_epochs_of(self, other: LoggedEpochs) -> bool:
         """Whether both hold an epoch."""
         return len(np.intersect1d(self.number, other.number)) > 0
+
+    def broken(self, first: int, last: int) -> bool:
+        """Whether changes between two epochs may be missing: it does not hold both, or has an incident there."""
+        places = np.searchsorted(self.number, np.array([first, last], np.uint64))
+        if places[1] == len(self) or self.number[places].tolist() != [first, last]:
+            return True
+        return any(places[0] < each <= places[1] for each in self.incidents)
 
     def shares_changes(self, other: LoggedEpochs) -> bool:
         """Whether both are logs of one cluster: most epochs that both hold have the same changes."""
@@ -79,7 +89,9 @@ class LoggedEpochs:
             name: np.concatenate([np.zeros(0, kind), *(getattr(each, name) for each in parts)])
             for name, kind in _TYPES.items()
         }
-        return cls(server_id, tuple(files), **arrays, whole=whole)
+        before = np.cumsum([0, *map(len, parts)]).tolist()
+        incidents = tuple(start + each for start, part in zip(before, parts, strict=False) for each in part.incidents)
+        return cls(server_id, tuple(files), **arrays, whole=whole, incidents=incidents)
 
 
 _TYPES = {"number": np.uint64, "file": np.int32, "start": np.int64, "stop": np.int64, "content": np.uint64}
@@ -111,9 +123,11 @@ def scan_epochs(server_id: int, files: Sequence[Path], most: int | None = None) 
 def _scan(server_id: int, file: Path, number: int, most: int | None) -> tuple[LoggedEpochs, bool]:
     """Return the epochs of a file, and whether it could be read to its end."""
     walk, digests, whole = SegmentWalk({}, TableNumbers((), {}), 1), list[npt.NDArray[np.uint64]](), True
+    incidents = [np.zeros(0, np.int64)]
     for chunk in read_chunks(file, start=0, stop=most, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
         walk.add(chunk)
         digests.append(change_digests(chunk.data, chunk.types, chunk.starts, chunk.ends))
+        incidents.append(chunk.positions[chunk.types == EventType.INCIDENT_EVENT])
         whole = chunk.error is None
     events, status = walk.events, walk.status
     bounds = np.searchsorted(status.event, np.arange(len(events.role) + 1))
@@ -135,5 +149,6 @@ def _scan(server_id: int, file: Path, number: int, most: int | None) -> tuple[Lo
         events.position[first],
         events.stop[last],
         total[last] - total[begin],
+        incidents=tuple(np.searchsorted(events.position[first], np.concatenate(incidents)).tolist()),
     )
     return epochs, whole

@@ -118,7 +118,7 @@ LOADED = [BEGIN, (18, 1, execute_load_query(b"cft", b"LOAD DATA INFILE 'x' INTO 
 @pytest.mark.parametrize(
     ("raws", "code", "said"),
     [
-        ([LOST], 4, "incident 1, LOST_EVENTS (cluster disconnect)"),
+        ([LOST], 3, "incident 1, LOST_EVENTS (cluster disconnect)"),
         (PLAIN, 4, "1 change is logged as a statement and is not among the rows"),
         (STATEMENT, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),
         (JOINED, 1, "1 change is logged as a statement and is not among the rows, on cft.t1, for which"),

@@ -17,6 +17,9 @@ from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.log_pieces import pieces_of
 from conflict.pipeline import ENGINES
 from ndb_formats.binlog_reader import read_events
+from ndb_formats.constants import EventType
+from ndb_formats.events.control_events import IncidentEvent, encode_incident
+from tests.conflict.spliced_logs import spliced
 from tests.corpora import RECORDINGS
 
 CASE = ConflictCase.load(RECORDINGS / "operations/every_node_writes/every_node_writes_epoch_trans_type7")
@@ -64,7 +67,7 @@ def test_one_log_is_read_where_it_has_all() -> None:
     """The first one, whole; nothing is to be said."""
     found = pieces_of(cluster([FIRST], [SECOND]))
     assert [(piece.server_id, piece.file, piece.start, piece.stop) for piece in found.pieces] == [(1, FIRST, 0, None)]
-    assert found.remarks == ()
+    assert (found.remarks, found.notes) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_what_a_log_lacks_is_read_from_the_other(lacking: Collection[int], tmp_p
     left = part_of(FIRST, set(range(COUNT)) - set(lacking), 1, tmp_path / "A1.000001")
     given = cluster([left], [SECOND])
     assert read_back(given) == ALL
-    said = [remark.sentence for remark in pieces_of(given).remarks]
+    said = pieces_of(given).notes
     assert said
     assert all("lacks" in each and "server 3" in each for each in said)
 
@@ -128,3 +131,39 @@ def test_an_epoch_that_differs_is_named() -> None:
     other = attrs.evolve(first, content=content)
     assert first.differing(other).tolist() == [ALL[5]]
     assert first.shares_changes(other)
+
+
+LOST = (EventType.INCIDENT_EVENT, 1, encode_incident(IncidentEvent(1, "mysqld startup")))
+
+
+@pytest.mark.parametrize("after", [1, 7, COUNT - 1])
+def test_an_incident_that_the_other_log_covers(after: int, tmp_path: Path) -> None:
+    """The other node has the epochs before and after it, and no incident between: nothing is missing, which is said."""
+    broken = tmp_path / "A1.000001"
+    broken.write_bytes(spliced(FIRST, [LOST], after=after))
+    configuration = CASE.configuration()
+    first, second = configuration.clusters
+    found = make_run(attrs.evolve(configuration, clusters=(cluster([broken], [SECOND]), second)))
+    assert not [remark for remark in found.remarks if remark.lost]
+    (note,) = [each for each in found.notes if "incident LOST_EVENTS (mysqld startup)" in each]
+    assert "the log of server 3 has all epochs around it" in note
+    alone = make_run(attrs.evolve(configuration, clusters=(attrs.evolve(first, servers=(one(broken),)), second)))
+    assert [remark.lost for remark in alone.remarks] == [True]
+
+
+def one(file: Path) -> LoggingServer:
+    """Return the first SQL node with this log."""
+    return LoggingServer(1, (file,))
+
+
+@pytest.mark.parametrize("lacking", [[7], [6, 7], []])
+def test_an_incident_that_the_other_log_does_not_cover(lacking: list[int], tmp_path: Path) -> None:
+    """It lacks an epoch beside it, or has an incident at the same place: changes may be missing."""
+    broken, other = tmp_path / "A1.000001", tmp_path / "A2.000001"
+    broken.write_bytes(spliced(FIRST, [LOST], after=7))
+    part_of(SECOND, set(range(COUNT)) - set(lacking), 3, other)
+    if not lacking:
+        other.write_bytes(spliced(SECOND, [LOST], after=7))
+    configuration = CASE.configuration()
+    clusters = (cluster([broken], [other]), configuration.clusters[1])
+    assert [each.lost for each in make_run(attrs.evolve(configuration, clusters=clusters)).remarks] == [True]
