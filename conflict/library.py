@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import attrs
 
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.config.arguments import (
     CLUSTER,
     CONFLICT_FN,
@@ -24,6 +23,7 @@ from conflict.config.arguments import (
     RULE,
     SOURCES,
     ConflictFns,
+    DeploymentPolicy,
     OnMissing,
     ResolveEngine,
     StageProgress,

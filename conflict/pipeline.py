@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from conflict.checking.check import refuse_by_policy
-from conflict.checking.deployment import DeploymentPolicy
-from conflict.config.arguments import StageProgress, no_progress
+from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.text_file import refuse_address

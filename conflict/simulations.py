@@ -119,7 +119,7 @@ def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, 
 def _keep_run(run: Simulated, out: Path | None, binlogs: Path | None, progress: StageProgress, *, force: bool) -> bool:
     """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
     import conflict.pipeline
-    from conflict.checking.deployment import DeploymentPolicy
+    from conflict.config.arguments import DeploymentPolicy
     from conflict.config.run_file import load_run_file
     from conflict.runs.runner import ResolveOptions
     from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run

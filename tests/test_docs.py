@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from conflict import resolve
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import CODES, Severity
 from conflict.checking.requirements import MARKS, requirements_table
 from conflict.cli import app as cli
 from conflict.cli.common import console
 from conflict.cli.refusals import MEANINGS
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.explaining.events import EVENTS

@@ -19,8 +19,8 @@ from typing import Any
 
 import attrs
 
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.requirements import Status
+from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.whatif.diverging.scope import Goal, Scope, Values
 from conflict.whatif.diverging.search import search

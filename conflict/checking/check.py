@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from conflict.checking.deployment import DeploymentPolicy, Handling
+from conflict.checking.deployment import Handling
 from conflict.checking.findings import Code, Finding, Severity, merged
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import marks
@@ -18,6 +18,7 @@ from conflict.checking.rules import functions, replicas, servers, tables
 from conflict.checking.subject import PlacedTable, Subject, subject_of
 from conflict.checking.suggestions import nearest_settings
 from conflict.checking.telling import tell_report
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network

@@ -12,7 +12,7 @@ applied as an insert, as recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum, StrEnum
+from enum import Enum
 from functools import partial
 
 import attrs
@@ -32,24 +32,7 @@ from ndb_formats.rules.update_format import (
 )
 from ndb_formats.schema.tables import Table
 
-__all__ = ["ArrivingChange", "Change", "Deployment", "DeploymentPolicy", "Handling", "TableLogging", "type_name"]
-
-
-class DeploymentPolicy(StrEnum):
-    """
-    Which functions are allowed with which binlog types.
-
-    NEEDS decides as the server does, by the columns that each event carries.
-
-    MANUAL adds one rule for the minimal formats, whose before image holds the key alone (types 8 and 9, and type 0
-    with equivalent options). The manual says that `NDB$OLD` and `NDB$MAX` do not work correctly with them, so both
-    are refused. Any other function must need key values only: the `NDB$EPOCH*` functions compare epochs and pass;
-    `NDB$MAX_DELETE_WIN`, `NDB$MAX_INS` and `NDB$MAX_DEL_WIN_INS` compare a column, the manual does not name them
-    with these types, and they are refused.
-    """
-
-    MANUAL = "manual"
-    NEEDS = "needs"
+__all__ = ["ArrivingChange", "Change", "Deployment", "Handling", "TableLogging", "type_name"]
 
 
 def type_name(number: int) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conflict.checking.deployment import ArrivingChange, Change, Deployment, DeploymentPolicy, Handling, TableLogging
+from conflict.checking.deployment import ArrivingChange, Change, Deployment, Handling, TableLogging
 from conflict.checking.findings import Code, Finding, Fix
+from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ROLE_VARIABLE, ServerStop, active_function

@@ -12,10 +12,11 @@ from enum import Enum
 
 import attrs
 
-from conflict.checking.deployment import ArrivingChange, Change, Deployment, DeploymentPolicy, Handling, TableLogging
+from conflict.checking.deployment import ArrivingChange, Change, Deployment, Handling, TableLogging
 from conflict.checking.findings import Code, Finding
 from conflict.checking.reasons import reasons_of, rules_out
 from conflict.checking.suggestions import NearestSetting, nearest_settings
+from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table

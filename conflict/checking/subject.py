@@ -10,9 +10,10 @@ from functools import cached_property
 
 import attrs
 
-from conflict.checking.deployment import ArrivingChange, Deployment, DeploymentPolicy, TableLogging
+from conflict.checking.deployment import ArrivingChange, Deployment, TableLogging
 from conflict.checking.findings import Finding, Fix, TablePlace, insert_row, update_rows
 from conflict.checking.reasons import reasons_of
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import ConflictFunction, parse_conflict_function

@@ -12,9 +12,10 @@ from typing import Any
 
 import attrs
 
-from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging, type_name
+from conflict.checking.deployment import Deployment, TableLogging, type_name
 from conflict.checking.findings import Code, ReplicaCode
 from conflict.checking.reasons import CREATION, reasons_of
+from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import RefusalKind

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from conflict.checking.deployment import ArrivingChange, DeploymentPolicy
+from conflict.checking.deployment import ArrivingChange
 from conflict.checking.findings import Finding, Severity, TablePlace
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import MARKS, Answer, Status, mark
+from conflict.config.arguments import DeploymentPolicy
 from conflict.shown_text import counted
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.findings import ReplicaEffect

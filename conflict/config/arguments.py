@@ -26,6 +26,7 @@ __all__ = [
     "RULE",
     "SOURCES",
     "ConflictFns",
+    "DeploymentPolicy",
     "OnMissing",
     "ResolveEngine",
     "SchemaAt",
@@ -48,6 +49,23 @@ class ResolveEngine(StrEnum):
     REFERENCE = "reference"
     LOCAL = "local"
     SPARK = "spark"
+
+
+class DeploymentPolicy(StrEnum):
+    """
+    Which functions are allowed with which binlog types.
+
+    NEEDS decides as the server does, by the columns that each event carries.
+
+    MANUAL adds one rule for the minimal formats, whose before image holds the key alone (types 8 and 9, and type 0
+    with equivalent options). The manual says that `NDB$OLD` and `NDB$MAX` do not work correctly with them, so both
+    are refused. Any other function must need key values only: the `NDB$EPOCH*` functions compare epochs and pass;
+    `NDB$MAX_DELETE_WIN`, `NDB$MAX_INS` and `NDB$MAX_DEL_WIN_INS` compare a column, the manual does not name them
+    with these types, and they are refused.
+    """
+
+    MANUAL = "manual"
+    NEEDS = "needs"
 
 
 class WhatIfEngine(StrEnum):

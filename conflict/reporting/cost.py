@@ -9,8 +9,9 @@ from functools import cache
 
 import attrs
 
-from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging
+from conflict.checking.deployment import Deployment, TableLogging
 from conflict.checking.requirements import example_function, example_table, mark, requirements
+from conflict.config.arguments import DeploymentPolicy
 from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Topic
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.shown_text import counted, listed

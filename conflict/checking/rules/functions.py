@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Code, Finding, Fix, ReplicaCode, quoted, set_in_my_cnf, update_rows
 from conflict.checking.reasons import CREATION
 from conflict.checking.subject import Arrival, Subject
 from conflict.checking.suggestions import nearest_type
+from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import Operation

@@ -11,11 +11,11 @@ import typer
 from rich.markup import escape
 
 import conflict.library
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import options_of
 from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
 from conflict.cli.refusals import ExitCode, exit_with
+from conflict.config.arguments import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.whatif.diverging.scope import Goal, Values
 

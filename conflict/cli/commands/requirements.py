@@ -14,10 +14,10 @@ import attrs
 import typer
 
 import conflict.library
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import console
 from conflict.cli.from_functions import options_of
 from conflict.cli.outputs import JsonOption, check_output, write_json
+from conflict.config.arguments import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import Role
 from ndb_formats.errors import did_you_mean

@@ -15,9 +15,10 @@ from typing import Any, Self
 import attrs
 import pyarrow as pa
 
-from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging
+from conflict.checking.deployment import Deployment, TableLogging
 from conflict.checking.findings import Code
 from conflict.checking.reasons import reasons_of
+from conflict.config.arguments import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.results.model import Stop
 from conflict.results.run_document import ResolvedRun

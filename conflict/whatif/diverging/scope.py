@@ -14,8 +14,9 @@ from functools import cached_property
 
 import attrs
 
-from conflict.checking.deployment import Deployment, DeploymentPolicy, TableLogging
+from conflict.checking.deployment import Deployment, TableLogging
 from conflict.checking.requirements import Answer, Status, requirements
+from conflict.config.arguments import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
 from conflict.rules.functions import Argument, ConflictFunction, typed_function

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 
 from conflict.checking.check import Report, check_configuration
-from conflict.checking.deployment import DeploymentPolicy
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 
 FIRST_COLUMNS = (

@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from conflict.checking.check import check_configuration
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Severity
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.rules.replication_table import ReplicationRow, Role

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.checking.check import check_configuration
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Code, Severity, merged
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import Status, requirements
 from conflict.checking.subject import subject_of
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import set_up

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from conflict.checking.check import Report
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Code, Severity
+from conflict.config.arguments import DeploymentPolicy
 from tests.conflict.checking.configurations import EXCEPTIONS, FIRST_COLUMNS, KEY, TABLE, Planned, row
 
 OLD = Planned()

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from conflict.checking.deployment import Change, DeploymentPolicy, Handling
+from conflict.checking.deployment import Change, Handling
 from conflict.checking.findings import Code
 from conflict.checking.reasons import CREATION
 from conflict.checking.subject import Arrival as Deployed
 from conflict.checking.subject import subject_of
+from conflict.config.arguments import DeploymentPolicy
 from conflict.conformance.case import ConflictCase
 from tests.conflict.recorded_arrivals import Arrival, arrivals
 from tests.corpora import RECORDINGS, SHARED

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from conflict.checking.check import check_configuration
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.findings import Finding, Severity
+from conflict.config.arguments import DeploymentPolicy
 from conflict.conformance.case import ConflictCase
 from tests.conflict.recorded_arrivals import Arrival, arrivals
 from tests.corpora import RECORDINGS, SHARED

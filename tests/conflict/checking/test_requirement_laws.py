@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.checking.deployment import Deployment, DeploymentPolicy, Handling, TableLogging
+from conflict.checking.deployment import Deployment, Handling, TableLogging
 from conflict.checking.findings import Code
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import Status, requirements
+from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop

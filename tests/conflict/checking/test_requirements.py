@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conflict.checking.deployment import Change, Deployment, DeploymentPolicy, Handling, TableLogging
+from conflict.checking.deployment import Change, Deployment, Handling, TableLogging
 from conflict.checking.findings import Code, ReplicaCode
 from conflict.checking.reasons import rules_out
 from conflict.checking.requirements import (
@@ -16,6 +16,7 @@ from conflict.checking.requirements import (
     requirements,
     requirements_table,
 )
+from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, parse_conflict_function
 from conflict.rules.replication_table import Role
 from ndb_formats.rules.update_format import ServerOptions

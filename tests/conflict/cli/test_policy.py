@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from conflict.checking.check import refuse_by_policy
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.checking.reasons import rules_out
 from conflict.checking.subject import subject_of
 from conflict.cli.common import ExitCode
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.checking.deployment import DeploymentPolicy
 from conflict.cli.common import ExitCode
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conflict.checking.deployment import DeploymentPolicy
+from conflict.config.arguments import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Verdict
 from conflict.whatif.diverging.retelling import ending, retell, timeline

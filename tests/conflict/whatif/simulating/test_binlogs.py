@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.checking.deployment import DeploymentPolicy
+from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.pipeline import resolve
