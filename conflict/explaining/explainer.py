@@ -35,7 +35,6 @@ from conflict.explaining.outcomes import (
     decided,
     of_rows,
     open_decisions,
-    outcomes_where,
     reason_of,
     trees_of,
 )
@@ -50,6 +49,7 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.pipeline import configuration_of
 from conflict.result import Result
+from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
@@ -182,7 +182,7 @@ class Explainer:
         found = next(
             (
                 each
-                for each in decided(outcomes_where(self.result, chosen, [str(place["applier"])]))
+                for each in decided(read_outcomes(self.result.folder, [str(place["applier"])], chosen))
                 if all(each[name] == place[name] for name in names)
             ),
             None,
@@ -223,7 +223,7 @@ class Explainer:
         logs = {name: log if name == source else log.of_rows(with_key) for name, log in logs.items()}
         self._take(logs)
         its = (pads.field("transaction_id") == pa.scalar(number, pa.uint64())) & (pads.field("source") == source)
-        outcomes = decided(outcomes_where(self.result, its | of_rows(with_key)))
+        outcomes = decided(self._outcomes(its | of_rows(with_key)))
         facts = attrs.evolve(self._facts(logs, outcomes, hears=frozenset()), open=self._open(with_key))
         told = self._tell(drafts_of(facts), facts)
         its_events = {each.number for each in told.events if (each.source, each.transaction_id) == (source, number)}
@@ -263,7 +263,7 @@ class Explainer:
         logs = read_logs(self.run, WantedChanges(frozenset(rows)), self.progress)
         self._take(logs)
         outcomes: dict[WantedRow, list[DecidedOperation]] = {}
-        for each in decided(outcomes_where(self.result, of_rows(rows))):
+        for each in decided(self._outcomes(of_rows(rows))):
             outcomes.setdefault((each["table"], each["key"]), []).append(each)
         changes = {name: log.by_row() for name, log in logs.items()}
         open_decisions = self._open(rows)
@@ -324,6 +324,9 @@ class Explainer:
         parting = parting_of(told, row, ends)
         chosen = answer or parting.events
         return attrs.evolve(story, parting=parting.sentence, parted_by=parting.number, chosen=chosen)
+
+    def _outcomes(self, chosen: pads.Expression) -> pa.Table:
+        return read_outcomes(self.result.folder, self.result.clusters, chosen)
 
     def _facts(
         self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation], hears: frozenset[str]

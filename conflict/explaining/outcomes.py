@@ -21,7 +21,8 @@ from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import Tree
 from conflict.history.grid.schemas import PLACE
 from conflict.result import Result
-from conflict.results.layout import OUTCOMES, UNDECIDED
+from conflict.results.conflicts import read_outcomes
+from conflict.results.layout import UNDECIDED
 from conflict.rules.decision import Cause, Decision, Verdict, decision_of
 from ndb_formats.events.rows_event import Operation
 
@@ -34,7 +35,6 @@ __all__ = [
     "decided",
     "of_rows",
     "open_decisions",
-    "outcomes_where",
     "reason_of",
     "trees_of",
 ]
@@ -117,29 +117,6 @@ class DecidedOperation:
         )
 
 
-def outcomes_where(result: Result, chosen: pc.Expression, appliers: Iterable[str] | None = None) -> pa.Table:
-    """
-    Return the outcomes that a condition selects, without reading more than it needs.
-
-    Args:
-        result: The result.
-        chosen: The condition, on the columns of `OUTCOMES`.
-        appliers: Clusters; None for all.
-
-    Returns:
-        Columns as `OUTCOMES`, with `applier` before them.
-    """
-    parts = []
-    for applier in result.clusters if appliers is None else appliers:
-        path = f"outcomes/applier={applier}"
-        if result.folder.exists(path):
-            files = pads.dataset(f"{result.folder.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
-            found = files.to_table(filter=chosen)
-            parts.append(found.add_column(0, "applier", pa.array([applier] * len(found), pa.string())))
-    schema = pa.schema([("applier", pa.string()), *OUTCOMES])
-    return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
 def of_rows(rows: Iterable[WantedRow]) -> pc.Expression:
     """Return the condition that an outcome is of one of some rows."""
     chosen = pc.scalar(False)
@@ -217,7 +194,7 @@ class ConflictEpoch:
             & (pads.field("source_epoch") == outcome["source_epoch"])
             & (pads.field("epoch") == outcome["epoch"])
         )
-        return cls.of(decided(outcomes_where(result, chosen, [outcome.applier])))
+        return cls.of(decided(read_outcomes(result.folder, [outcome.applier], chosen)))
 
     @classmethod
     def of(cls, outcomes: Iterable[DecidedOperation]) -> ConflictEpoch:

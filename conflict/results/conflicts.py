@@ -41,6 +41,7 @@ __all__ = [
     "count_conflicts",
     "read_beside",
     "read_conflicts",
+    "read_outcomes",
     "read_refresh_times",
     "root_outcomes",
     "totals_of",
@@ -232,15 +233,17 @@ def read_conflicts(
         chosen &= pads.field("time") < pa.scalar(until, kind)
     if table is not None:
         chosen &= pads.field("table") == table
-    return _read_outcomes(out, clusters, chosen, [name for name in columns if name != "applier"])
+    return read_outcomes(out, clusters, chosen, [name for name in columns if name != "applier"])
 
 
 def read_refresh_times(out: Folder, clusters: Iterable[str]) -> pa.Table:
     """Return the commit time of each refresh operation that appliers received; columns `applier` and `time`."""
-    return _read_outcomes(out, clusters, pads.field("refresh"), ["time"])
+    return read_outcomes(out, clusters, pads.field("refresh"), ["time"])
 
 
-def _read_outcomes(out: Folder, clusters: Iterable[str], chosen: pads.Expression, wanted: Sequence[str]) -> pa.Table:
+def read_outcomes(
+    out: Folder, clusters: Iterable[str], chosen: pads.Expression, wanted: Sequence[str] = OUTCOMES.names
+) -> pa.Table:
     """Return the columns `wanted` of the outcomes that are `chosen`, with `applier` before them."""
     parts = []
     for cluster in clusters:

@@ -21,10 +21,10 @@ from conflict.telling.value import Table, Telling
 __all__ = ["conflicts_table", "tell_conflicts"]
 
 _TITLES = {
-    By.TABLE: "By table",
+    By.TABLE: "Conflicts by table",
     **{unit: f"Busiest {unit}s" for unit in UNITS},
     By.KEY: "Hottest rows",
-    By.CAUSE: "By cause",
+    By.CAUSE: "Conflicts by cause",
     By.TRANSACTION: "Largest transactions",
 }
 # Headings and columns of texts, and of numbers.

@@ -39,7 +39,7 @@ def test_at_a_glance(result: Path):
     assert output.startswith("25 conflicts: changes that A rejected, in 2 tables")
     assert "cft.t2 A 15 3 11" in output
     assert "cft.t1 A 10 3 7" in output
-    assert "By cause" in output
+    assert "Conflicts by cause" in output
     assert "row already exists A 4" in output
     assert "and 1 row more: ndb-conflict conflicts " in output
 
@@ -74,7 +74,7 @@ def test_counts_by_one_thing(result: Path, tmp_path: Path):
     """The JSON file has all rows, the terminal as many as are asked for."""
     file = tmp_path / "keys.json"
     code, output = invoke("conflicts", result, "--by", "key", "--top", 1, "--json", file)
-    assert (code, "By table" in output) == (0, False)
+    assert (code, "Conflicts by table" in output) == (0, False)
     assert "and 5 rows more" in output
     document = json.loads(file.read_text())
     assert (document["conflicts"], document["first"]) == (25, "2026-11-20T16:00:15.187435+00:00")
