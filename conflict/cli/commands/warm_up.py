@@ -126,7 +126,8 @@ def _write_types(folder: Path) -> str:
             writer = BinlogWriter(out, BinlogSettings(server_id=server))
             writer.start(0)
             for epoch, (before, after) in enumerate(((row, row | {1: 9}), (row, None), (None, row)), 1):
-                writer.write_epoch(epoch << 32, [WrittenChange(table, before, after, written=range(len(row)))], 0)
+                own = 10 * server + epoch  # the same changes in the same epochs would be two logs of one cluster
+                writer.write_epoch(own << 32, [WrittenChange(table, before, after, written=range(len(row)))], 0)
             writer.finish()
     return definition
 
