@@ -233,11 +233,14 @@ class Start:
         epoch: First own epoch of the log. Rows that are older were last changed before it.
         rows: Rows as they were then, by table and key, as bytes per column position; None is NULL.
         tables: Tables whose rows are all among these. What other rows of other tables were is not known.
+        returned: Own epoch that had come back before the applier applied the first epoch that the other log holds; 0 if
+            the logs show all that came back.
     """
 
     epoch: int
     rows: Mapping[tuple[str, bytes], Mapping[int, bytes | None]] = attrs.field(factory=dict, repr=False)
     tables: frozenset[str] = frozenset()
+    returned: int = 0
 
 
 @attrs.frozen

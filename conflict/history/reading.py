@@ -42,6 +42,7 @@ from conflict.history.scheduling.start import (
     certain_applies,
     consistent_cut,
     refuse_changes,
+    returned_before,
     span_of_times,
     starts_in_the_middle,
 )
@@ -160,7 +161,8 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
         if middle:
             first = summaries[cluster.name][0].number if summaries[cluster.name] else 0
             given = _given_rows(run, cluster, readings)
-            start = Start(first, given.rows, given.tables)
+            returned = returned_before(run.links, summaries, cluster.name)
+            start = Start(first, given.rows, given.tables, returned)
             applies = certain_applies(applies, start.epoch)
         applies = [attrs.evolve(each, reported=reading.reports) for each in with_roles(applies, reading.roles)]
         applied[cluster.name] = applies

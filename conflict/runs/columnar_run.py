@@ -28,6 +28,7 @@ from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.history.ingestion.plan import load_plan, refuse_differences
 from conflict.history.roles import FittingMarks, Mark
 from conflict.history.run import Run
+from conflict.history.shown_effects import Effect
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.layout import BUCKET_PARTS, ResultOptions
@@ -104,7 +105,7 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
     rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id", "table"])
     rows = rows.filter(pc.less_equal(rows.column("operation"), max(Operation)))
     identities = rows.column("transaction_id")
-    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table"])
+    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table", "effect"])
     places, counts = np.unique(
         np.stack([effects.column(each).to_numpy().astype(np.uint64) for each in ("epoch", "group")], axis=1),
         axis=0,
@@ -119,9 +120,13 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
         sum(len(summary.applied) for summary in summaries),
         len(effects),
         sum(apart),
+        refreshes=pc.any(pc.is_in(effects.column("effect"), value_set=_REFRESHES)).as_py() or False,
         changed_tables=_tables(manifest, rows),
         applied_tables=_tables(manifest, effects),
     )
+
+
+_REFRESHES = pa.array([Effect.REFRESHED, Effect.REFRESHED_ABSENT], pa.int8())
 
 
 def _tables(manifest: Manifest, rows: pa.Table) -> frozenset[str]:

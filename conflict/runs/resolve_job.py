@@ -133,7 +133,7 @@ def settle_history(
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
-    applied = [ApplierEpochs.of_table(schedule, name) for name in manifest.clusters]
+    applied = [ApplierEpochs.of_table(schedule, name, log_part.starts.get(name)) for name in manifest.clusters]
     tables = frozenset(table for known in run.setups.at_end.values() for table in known)
     settled = SettledHistory(job, applied, job.resolve(applied), Moments(), placed, tables)
     if use_evidence:

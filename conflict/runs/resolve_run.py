@@ -34,6 +34,7 @@ from conflict.history.scheduling.start import (
     certain_applies,
     consistent_cut,
     refuse_changes,
+    returned_before,
     starts_in_the_middle,
 )
 from conflict.results.layout import ResultOptions
@@ -93,7 +94,8 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
         cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(span.last)
         applies, assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut)
         if middle:
-            starts[name] = Start(summaries[name][0].number if summaries[name] else 0)
+            first = summaries[name][0].number if summaries[name] else 0
+            starts[name] = Start(first, returned=returned_before(run.links, summaries, name))
             applies = certain_applies(applies, starts[name].epoch)
         placed += [(name, apply) for apply in applies]
     kept = {name: Bounds(own[0].number, own[-1].number) if own else Bounds(1, 0) for name, own in summaries.items()}

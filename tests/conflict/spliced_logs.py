@@ -1,9 +1,10 @@
-"""Recorded binlogs with more events in them, at the right positions and with the right checksums."""
+"""Recorded binlogs with more events in them, or with some of their epochs alone."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from conflict.history.ingestion.logged_epochs import scan_epochs
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.header import EventHeader, decode_format_description
@@ -40,3 +41,12 @@ def run_with(folder: Path, demo: Path, raws: Sequence[Raw], *, after: int, schem
     with (folder / "schema.sql").open("a") as text:
         text.write(schema)
     return folder / "run.toml"
+
+
+def part_of(binlog: Path, epochs: Collection[int], server_id: int, file: Path) -> Path:
+    """Write the head of a binlog and some of its epochs, numbered from 0, to a file."""
+    logged, data = scan_epochs(server_id, [binlog]), binlog.read_bytes()
+    head = next(event.end for event in read_events(binlog))
+    kept = [data[int(logged.start[each]) : int(logged.stop[each])] for each in sorted(epochs)]
+    file.write_bytes(b"".join([data[:head], *kept]))
+    return file

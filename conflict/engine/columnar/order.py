@@ -37,7 +37,7 @@ from conflict.engine.kernels.arrays import (
     read_only,
 )
 from conflict.engine.kernels.places import NO_CLUSTER, known_before, order
-from conflict.history.model import Cluster, EpochApply
+from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.scheduling.placing import circular_schedule
 from conflict.results.layout import OPERATION_ORDER
 
@@ -78,6 +78,9 @@ class ApplierEpochs:
     The epoch applies of one applier in order; see `EpochApplies` for the columns. Shape (applies,).
 
     The `apply` of a moment is the number among these.
+
+    Attributes:
+        returned: The max replicated epoch before the first of them.
     """
 
     foreign_epoch: UInt64
@@ -91,6 +94,7 @@ class ApplierEpochs:
     server: UInt32
     source_server: UInt32
     moments: RowMoments
+    returned: int = 0
 
     def __len__(self) -> int:
         return len(self.epoch)
@@ -122,22 +126,25 @@ class ApplierEpochs:
             for number, apply in enumerate(applies)
             for each in apply.moments
         ]
-        return cls(**known, moments=RowMoments.of_rows(moments))
+        returned = 0 if cluster.start is None else cluster.start.returned
+        return cls(**known, moments=RowMoments.of_rows(moments), returned=returned)
 
     @classmethod
-    def of_table(cls, table: pa.Table, applier: str) -> Self:
+    def of_table(cls, table: pa.Table, applier: str, start: Start | None = None) -> Self:
         """Return the epoch applies of an applier in a table `SCHEDULE`; no row is judged early."""
         mine = table.filter(pc.and_(pc.equal(table.column("applier"), applier), table.column("applied")))
         columns = {name: mine.column(name) for name in _TYPES}
         columns["committed"] = pc.fill_null(columns["committed"], 0)
         known = {name: column.to_numpy() for name, column in columns.items()}
-        return cls(**{name: np.asarray(each, _TYPES[name]) for name, each in known.items()}, moments=RowMoments.none())
+        columns = {name: np.asarray(each, _TYPES[name]) for name, each in known.items()}
+        return cls(**columns, moments=RowMoments.none(), returned=0 if start is None else start.returned)
 
     def first(self, kept: int | None) -> ApplierEpochs:
         """Return the first `kept` epoch applies, or all if it is None."""
         count = len(self) if kept is None else kept
         moments = self.moments.chosen(self.moments.apply < count)
-        return ApplierEpochs(**{name: getattr(self, name)[:kept] for name in _TYPES}, moments=moments)
+        columns = {name: getattr(self, name)[:kept] for name in _TYPES}
+        return ApplierEpochs(**columns, moments=moments, returned=self.returned)
 
 
 def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
@@ -180,7 +187,8 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     if stuck != NO_CLUSTER:
         at = len(applier) - int((applier != stuck).sum())
         raise circular_schedule(names[stuck], int(applied[stuck].foreign_epoch[at]))
-    known = known_before(applier, number, epochs, foreign, traced)
+    returned = np.array([each.returned for each in applied], np.uint64)
+    known = known_before(applier, number, epochs, foreign, traced, returned)
     chosen = number + applier.astype(np.int64) * len(applied[0])
     columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _TYPES}
     place = np.empty(len(chosen), np.int32)

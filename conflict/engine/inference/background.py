@@ -205,7 +205,7 @@ def _force(current: EpochPass, entries: Sequence[LoggedChange], effect: Effect |
             store.put(first.row, None)
 
 
-def epochs_known(links: Mapping[Link, Sequence[EpochApply]]) -> dict[Link, list[int]]:
+def epochs_known(links: Mapping[Link, Sequence[EpochApply]], clusters: Sequence[Cluster] = ()) -> dict[Link, list[int]]:
     """
     Return, per link and epoch apply, the max replicated epoch before it; the place of an apply does not change it.
 
@@ -213,7 +213,9 @@ def epochs_known(links: Mapping[Link, Sequence[EpochApply]]) -> dict[Link, list[
 
     Args:
         links: Per link, its epoch applies in order.
+        clusters: The clusters, with what had come back before logs that start in the middle.
     """
+    returned = {each.name: each.start.returned for each in clusters if each.start is not None}
     news: dict[Link, dict[int, int]] = {}
     for (applier, source), own in links.items():
         came_back = news.setdefault((source, applier), {})
@@ -223,7 +225,8 @@ def epochs_known(links: Mapping[Link, Sequence[EpochApply]]) -> dict[Link, list[
     found = {}
     for link, own in links.items():
         found[link] = list[int]()
-        surely = here = period = 0
+        surely = here = returned.get(link[0], 0)
+        period = 0
         for apply in own:
             if apply.period != period:
                 period, here = apply.period, surely

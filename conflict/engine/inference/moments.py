@@ -140,7 +140,7 @@ def find_moments(
         trial = TrialApply(here, source, apply, entries, shown, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
-    background_of(with_applies, setups, recorded, epochs_known(links), visit)
+    background_of(with_applies, setups, recorded, epochs_known(links, history.clusters), visit)
     return moments
 
 

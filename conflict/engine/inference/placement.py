@@ -219,7 +219,7 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
         HistoryError: The traces have no order of causes.
     """
     links = history.links
-    known = epochs_known(links)
+    known = epochs_known(links, history.clusters)
     rows = background_of(history, setups, recorded, known)
     tried: dict[Link, list[Tried]] = {}
     for (name, source), applies in links.items():

@@ -281,7 +281,7 @@ def order(epochs, foreign):
 
 
 @kernel
-def known_before(applier, number, epochs, foreign, traced):
+def known_before(applier, number, epochs, foreign, traced, returned):
     """
     Return the max replicated epoch before each epoch apply. uint64, shape (applies,).
 
@@ -291,9 +291,10 @@ def known_before(applier, number, epochs, foreign, traced):
         epochs: Per cluster, the own epoch in which each epoch apply commits. uint64.
         foreign: Per cluster, the foreign epoch of each epoch apply. uint64.
         traced: Per cluster, whether its binlog shows it; an epoch apply without a trace never comes back. bool.
+        returned: Per cluster, the max replicated epoch before its first epoch apply. uint64, shape (2,).
     """
     known = np.zeros(len(applier), np.uint64)
-    now = np.zeros(2, np.uint64)
+    now = returned.copy()
     for apply in range(len(applier)):
         side = applier[apply]
         known[apply] = now[side]

@@ -207,6 +207,8 @@ class ReplayedCluster:
 
     def __attrs_post_init__(self) -> None:
         self.role = self.cluster.role
+        if self.cluster.start is not None:
+            self.max_replicated_epoch = self.cluster.start.returned
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
         self.foreign_keys = ForeignKeys.of(self.setups)
 

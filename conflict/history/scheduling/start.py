@@ -32,6 +32,7 @@ __all__ = [
     "changes_older_rows",
     "consistent_cut",
     "refuse_changes",
+    "returned_before",
     "span_of_times",
     "starts_in_the_middle",
 ]
@@ -189,6 +190,31 @@ def starts_in_the_middle(span: Span, links: Links, summaries: Mapping[str, Seque
         for item in summary.applied
         if summaries[source.name]
     )
+
+
+def returned_before(links: Links, summaries: Mapping[str, Sequence[Summary]], name: str) -> int:
+    """
+    Return the own epoch of a cluster that had come back to it before the first epoch that the other log holds.
+
+    Where a log starts earlier than the other one, its cluster applied epochs of the other one that are in no log, and
+    these carried back what the other one had applied of it: all before the first epoch that the other log shows as
+    applied. An epoch of these that changed nothing there did not come back; which ones are those is not known.
+
+    Args:
+        links: Two clusters that replicate to each other.
+        summaries: Per cluster, the own epochs that the run reads.
+        name: The cluster.
+    """
+    own, peer = summaries[name], links.peer(name)
+    theirs, ours = summaries[peer.name], links.server_ids[name]
+    first = theirs[0].number if theirs else 0
+    earlier = any(
+        each.server_id == peer.server_id and each.epoch < first for summary in own for each in summary.applied
+    )
+    shown = next((each.epoch for summary in theirs for each in summary.applied if each.server_id == ours), None)
+    if not earlier or shown is None:
+        return 0
+    return max((summary.number for summary in own if summary.number < shown), default=0)
 
 
 def refuse_changes(definitions: Mapping[str, ClusterDefinitions]) -> None:

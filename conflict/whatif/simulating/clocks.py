@@ -183,15 +183,17 @@ def _journeys(source: Side, applier: Side) -> tuple[Int64, Int64]:
     """
     Return when epochs began that left a trace, by number, and how long after their ends they were applied, by hosts.
 
-    The commit was somewhere in the applier's epoch: half of it, on average, from its end.
+    The commit was somewhere in the applier's epoch: half of it, on average, from its end. An epoch that is older than
+    the source's log does not count, because nothing says when it was logged.
     """
-    clock, _, server_id = source
+    clock, own, server_id = source
     other, epochs, _ = applier
+    held = {each.number for each in own}
     found = [
         (clock.time(each.epoch), other.ended(epoch.number) - other.epoch // 2 - clock.ended(each.epoch))
         for epoch in epochs
         for each in epoch.applied
-        if each.server_id == server_id
+        if each.server_id == server_id and each.epoch in held
     ]
     begun, took = np.array(found, np.int64).reshape(-1, 2).T
     return begun, took

@@ -5,13 +5,20 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.conformance.case import find_recordings
+from conflict.config.configuration import LoggingServer, Span
+from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.errors import ConflictError
+from conflict.history.definitions_over_time import make_run
+from conflict.history.grid.folder import Folder
+from conflict.history.ingestion.logged_epochs import scan_epochs
+from conflict.pipeline import ENGINES
 from tests.conflict.cuts import CutRecording, Figures
+from tests.conflict.spliced_logs import part_of
 from tests.corpora import RECORDINGS, SHARED
 
 BUNDLED = sorted(path.parent for path in (RECORDINGS / "conflict").glob("*/*_type*/scenario.json"))
@@ -70,3 +77,27 @@ def test_all_recordings_of_the_corpus_from_the_middle(record_property: Callable[
     assert figures.wrong == []
     assert figures.cuts > 1500
     assert of_type_7.cannot_tell < of_type_7.compared / 10
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_logs_without_their_first_files_are_not_contradicted(share: float, engine: str, tmp_path: Path) -> None:
+    """
+    Both logs lack their first epochs, and not up to one moment, as where two servers purge their files.
+
+    A conflict in the first epochs depends on what had come back to A before. It changed rows in epochs that B had
+    applied before B's log starts.
+    """
+    configuration = ConflictCase.load(RECORDINGS / "lives" / "live_2_epoch_type8").configuration()
+    clusters = []
+    for each in configuration.clusters:
+        (whole,) = each.files
+        count = len(scan_epochs(each.server_id, [whole]))
+        kept = range(int(count * share), count)
+        file = part_of(whole, kept, each.server_id, tmp_path / f"{each.name}.000002")
+        clusters.append(attrs.evolve(each, servers=(LoggingServer(each.server_id, (file,)),)))
+    found = attrs.evolve(configuration, clusters=tuple(clusters), span=Span(empty=None))
+    resolved = ENGINES[engine](make_run(found), Folder(str(tmp_path / "out")))
+    assert resolved.run.span.empty is None
+    assert not resolved.contradicted
+    assert resolved.summary.compared > 1_000

@@ -16,23 +16,13 @@ from conflict.history.grid.folder import Folder
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.log_pieces import pieces_of
 from conflict.pipeline import ENGINES
-from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.control_events import IncidentEvent, encode_incident
-from tests.conflict.spliced_logs import spliced
+from tests.conflict.spliced_logs import part_of, spliced
 from tests.corpora import RECORDINGS
 
 CASE = ConflictCase.load(RECORDINGS / "operations/every_node_writes/every_node_writes_epoch_trans_type7")
 FIRST, SECOND = (server.files[0] for server in CASE.configuration().clusters[0].servers)
-
-
-def part_of(binlog: Path, epochs: Collection[int], server_id: int, file: Path) -> Path:
-    """Write the head of a binlog and some of its epochs, numbered from 0, to a file."""
-    logged, data = scan_epochs(server_id, [binlog]), binlog.read_bytes()
-    head = next(event.end for event in read_events(binlog))
-    kept = [data[int(logged.start[each]) : int(logged.stop[each])] for each in sorted(epochs)]
-    file.write_bytes(b"".join([data[:head], *kept]))
-    return file
 
 
 def cluster(first: list[Path], second: list[Path]) -> ClusterConfiguration:

@@ -115,7 +115,7 @@ def test_epoch_applies_of_a_table():
         read, made = ApplierEpochs.of_table(schedule_table(applies), cluster.name), ApplierEpochs.of_cluster(cluster)
         assert len(read.moments) == len(made.moments) == 0
         for field in attrs.fields(ApplierEpochs):
-            if field.name == "moments":
+            if field.name in ("moments", "returned"):
                 continue
             assert getattr(read, field.name).tolist() == getattr(made, field.name).tolist()
             assert getattr(read, field.name).dtype == getattr(made, field.name).dtype
