@@ -211,6 +211,8 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
         np.zeros(len(foreign), np.int64),
         pa.nulls(len(foreign)),  # roles never change
         pa.nulls(len(foreign)),  # no clock says when an epoch committed
+        np.zeros(len(foreign), np.uint32),  # one SQL node a cluster
+        np.zeros(len(foreign), np.uint32),
     )
     arrays = [
         (column if isinstance(column, pa.Array) else pa.array(column)).cast(field.type)

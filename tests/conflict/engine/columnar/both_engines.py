@@ -95,7 +95,7 @@ def binlogs_by_reference(run: Run) -> dict[str, Any]:
         ledger = ReferenceLedger(history, setups, resolution, compared, ResultOptions(all_outcomes=True))
         summary = write_resolution(Folder(folder), ledger)
         keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
-        write_open(Folder(folder), placed.schedule.places, (), keys)
+        write_open(Folder(folder), placed.schedule, (), keys)
         return _contents(Folder(folder), run, with_open_schedule(summary, placed.schedule))
 
 
