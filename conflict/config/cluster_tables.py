@@ -162,6 +162,9 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
     check_entries(where, given, _CLUSTER_ENTRIES)
     own = {entry: folder / given[entry] for entry in OWN_FILES if entry in given}
     variables = load_server_variables(own["variables"]) if "variables" in own else None
+    if (variables or {}).get("replicate_rewrite_db"):
+        message = f"{own['variables']} sets replicate_rewrite_db, which is not supported: the tables have two names"
+        raise ConfigurationError(message)
     table = {**_of_variables(variables or {}), **given}
     if "server_ids" in given:
         if "server_id" in given:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import attrs
 
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
+from conflict.rules.replication_filter import FILTER_OPTIONS
 from ndb_formats.cursor import whole_number
 from ndb_formats.rules.update_format import switch
 
@@ -165,7 +166,7 @@ def parse_server_variables(text: str) -> dict[str, str]:
         found = dict(_from_json(text))
     elif groups := [match["name"].strip() for line in text.splitlines() if (match := _GROUP.match(line.strip()))]:
         read = any(map(_READ_BY_SERVER.fullmatch, groups))
-        found = {**DEFAULTS, **dict(_from_option_file(text))} if read else {}
+        found = {**DEFAULTS, **_together(_from_option_file(text))} if read else {}
     else:
         found = dict(_from_rows(text))
     if not found:
@@ -177,6 +178,14 @@ def parse_server_variables(text: str) -> dict[str, str]:
     for name, value in found.items():
         if DEFAULTS.get(name) in ("ON", "OFF"):
             switch(name, value)
+    return found
+
+
+def _together(options: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return options by name: of one that is set more than once the last value counts, of a filter all do."""
+    found: dict[str, str] = {}
+    for name, value in options:
+        found[name] = f"{found[name]},{value}" if name in FILTER_OPTIONS and name in found else value
     return found
 
 
@@ -215,7 +224,7 @@ def _text(value: object) -> str:
 
 
 def _from_option_file(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the options of the groups that mysqld reads; of one that is set more than once the last counts."""
+    """Yield the options of the groups that mysqld reads."""
     ours = False
     for number, full_line in enumerate(text.splitlines(), 1):
         line = full_line.strip()

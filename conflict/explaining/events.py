@@ -65,7 +65,7 @@ class LogPlace:
     row: int
 
     def is_same(self, other: LogPlace | None) -> bool:
-        """Whether it is another place of the same cluster; files may have been moved to another folder."""
+        """Whether it is the same place as another one, though files may have been moved to another folder."""
         if other is None or self.file.rpartition("/")[2] != other.file.rpartition("/")[2]:
             return False
         return attrs.astuple(self)[1:] == attrs.astuple(other)[1:]

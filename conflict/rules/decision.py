@@ -142,7 +142,7 @@ class Decision:
 
 def is_delete_delete(operation: int, cause: int) -> bool:
     """
-    Whether both clusters deleted a row: a delete is rejected because its row is gone.
+    Whether a delete found no row, which a server takes for a row that both clusters deleted.
 
     It is a conflict under every function: rejected, counted and logged as an exception. But no row is refreshed for it
     (`conflict.engine.kernels.rules.needs_refresh`), no update is lost, and only `NDB$EPOCH2_TRANS` rejects its

@@ -2,8 +2,8 @@
 The order of all epoch applies, and of the operations in each, computed once for all buckets.
 
 The max replicated epoch follows from the order of epoch applies alone: before an epoch apply it is the highest own
-    epoch
-whose `ndb_apply_status` row came back in an epoch applied before. Computes docs/concepts.md, "Max replicated epoch".
+epoch whose `ndb_apply_status` row came back in an epoch applied before. Computes docs/concepts.md, "Max replicated
+epoch".
 
 The order of an operation is a list of numbers, `_STEP` for each step from the operation to what caused it. Orders
 compare as lists do.

@@ -1,5 +1,5 @@
 """
-What a report says of searches for the shortest schedule that ends badly, besides what is told of them.
+The part of a report on searches for the shortest schedule that ends badly.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-A schedule as a recording: a folder that `conformance` and `resolve` take.
+Writes a schedule as a recording: a folder that `conformance` and `resolve` take.
 
 It has the files of a recording of real clusters; the expected rows, counters and stops are what the search found. For
 the binlogs, the reference engine replays the schedule as if there were a third cluster, because then a cluster logs

@@ -1,6 +1,7 @@
 """Run files: how they are read, and how they are refused."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError
 from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.history.scheduling.schedule import Hint, Summary
+from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow, Role
 from tests.corpora import DEMO
 
@@ -428,3 +430,62 @@ def test_a_binlog_type_can_be_named(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(text)
     rows = load_run_file(tmp_path / "run.toml").configuration.replication
     assert [9] * len(rows) == [row.binlog_type for row in rows]
+
+
+def test_filters_of_a_run_file_and_of_an_option_file(folder: Path) -> None:
+    """A list, a text with commas, and options that stand once per table; what the run file has counts."""
+    (folder / "my.cnf").write_text(
+        "[mysqld]\nserver_id = 1\nreplicate-do-db = shop\nreplicate-do-db = other\n"
+        "replicate-wild-ignore-table = shop.log%\n"
+    )
+    own = 'variables = "my.cnf"\nreplicate_ignore_table = "shop.a, shop.b"\nreplicate_wild_ignore_table = ["shop.x%"]'
+    text = HEAD + CLUSTERS.replace("server_id = 1", own)
+    (folder / "run.toml").write_text(text)
+    first, second = load_run_file(folder / "run.toml").configuration.clusters
+    assert first.filter == ReplicationFilter(
+        do_db=("shop", "other"), ignore_table=("shop.a", "shop.b"), wild_ignore_table=("shop.x%",)
+    )
+    assert second.filter == ReplicationFilter()
+
+
+def test_rewritten_databases_are_refused(folder: Path) -> None:
+    """An option file that renames databases on the way is not taken as if it did not."""
+    (folder / "my.cnf").write_text("[mysqld]\nserver_id = 1\nreplicate-rewrite-db = shop->other\n")
+    (folder / "run.toml").write_text(HEAD + CLUSTERS.replace("server_id = 1", 'variables = "my.cnf"'))
+    with pytest.raises(ConfigurationError, match=r"my\.cnf sets replicate_rewrite_db, which is not supported"):
+        load_run_file(folder / "run.toml")
+
+
+def test_several_sql_nodes(folder: Path) -> None:
+    """Files belong to the node that wrote them; a file without events belongs to the first one."""
+    shutil.copy(DEMO / "A.binlog.000001", folder / "a" / "binlog.000001")
+    shutil.copy(DEMO / "B.binlog.000001", folder / "a" / "binlog.000002")
+    (folder / "run.toml").write_text(
+        HEAD + CLUSTERS.replace("server_id = 1", "server_ids = [1, 2]").replace("server_id = 2", "server_id = 4")
+    )
+    first, _ = load_run_file(folder / "run.toml").configuration.clusters
+    assert [(each.server_id, [file.name for file in each.files]) for each in first.servers] == [
+        (1, ["binlog.000001"]),
+        (2, ["binlog.000002"]),
+    ]
+    assert (first.server_id, first.server_ids) == (1, {1, 2})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("server_ids = []", "server_ids of [clusters.A] is []; it must be a list of different server ids, like [1, 3]"),
+        ("server_ids = [1, 1]", "server_ids of [clusters.A] is [1, 1]; it must be a list of different server ids"),
+        (
+            "server_id = 1\nserver_ids = [1]",
+            "server_id and server_ids of [clusters.A] are both given; give one of them",
+        ),
+        ("server_ids = [1, 2]", "clusters A and B have server_id 2; it tells them apart in their binlogs"),
+    ],
+)
+def test_wrong_sql_nodes(folder: Path, given: str, said: str) -> None:
+    """None, one twice, both entries, and one of another cluster."""
+    (folder / "run.toml").write_text(HEAD + CLUSTERS.replace("server_id = 1", given))
+    with pytest.raises(ConfigurationError) as refusal:
+        load_run_file(folder / "run.toml")
+    assert said in str(refusal.value)
