@@ -47,6 +47,8 @@ class StoryFacts:
         hears: Clusters that judge by epoch, for which it matters what has come back.
         told_of: The rows of the story.
         open: What else the decisions can be that the binlogs leave open.
+        filtered: Per cluster, the tables whose changes its applier drops.
+        skipped: The epochs that appliers never applied, although they applied later ones: applier, source and epoch.
     """
 
     logs: Mapping[str, RowLog]
@@ -57,6 +59,16 @@ class StoryFacts:
     hears: frozenset[str] = frozenset()
     told_of: Sequence[WantedRow] = ()
     open: Mapping[OpenDecision, tuple[str, ...]] = attrs.field(factory=dict)
+    filtered: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+    skipped: frozenset[tuple[str, str, int]] = frozenset()
+
+    def why_not(self, applier: str, source: str, epoch: int, table: str) -> str:
+        """Return why an applier did not take an operation, as a sentence without a full stop."""
+        if table in self.filtered.get(applier, ()):
+            return f"a filter of {applier} drops the changes of {table} (replicate_*)"
+        if (applier, source, epoch) in self.skipped:
+            return f"{applier} never applied epoch {epoch} of {source}, and applied later ones: it was skipped"
+        return f"{applier} had not applied epoch {epoch} of {source} when the logs end"
 
     @cached_property
     def applied_as(self) -> Mapping[tuple[str, str, int], Sequence[Applied]]:
@@ -95,6 +107,7 @@ class EventDraft:
         sequence: Order among the events of a group.
         statement: The statement, for one that changes the definition of the table.
         told_of: The row that a statement is told of.
+        why_not: Why the applier did not come to the operation, as a sentence without a full stop.
     """
 
     kind: EventKind
@@ -110,6 +123,7 @@ class EventDraft:
     sequence: int = 0
     statement: DefinitionStep | None = None
     told_of: WantedRow | None = None
+    why_not: str = ""
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -215,7 +229,8 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
     for applier, sources in facts.sources.items():
         if cause.cluster not in sources:
             continue
-        applies = facts.applied_as.get((applier, cause.cluster, cause.epoch), ())
+        dropped = change.table in facts.filtered.get(applier, ())
+        applies = () if dropped else facts.applied_as.get((applier, cause.cluster, cause.epoch), ())
         for apply in applies:
             place = applier, cause.cluster, cause.epoch, apply.epoch, change.table, change.key
             left = outcomes.get(place, [])
@@ -236,7 +251,9 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
                 cause=cause,
             )
         if not applies and (change.own or change.logged.flags):
-            yield EventDraft(EventKind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
+            why = facts.why_not(applier, cause.cluster, cause.epoch, change.table)
+            late = EventDraft(EventKind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
+            yield attrs.evolve(late, why_not=why)
 
 
 def _is_of(outcome: DecidedOperation, change: ChangeInLog) -> bool:

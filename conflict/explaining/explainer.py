@@ -337,7 +337,19 @@ class Explainer:
             for name, log in logs.items()
         }
         sources = {name: tuple(each.name for each in self.run.links.sources(name)) for name in logs}
-        return StoryFacts(kept, self.applied, tuple(outcomes), self.run.links.server_ids, sources, hears)
+        skipped = (
+            (each["applier"], each["source"], each["source_epoch"]) for each in self.result.run["skipped_epochs"]
+        )
+        return StoryFacts(
+            kept,
+            self.applied,
+            tuple(outcomes),
+            self.run.links.server_ids,
+            sources,
+            hears,
+            filtered={each.name: self.run.filtered(each) for each in self.run.clusters},
+            skipped=frozenset(skipped),
+        )
 
     def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:
         starts = self.result.run["starts_in_the_middle"]

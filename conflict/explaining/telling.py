@@ -189,7 +189,7 @@ def _sentence(draft: EventDraft, heard: Heard, reason: Callable[[EventDraft], st
     if draft.kind is EventKind.HEARD:
         return f"{cluster} hears that its epochs up to {draft.source_epoch} have been applied by the other cluster"
     if draft.kind is EventKind.NOT_APPLIED:
-        return f"{cluster} had not applied epoch {draft.source_epoch} of {draft.source} when the logs end"
+        return draft.why_not
     if outcome is not None and outcome.decision.verdict is not Verdict.APPLIED:
         said = decided_sentence(outcome, heard.function)
         if heard.function is not None and heard.function.spec.refreshes:

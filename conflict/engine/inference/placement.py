@@ -265,8 +265,9 @@ def _skipped(
     """Return the epochs that were never applied: later ones were, and at no place would they have left no trace."""
     name, source = link
     found: dict[int, SkippedEpoch] = {}
-    for apply, place in zip(applies, places, strict=True):
-        if apply.window is None or not apply.window.certain or place.possible or apply.period:
+    last = max((slot for slot, apply in enumerate(applies) if apply.traced and not apply.period), default=-1)
+    for slot, (apply, place) in enumerate(zip(applies, places, strict=True)):
+        if apply.window is None or place.possible or apply.period or slot > last:
             continue
         if any(isinstance(entry, ExceptionRow) for entry in rows[source].cluster.log.get(apply.foreign_epoch, ())):
             continue  # which of these arrived is not known

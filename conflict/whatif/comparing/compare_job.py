@@ -136,10 +136,13 @@ def compare_settled(
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
-        NotBuiltError: The logs start in the middle, or a foreign key acts.
+        NotBuiltError: The logs start in the middle, an applier filters tables, or a foreign key acts.
     """
     if settled.part.starts_in_the_middle:
         message = "the logs start in the middle"
+        raise NotBuiltError(message)
+    if settled.job.run.filtered.any():
+        message = "an applier drops the changes of a table (replicate_* filters)"
         raise NotBuiltError(message)
     if settled.job.run.careful is not None:
         raise NotBuiltError(LINK_ACTS)

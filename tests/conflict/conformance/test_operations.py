@@ -8,9 +8,13 @@ import pytest
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.conformance.judged_run import JudgedRun
+from conflict.explaining.events import EventKind
+from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import ENGINES
+from conflict.result import Result
+from conflict.results.layout import SKIPPED, skipped_path
 from tests.corpora import RECORDINGS, SHARED
 
 OPERATIONS = RECORDINGS / "operations"
@@ -63,3 +67,32 @@ def test_the_log_of_one_node_is_enough(case: str, tmp_path: Path) -> None:
         found.append((results, resolved.summary.counter_ranges))
         assert not resolved.contradicted
     assert found[0] == found[1]
+
+
+def test_a_skip_is_said_and_explained(tmp_path: Path) -> None:
+    """B stopped at a table that it lacks, and was made to skip the epoch: listed with its rows, and said in words."""
+    loaded = ConflictCase.load(OPERATIONS / "skip_counter" / "skip_counter_epoch_type8")
+    out = Folder(str(tmp_path / "out"))
+    resolved = ENGINES["local"](make_run(loaded.configuration()), out)
+    (skipped,) = resolved.summary.schedule.skipped
+    epoch = next(step["epoch"] for step in loaded.scenario["steps"] if "INSERT INTO onlya" in str(step.get("sql")))
+    assert (skipped.applier, skipped.source, skipped.foreign_epoch) == ("B", "A", epoch)
+    rows = out.read_table(skipped_path("B"), SKIPPED).to_pylist()
+    assert rows == [{"source": "A", "source_epoch": epoch, "table": "ops.t1", "operation": "UPDATE_ROW", "key": "k=2"}]
+    explainer = Explainer(Result(out, resolved.to_json("local"), {}), resolved.run)
+    story = explainer.row("ops.t1", "k=2")
+    said = [event.sentence for event in story.events if event.kind is EventKind.NOT_APPLIED]
+    assert f"B never applied epoch {epoch} of A, and applied later ones: it was skipped" in said
+
+
+def test_what_a_filter_drops_is_explained(tmp_path: Path) -> None:
+    """No change of A in the filtered table is said to have been judged on B."""
+    loaded = ConflictCase.load(OPERATIONS / "filter_ignore_table" / "filter_ignore_table_epoch_trans_type7")
+    out = Folder(str(tmp_path / "out"))
+    resolved = ENGINES["local"](make_run(loaded.configuration()), out)
+    assert not resolved.contradicted
+    explainer = Explainer(Result(out, resolved.to_json("local"), {}), resolved.run)
+    story = explainer.row("ops.t2", "a=1, b=y1")
+    assert not [event for event in story.events if event.kind is EventKind.JUDGED and event.cluster == "B"]
+    said = {event.sentence for event in story.events if event.kind is EventKind.NOT_APPLIED}
+    assert "a filter of B drops the changes of ops.t2 (replicate_*)" in said
