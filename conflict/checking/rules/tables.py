@@ -72,7 +72,7 @@ def ambiguous_rows(subject: Subject) -> Iterator[Finding]:
 def rows_without_table(subject: Subject) -> Iterator[Finding]:
     """Yield rows whose database or table is not there on any cluster that they are for."""
     for row, clusters in _rows(subject).items():
-        ours = [cluster for cluster in clusters if row.server_id in (0, cluster.server_id)]
+        ours = [cluster for cluster in clusters if row.server_id in {0, *cluster.server_ids}]
         schemas = [subject.configuration.schema_of(cluster) for cluster in ours]
         if not ours or any(_matches(row, schema) for schema in schemas):
             continue
@@ -95,7 +95,7 @@ def rows_without_table(subject: Subject) -> Iterator[Finding]:
 
 def rows_for_other_servers(subject: Subject) -> Iterator[Finding]:
     """Yield rows whose server id is that of no cluster."""
-    known = sorted(cluster.server_id for cluster in subject.clusters)
+    known = sorted(server_id for cluster in subject.clusters for server_id in cluster.server_ids)
     for row in _rows(subject):
         if row.server_id not in (0, *known):
             sentence = (

@@ -45,6 +45,16 @@ def test_a_configuration_without_fault_has_no_findings_but_notes(
     assert [finding.code for finding in report.of(Severity.NOTE)] == notes
 
 
+def test_rows_for_every_sql_node_of_a_cluster_have_an_effect(tmp_path: Path) -> None:
+    """As the manual's failover needs them; a row for a server of no cluster has none."""
+    rows = "".join(row("t", *each) for each in ((2, 7, None), (3, 7, "NDB$EPOCH()"), (4, 7, None)))
+    nodes = with_(EPOCH, entries=("server_ids = [1, 3]", "server_ids = [2, 4]"), rows=rows)
+    assert found(nodes.report(tmp_path)) == set()
+    report = with_(nodes, rows=rows + row("t", 9, 7, None)).report(tmp_path)
+    (other,) = [each for each in report.findings if each.code.removeprefix("NDB-E") not in ALWAYS]
+    assert "it is for server 9, and the servers have the ids 1, 2, 3, 4." in other.sentence
+
+
 # The base, the fault as changes of it, and the findings with the clusters that they hold for.
 PLANTED = {
     "conflict_fn that cannot be read": (OLD, {"function": "NDB$OLD(x"}, {("001", "AB")}),
