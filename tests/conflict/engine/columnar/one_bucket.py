@@ -16,25 +16,35 @@ from conflict.engine.kernels.records import packed_changes
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import History
-from conflict.results.model import Resolution
+from conflict.results.model import Outcome, Resolution
 from conflict.rules.decision import Cause
 from tests.conflict.histories import Setups, numbers_of
 
 
 def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]) -> Conflicts:
     """Return the transactions that the reference engine rejected, per epoch apply."""
+    times: dict[tuple[str, int, int], list[list[Outcome]]] = {}
+    for outcome in resolution.outcomes:
+        place = outcome.applier, outcome.source_epoch, outcome.epoch
+        _add(times.setdefault(place, []), outcome)
     groups = []
     for applier, foreign, own in zip(applies.applier, applies.foreign_epoch, applies.epoch, strict=True):
-        found = {
-            outcome.group
-            for outcome in resolution.outcomes
-            if (outcome.applier, outcome.source_epoch, outcome.epoch)
-            == (names[applier], foreign, own)  # it may come twice
-            and outcome.cause is Cause.TRANS_IN_CONFLICT
-        }
-        groups.append(sorted(found))
+        left = times.get((names[applier], int(foreign), int(own)), [])
+        found = left.pop(0) if left else []
+        groups.append(sorted({outcome.group for outcome in found if outcome.cause is Cause.TRANS_IN_CONFLICT}))
     offsets = np.cumsum([0, *map(len, groups)]).astype(np.int64)
     return Conflicts(offsets, np.array([group for each in groups for group in each], np.int32))
+
+
+def _add(times: list[list[Outcome]], outcome: Outcome) -> None:
+    """Add an outcome to those of its epoch apply: where an operation comes again, the epoch was applied once more."""
+    if not times or any(_operation(outcome) == _operation(each) for each in times[-1]):
+        times.append([])
+    times[-1].append(outcome)
+
+
+def _operation(outcome: Outcome) -> tuple[object, ...]:
+    return outcome.group, outcome.ordinal, outcome.table, outcome.key, outcome.refresh
 
 
 def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) -> BucketResult:

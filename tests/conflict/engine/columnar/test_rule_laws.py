@@ -106,6 +106,7 @@ LOGGING = {
 
 @given(**LOGGING)
 @example(seed=9, steps=86, setting=9, binlog_type=7)  # an epoch is applied twice
+@example(seed=9, steps=88, setting=9, binlog_type=7)  # in one own epoch
 @settings(max_examples=60)
 def test_what_appliers_log(seed: int, steps: int, setting: int, binlog_type: int) -> None:
     """One event per row that is refreshed or reflected, in each epoch apply."""
