@@ -74,6 +74,8 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     logged = _logged_tables(item for scan in scans.values() for item in scan)
     configuration = configuration.in_databases(logged).named_as(logged)
     logs = [ClusterLog.read(configuration, cluster, scans[cluster.name]) for cluster in configuration.clusters]
+    for log in logs:
+        _refuse_joined_logs(log, read[log.cluster.name])
     notes = sentences_of(note for log in logs for note in log.notes)
     added = [table for log in logs for table in log.added]
     _check_known(configuration, logs, logged)
@@ -96,6 +98,27 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     return attrs.evolve(run, notes=(*notes, *sentences_on_rows(run)), remarks=remarks, hints_of=hints_of, pieces=pieces)
 
 
+def _refuse_joined_logs(log: ClusterLog, read: ClusterPieces) -> None:
+    """
+    Refuse a log that is put together from those of several SQL nodes, if definitions change in it.
+
+    Which of them is in force is found by the place in one log.
+
+    Raises:
+        ConfigurationError: They change.
+    """
+    servers = list(dict.fromkeys(piece.server_id for piece in read.pieces))
+    if len(servers) > 1 and log.steps:
+        first = log.steps[0].logged
+        shown = " and ".join(map(str, servers))
+        message = (
+            f"cluster {log.cluster.name}: definitions change ({first.file}, position {first.position}), and no log of "
+            f"its SQL nodes holds all epochs, so that those of servers {shown} are put together; that is "
+            "not followed: give the files of one server from after the change on, or all of them"
+        )
+        raise ConfigurationError(message)
+
+
 def _without_filled(read: ClusterPieces, scan: Iterable[LogItem]) -> list[LogItem]:
     """Leave out the incidents at which the log of another SQL node lacks nothing."""
     return [each for each in scan if not (isinstance(each, LoggedIncident) and read.filled_by(each) is not None)]
@@ -112,12 +135,20 @@ def _filled(read: ClusterPieces, scan: Iterable[LogItem]) -> Iterator[str]:
 
 
 def _scanned(pieces: Sequence[LogPiece]) -> Iterator[LogItem]:
-    """Yield what the pieces hold besides rows; a Table_map event counts once per file, wherever it stands."""
+    """
+    Yield what the pieces hold besides rows.
+
+    Table_map events and incidents of their files count wherever they stand: an event like one before it is not found
+    again, and an incident stands where another log is read.
+    """
+    known = set[tuple[str, int]]()
     for piece in pieces:
         for item in scan_log([piece.file], verify=True):
-            if isinstance(item, LoggedTable) or (
-                piece.start <= item.position and (piece.stop is None or item.position < piece.stop)
-            ):
+            inside = piece.start <= item.position and (piece.stop is None or item.position < piece.stop)
+            if isinstance(item, LoggedIncident):
+                inside = (item.file, item.position) not in known
+                known.add((item.file, item.position))
+            if inside or isinstance(item, LoggedTable):
                 yield item
 
 

@@ -10,7 +10,7 @@ Computes docs/run-file.md, "Several SQL nodes".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -67,9 +67,10 @@ def pieces_of(cluster: ClusterConfiguration) -> ClusterPieces:
     Raises:
         ConfigurationError: The logs are not those of one cluster.
     """
-    if len(cluster.servers) == 1:
-        return ClusterPieces(tuple(LogPiece(cluster.server_id, file) for file in cluster.log.files))
-    logs = [scan_epochs(server.server_id, server.files) for server in cluster.servers if server.files]
+    given = [server for server in cluster.servers if server.files]
+    if len(given) < 2:
+        return ClusterPieces(tuple(LogPiece(each.server_id, file) for each in given for file in each.files))
+    logs = [scan_epochs(server.server_id, server.files) for server in given]
     for log in logs[1:]:
         if log.has_epochs_of(logs[0]) and not log.shares_changes(logs[0]):
             message = (
@@ -77,47 +78,98 @@ def pieces_of(cluster: ClusterConfiguration) -> ClusterPieces:
                 "changes in the same epochs, so they are not of one cluster; give them to two clusters"
             )
             raise ConfigurationError(message)
-    name = cluster.name
-    return ClusterPieces(tuple(_joined(logs)), tuple(_remarks(name, logs)), tuple(_notes(name, logs)), tuple(logs))
+    name, runs = cluster.name, _runs(logs)
+    remarks = (*_differing(name, logs), *_gaps(name, logs, runs))
+    return ClusterPieces(tuple(_pieces(logs, runs)), remarks, tuple(_notes(name, logs[0], runs)), tuple(logs))
 
 
-def _joined(logs: Sequence[LoggedEpochs]) -> Iterator[LogPiece]:
-    """Yield the pieces that together hold every epoch once; the first log is read wherever it can be."""
-    base, *others = logs
-    missing = _missing(base, others)
-    place, here = 0, 0
-    for log, epochs in missing:
-        before = int(np.searchsorted(base.number, log.number[epochs[0]]))
-        cut = (int(base.file[before - 1]), int(base.stop[before - 1])) if before else (0, 0)
-        yield from _stretch(base, (place, here), cut)
-        place, here = cut
-        yield from _stretch(log, _place(log, epochs[0]), (int(log.file[epochs[-1]]), int(log.stop[epochs[-1]])))
-    yield from _stretch(base, (place, here), None if base.whole else _end(base))
+@attrs.frozen
+class _Run:
+    """
+    Consecutive epochs that are read from one log.
+
+    Attributes:
+        log: The log.
+        first: Number of the first of them among its epochs.
+        last: Number of the last one.
+    """
+
+    log: LoggedEpochs
+    first: int
+    last: int
+
+    @property
+    def epochs(self) -> tuple[int, int]:
+        """The first and the last epoch."""
+        return int(self.log.number[self.first]), int(self.log.number[self.last])
 
 
-def _missing(base: LoggedEpochs, others: Sequence[LoggedEpochs]) -> Iterator[tuple[LoggedEpochs, list[int]]]:
-    """Yield the epochs that a log lacks and others have: stretches of one of these between two epochs of the log."""
-    held = set(base.number.tolist())
-    lacking: dict[int, tuple[int, int]] = {}
-    for number, log in enumerate(others):
-        for place, epoch in enumerate(log.number.tolist()):
-            if epoch not in held:
-                lacking.setdefault(epoch, (number, place))
-    found = [(int(np.searchsorted(base.number, epoch)), *lacking[epoch]) for epoch in sorted(lacking)]
-    for (_, number), group in groupby(found, key=lambda each: (each[0], each[1])):
-        yield others[number], [place for _, _, place in group]
+def _runs(logs: Sequence[LoggedEpochs]) -> list[_Run]:
+    """Return which log is read for which epochs, so that each is read once: the first one that holds it."""
+    every = np.unique(np.concatenate([log.number for log in logs]))
+    holder = np.zeros(len(every), np.int64)
+    for number in range(len(logs) - 1, -1, -1):
+        holder[np.isin(every, logs[number].number)] = number
+    bounds = [0, *(np.flatnonzero(np.diff(holder)) + 1).tolist(), len(every)] if len(every) else []
+    found = list[_Run]()
+    for start, stop in pairwise(bounds):
+        log = logs[int(holder[start])]
+        first, last = np.searchsorted(log.number, every[[start, stop - 1]]).tolist()
+        found.append(_Run(log, first, last))
+    return found
 
 
-def _place(log: LoggedEpochs, epoch: int) -> tuple[int, int]:
-    """Return where to begin, so that statements before an epoch are read with it."""
-    file, start = int(log.file[epoch]), int(log.start[epoch])
-    if epoch and int(log.file[epoch - 1]) == file:
-        return file, int(log.stop[epoch - 1])
-    return file, start
+def _pieces(logs: Sequence[LoggedEpochs], runs: Sequence[_Run]) -> Iterator[LogPiece]:
+    """
+    Yield the pieces that are read.
+
+    What stands between two epochs, such as statements that change definitions, is read from a log that holds both.
+    """
+    if not runs:
+        yield from _stretch(logs[0], (0, 0), None)
+        return
+    start: _Place = (0, 0)
+    for run, following in zip(runs, [*runs[1:], None], strict=True):
+        after = _after(run.log, run.last)
+        if following is None:
+            sound = run.log.whole or any(log.whole and log.ends_with(run.epochs[1]) for log in logs)
+            # If no log is sound up to its end, the reader of this one says what is wrong.
+            yield from _stretch(run.log, start, after if sound and not run.log.whole else None)
+            return
+        before, place = run.epochs[1], following.epochs[0]
+        if not run.log.broken(before, place):
+            yield from _stretch(run.log, start, _start(run.log, run.last + 1))
+            start = _start(following.log, following.first)
+        else:
+            yield from _stretch(run.log, start, after)
+            both = not following.log.broken(before, place)
+            start = _after(following.log, following.first - 1) if both else _start(following.log, following.first)
 
 
-def _end(log: LoggedEpochs) -> tuple[int, int]:
-    return (int(log.file[-1]), int(log.stop[-1])) if len(log) else (0, 0)
+_Place = tuple[int, int]  # number of a file, and a position in it
+
+
+def _after(log: LoggedEpochs, epoch: int) -> _Place:
+    """Return the place after an epoch."""
+    return int(log.file[epoch]), int(log.stop[epoch])
+
+
+def _start(log: LoggedEpochs, epoch: int) -> _Place:
+    """Return the place where an epoch begins."""
+    return int(log.file[epoch]), int(log.start[epoch])
+
+
+def _gaps(cluster: str, logs: Sequence[LoggedEpochs], runs: Sequence[_Run]) -> Iterator[LogRemark]:
+    """Yield where one log ends and another one goes on, and none holds both sides without a break."""
+    for run, following in pairwise(runs):
+        before, after = run.epochs[1], following.epochs[0]
+        if all(log.broken(before, after) for log in logs):
+            yield LogRemark(
+                f"cluster {cluster}: no log holds both epoch {before} of server {run.log.server_id} and epoch "
+                f"{after} of server {following.log.server_id} without a break: changes may be missing between them; "
+                "give all files of one server",
+                lost=True,
+            )
 
 
 def _stretch(log: LoggedEpochs, start: tuple[int, int], stop: tuple[int, int] | None) -> Iterator[LogPiece]:
@@ -130,7 +182,7 @@ def _stretch(log: LoggedEpochs, start: tuple[int, int], stop: tuple[int, int] | 
             yield LogPiece(log.server_id, log.files[number], first, end)
 
 
-def _remarks(cluster: str, logs: Sequence[LoggedEpochs]) -> Iterator[LogRemark]:
+def _differing(cluster: str, logs: Sequence[LoggedEpochs]) -> Iterator[LogRemark]:
     """Yield which epochs differ between the logs."""
     base, *others = logs
     for log in others:
@@ -143,14 +195,14 @@ def _remarks(cluster: str, logs: Sequence[LoggedEpochs]) -> Iterator[LogRemark]:
             )
 
 
-def _notes(cluster: str, logs: Sequence[LoggedEpochs]) -> Iterator[str]:
+def _notes(cluster: str, base: LoggedEpochs, runs: Sequence[_Run]) -> Iterator[str]:
     """Yield, without a full stop, which epochs the first log lacks and which other one has them."""
-    base, *others = logs
-    for log, epochs in _missing(base, others):
-        numbers = log.number[epochs]
-        many = f"{len(numbers):,} epochs from {numbers[0]} to {numbers[-1]}"
-        span = many if len(numbers) > 1 else f"epoch {numbers[0]}"
+    for run in runs:
+        if run.log is base:
+            continue
+        (first, last), count = run.epochs, run.last - run.first + 1
+        span = f"{count:,} epochs from {first} to {last}" if count > 1 else f"epoch {first}"
         yield (
             f"cluster {cluster}: the log of server {base.server_id} lacks {span}, which are read from that of server "
-            f"{log.server_id}"
+            f"{run.log.server_id}"
         )

@@ -118,6 +118,12 @@ class CareKind(Enum):
         "Rows of two definitions are compared.",
         whole=True,
     )
+    MIDDLE_FILTER = _Care(
+        "middle_filter",
+        "the logs start in the middle, and an applier drops the changes of a table",
+        "What is not known of other rows is looked at in the buckets alone.",
+        whole=True,
+    )
     MIDDLE_LINKS = _Care(
         "middle_links",
         "the logs start in the middle, transactions can be rejected, and tables have foreign keys",

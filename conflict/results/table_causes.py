@@ -161,8 +161,9 @@ def _arrives_nowhere(each: _Seen, facts: Mapping[str, LogFacts]) -> bool:
 def _of_filter(each: _Seen, facts: Mapping[str, LogFacts]) -> LikelyCause:
     sources = [name for name, own in facts.items() if name != each.cluster and each.table in own.changed_tables]
     sentence = (
-        f"No change from {' or '.join(sources)} arrived at {each.cluster} here, while changes of other tables did: a "
-        f"filter drops them there (replicate_ignore_table and the like, for [clusters.{each.cluster}] of the run file)."
+        f"No change from {' or '.join(sources)} arrived at {each.cluster} here, while changes of other tables did: "
+        f"does a filter drop them there (replicate_ignore_table and the like, for [clusters.{each.cluster}] of the run "
+        "file)?"
     )
     return each.cause(CauseKind.FILTER, sentence)
 

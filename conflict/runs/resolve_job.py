@@ -123,6 +123,8 @@ def settle_history(
         if common.needs_rounds:
             raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
         common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
+    if common.filtered.any() and log_part.starts_in_the_middle:
+        raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
     if common.filtered.any():
         careful = CarefulRows(common.filtered | common.linked.tables)
         common = attrs.evolve(common, careful=careful)

@@ -63,6 +63,10 @@ class LoggedEpochs:
         """Whether both hold an epoch."""
         return len(np.intersect1d(self.number, other.number)) > 0
 
+    def ends_with(self, epoch: int) -> bool:
+        """Whether an epoch is its last one."""
+        return len(self) > 0 and int(self.number[-1]) == epoch
+
     def broken(self, first: int, last: int) -> bool:
         """Whether changes between two epochs may be missing: it does not hold both, or has an incident there."""
         places = np.searchsorted(self.number, np.array([first, last], np.uint64))

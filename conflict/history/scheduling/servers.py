@@ -12,6 +12,7 @@ Source: MySQL manual, "NDB Cluster Replication: Implementing Failover with NDB C
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import attrs
@@ -134,24 +135,44 @@ def _cluster_of(
     Return the cluster whose epochs stand beside a server id; None if they are those of none.
 
     Clusters that were started together can have the same epochs. Then the groups decide: what an applier logs for
-    an epoch names the epoch's source, so an id that stands there alone, or beside own ids alone, is of a source.
+    an epoch names the epoch's source, so an id that stands there alone, or beside own ids alone, is of a source. And a
+    channel comes through one SQL node at a time: an id that stands in turns with one of a cluster is of another one.
     """
     named = list(_named(server, epochs))
     held = {cluster: _share([each.epoch for _, each, _ in named], own) for cluster, own in numbers.items()}
     most = max(held.values())
-    fitting = [cluster for cluster, share in held.items() if share >= _ALIKE * most] if most >= _LEAST else []
     alone = {
         name
         for name, each, others in named
         if all(known.get(other.server_id) == name for other in others if other.group == each.group)
     }
-    return (
-        next((cluster for cluster in fitting if cluster not in alone), None)
-        if len(fitting) > 1
-        else next(iter(fitting), None)
+    fitting = (
+        cluster
+        for cluster, share in held.items()
+        if most >= _LEAST and share >= _ALIKE * most and not _in_turns(server, cluster, epochs, known)
     )
+    return next((cluster for cluster in fitting if cluster not in alone), None)
 
 
+def _in_turns(server: int, cluster: str, epochs: Mapping[str, Sequence[Epochs]], known: Mapping[int, str]) -> bool:
+    """Whether the epochs of a server id come in turns with those of a cluster, in the log of another one."""
+    for name, own in epochs.items():
+        if name == cluster:
+            continue
+        of_server = [
+            each.server_id == server
+            for epoch in own
+            for each in epoch.applied
+            if each.server_id == server or known.get(each.server_id) == cluster
+        ]
+        fewer = min(sum(of_server), len(of_server) - sum(of_server))
+        if sum(one != other for one, other in pairwise(of_server)) > _MOVES + fewer * _MOVING:
+            return True
+    return False
+
+
+# A channel moves now and then: so often in any log, and for so many of the epochs at most.
+_MOVES, _MOVING = 2, 0.1
 # A log can lack epochs, so not all need be there; by chance, some are.
 _LEAST, _ALIKE = 0.5, 0.9
 

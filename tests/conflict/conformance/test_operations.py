@@ -1,10 +1,13 @@
 """Recordings of everyday operations: several SQL nodes a cluster, and channels that moved."""
 
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 import attrs
 import pytest
 
+from conflict.config.configuration import Span
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.conformance.judged_run import JudgedRun
@@ -12,9 +15,12 @@ from conflict.explaining.events import EventKind
 from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.pipeline import ENGINES
 from conflict.result import Result
 from conflict.results.layout import SKIPPED, skipped_path
+from conflict.results.model import ClusterResult
+from conflict.rules.replication_filter import ReplicationFilter
 from tests.corpora import RECORDINGS, SHARED
 
 OPERATIONS = RECORDINGS / "operations"
@@ -96,3 +102,51 @@ def test_what_a_filter_drops_is_explained(tmp_path: Path) -> None:
     assert not [event for event in story.events if event.kind is EventKind.JUDGED and event.cluster == "B"]
     said = {event.sentence for event in story.events if event.kind is EventKind.NOT_APPLIED}
     assert "a filter of B drops the changes of ops.t2 (replicate_*)" in said
+
+
+FILTERED = [
+    found.case
+    for found in find_recordings(RECORDINGS / "conflict")
+    if not found.case.startswith(("parse", "replication_table"))
+][::6]
+
+
+@pytest.mark.parametrize("case", FILTERED)
+def test_engines_agree_on_what_a_filter_leaves(case: str, tmp_path: Path) -> None:
+    """Any recording, resolved as if one applier had filtered one of its tables, chosen by the name of the case."""
+    loaded = ConflictCase.load(RECORDINGS / "conflict" / case)
+    configuration, chance = loaded.configuration(), Random(case)
+    tables = [table.full_name for table in configuration.data_schema.tables]
+    clusters = list(configuration.clusters)
+    place = chance.randrange(2)
+    clusters[place] = attrs.evolve(clusters[place], filter=ReplicationFilter(ignore_table=(chance.choice(tables),)))
+    run = make_run(attrs.evolve(configuration, clusters=tuple(clusters)))
+    found = []
+    for engine in ("reference", "local"):
+        out = Folder(str(tmp_path / engine))
+        resolved = ENGINES[engine](run, out)
+        results = JudgedRun.read(loaded, out, resolved).results
+        found.append({name: figures_of(result) for name, result in results.items()})
+    assert found[0] == found[1]
+
+
+def figures_of(result: ClusterResult) -> tuple[object, ...]:
+    """Return counters that moved, rows and exceptions in any order, and the error of a stop."""
+    counters = {name: value for name, value in result.counters.items() if value}
+    rows = {name: Counter(map(repr, own)) for name, own in {**result.rows, **result.exceptions}.items()}
+    return counters, rows, None if result.stop is None else result.stop.error
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_filters_in_logs_from_the_middle(share: float, engine: str, tmp_path: Path) -> None:
+    """Under a function for transactions; the columnar engine leaves such a run to the reference engine."""
+    configuration = ConflictCase.load(
+        OPERATIONS / "filter_ignore_table" / "filter_ignore_table_epoch_trans_type7"
+    ).configuration()
+    first = configuration.clusters[0]
+    epochs = scan_epochs(first.server_id, first.files).number.tolist()
+    cut = attrs.evolve(configuration, span=Span(first={first.name: epochs[int(len(epochs) * share)]}))
+    resolved = ENGINES[engine](make_run(cut), Folder(str(tmp_path)))
+    assert not resolved.contradicted
+    assert resolved.summary.compared > 0

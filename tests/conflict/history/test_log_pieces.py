@@ -20,6 +20,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.events.control_events import IncidentEvent, encode_incident
 from tests.conflict.spliced_logs import part_of, spliced
 from tests.corpora import RECORDINGS
+from tests.ndb_formats.building import query_body
 
 CASE = ConflictCase.load(RECORDINGS / "operations/every_node_writes/every_node_writes_epoch_trans_type7")
 FIRST, SECOND = (server.files[0] for server in CASE.configuration().clusters[0].servers)
@@ -104,6 +105,62 @@ def test_a_log_that_ends_torn_is_continued_by_the_other(tmp_path: Path) -> None:
     torn = tmp_path / "A1.000001"
     torn.write_bytes(FIRST.read_bytes()[: FIRST.stat().st_size // 2])
     assert read_back(cluster([torn], [SECOND])) == ALL
+
+
+def test_logs_that_all_end_torn(tmp_path: Path) -> None:
+    """The one that goes on longest is read up to its error, which is reported; nothing ends in silence."""
+    torn = [tmp_path / "A1.000001", tmp_path / "A2.000001"]
+    for file, whole, share in zip(torn, (FIRST, SECOND), (0.5, 0.8), strict=True):
+        file.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * share)])
+    configuration = CASE.configuration()
+    clusters = (cluster([torn[0]], [torn[1]]), configuration.clusters[1])
+    run = make_run(attrs.evolve(configuration, clusters=clusters))
+    assert run.log_of(run.clusters[0])[-1].stop is None
+    resolved = ENGINES["local"](run, Folder(str(tmp_path / "out")))
+    assert "A2.000001" in resolved.errors["A"]
+    longest = len(scan_epochs(3, [torn[1]]))
+    assert read_back(clusters[0]) == ALL[:longest]
+
+
+@pytest.mark.parametrize(("share", "gap"), [(range(8), True), (range(9), False)], ids=["apart", "overlapping"])
+def test_logs_that_follow_each_other(share: range, gap: bool, tmp_path: Path) -> None:
+    """If they have no epoch in common, changes may be missing between them; with one they go on without a break."""
+    first = part_of(FIRST, set(share), 1, tmp_path / "A1.000001")
+    second = part_of(SECOND, set(range(8, COUNT)), 3, tmp_path / "A2.000001")
+    given = cluster([first], [second])
+    assert read_back(given) == ALL
+    remarks = pieces_of(given).remarks
+    assert [remark.lost for remark in remarks] == [True] * gap
+    assert all(f"epoch {ALL[7]} of server 1 and epoch {ALL[8]} of server 3" in remark.sentence for remark in remarks)
+
+
+CREATED = (EventType.QUERY_EVENT, 1, query_body(b"ops", b"CREATE TABLE later (i INT PRIMARY KEY) ENGINE=NDB"))
+
+
+@pytest.mark.parametrize("after", [4, 5, 6, 7])
+def test_definitions_that_change_are_followed_in_one_log_alone(after: int, tmp_path: Path) -> None:
+    """Where logs are put together for the epochs 5 and 6, that is refused; where one has all, it is not."""
+    first, second = tmp_path / "whole.000001", tmp_path / "A2.000001"
+    first.write_bytes(spliced(FIRST, [CREATED], after=after))
+    second.write_bytes(spliced(SECOND, [CREATED], after=after))
+    left = without_epochs(first, {5, 6}, tmp_path / "A1.000001")
+    configuration = CASE.configuration()
+    other = configuration.clusters[1]
+    with pytest.raises(ConfigurationError, match=r"cluster A: definitions change .* servers 1 and 3 are put together"):
+        make_run(attrs.evolve(configuration, clusters=(cluster([left], [second]), other)))
+    whole = ClusterConfiguration("A", (LoggingServer(3, (second,)), LoggingServer(1, (left,))))
+    found = make_run(attrs.evolve(configuration, clusters=(whole, other)))
+    assert [step.file for step in found.definitions["A"].steps] == [str(second)]
+
+
+def without_epochs(binlog: Path, epochs: Collection[int], file: Path) -> Path:
+    """Write a binlog without some of its epochs, with all else that it holds."""
+    logged, data, kept, place = scan_epochs(1, [binlog]), binlog.read_bytes(), [], 0
+    for each in sorted(epochs):
+        kept.append(data[place : int(logged.start[each])])
+        place = int(logged.stop[each])
+    file.write_bytes(b"".join([*kept, data[place:]]))
+    return file
 
 
 def test_logs_of_two_clusters_are_refused() -> None:

@@ -90,3 +90,19 @@ def test_the_nodes_at_both_ends_of_a_channel() -> None:
         (1, 2, False),
         (3, 4, True),
     ]
+
+
+def test_the_epochs_of_a_third_cluster_are_of_no_other_one() -> None:
+    """A replicates from B and from a third cluster, server 9, whose epochs have the numbers of B's by chance."""
+    logged = {
+        "A": [epoch(10 + each, (0, 2, 100 + each), (1, 9, 100 + each)) for each in range(20)],
+        "B": [epoch(100 + each) for each in range(20)],
+    }
+    assert clusters_of_servers(PAIR, logged) == {1: "A", 2: "B"}
+    assert [len(each.applied) for each in of_clusters(PAIR, logged)["A"]] == [2] * 20
+
+
+def test_an_id_alone_in_the_log_of_the_cluster_with_its_epochs_is_unknown() -> None:
+    """It stands alone in A's log, so it is a source's; and only A has such epochs."""
+    logged = {"A": [epoch(10), epoch(11, (0, 9, 10)), epoch(12, (0, 9, 11))], "B": [epoch(100)]}
+    assert clusters_of_servers(PAIR, logged) == {1: "A", 2: "B"}
