@@ -40,6 +40,7 @@ from conflict.history.model import (
 from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
 from conflict.results.open_places import OpenEpoch, OpenRow, RowAnswer
+from conflict.rules.foreign_keys import linked_tables
 
 __all__ = ["MAX_TRIALS", "Moments", "find_moments"]
 
@@ -132,11 +133,11 @@ def find_moments(
             entries = [entry for entry in entries if entry.row in rows]
         if not entries or not recorded[name]:
             return
-        if not _all_known(here, source, apply, entries):
+        known = _known_rows(here, source, apply, entries)
+        entries = [entry for entry in entries if entry.row in known]
+        if not entries:
             return
-        shown = recorded[name].get(place, {})
-        if rows is not None:
-            shown = {key: effect for key, effect in shown.items() if key in rows}
+        shown = {key: effect for key, effect in recorded[name].get(place, {}).items() if key in known}
         trial = TrialApply(here, source, apply, entries, shown, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
@@ -144,16 +145,32 @@ def find_moments(
     return moments
 
 
-def _all_known(here: Background, source: Background, apply: EpochApply, entries: Sequence[LoggedChange]) -> bool:
-    """Whether all is known of the rows of an epoch; in a log that starts in the middle it may not be."""
+def _known_rows(
+    here: Background, source: Background, apply: EpochApply, entries: Sequence[LoggedChange]
+) -> frozenset[RowKey]:
+    """
+    Return the rows of an epoch of which all is known; in a log that starts in the middle, not all may be.
+
+    Those are none if rows depend on each other, and some are not known: where transactions are rejected as wholes, and
+    in tables with unique keys or foreign keys. Rows of tables without a primary key cannot be told apart.
+    """
     setups = here.cluster.setups
     tables = {entry.change.table for entry in entries}
     if any(name in setups and not setups[name].table.primary_key for name in tables):
-        return False  # equal rows cannot be distinguished
+        return frozenset()
+    rows = frozenset(entry.row for entry in entries)
     unclear = source.cluster.unclear.get(apply.foreign_epoch, set())
-    rows = {entry.row for entry in entries}
-    states = (here.cluster.store.get(key) for key in rows)
-    return unclear.isdisjoint(rows) and all(row is None or (is_dated(row) and not is_partial(row)) for row in states)
+    states = {row: here.cluster.store.get(row) for row in rows}
+    known = frozenset(
+        row
+        for row, state in states.items()
+        if row not in unclear and (state is None or (is_dated(state) and not is_partial(state)))
+    )
+    together = any(
+        setup.table.unique_keys or (setup.function is not None and setup.function.spec.transactional)
+        for setup in setups.values()
+    )
+    return frozenset() if known != rows and (together or linked_tables(setups)) else known
 
 
 def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:

@@ -101,3 +101,16 @@ def test_logs_without_their_first_files_are_not_contradicted(share: float, engin
     assert resolved.run.span.empty is None
     assert not resolved.contradicted
     assert resolved.summary.compared > 1_000
+
+
+def test_a_row_is_judged_before_its_change_also_where_others_are_not_known(tmp_path: Path) -> None:
+    """
+    A's applier deleted nothing in an epoch whose log shows, before it, A's own insert of the row.
+
+    The row was judged before the insert. Other rows of that epoch are older than the log.
+    """
+    configuration = ConflictCase.load(RECORDINGS / "lives" / "live_2_epoch_type8").configuration()
+    cut = attrs.evolve(configuration, span=Span(first={"A": 2061584302082}))
+    resolved = ENGINES["local"](make_run(cut), Folder(str(tmp_path)))
+    assert not resolved.contradicted
+    assert resolved.summary.compared > 1_000
