@@ -27,12 +27,9 @@ from ndb_formats.rules.formats import FORMATS
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.sizes.log_sizes import LogSizer
-from ndb_formats.sizes.report import ChangeSizes, CompressionMeter, SizeBounds, SizeReport, size_report
+from ndb_formats.sizes.report import CompressionMeter, SizeReport, size_report
 
-__all__ = ["COSTLY", "KINDS", "MeasuredLog", "configured_types", "measured_log", "sizes_document"]
-
-KINDS = ("insert", "update", "delete")  # as `CHANGES`
-COSTLY = 10  # columns of the document
+__all__ = ["MeasuredLog", "configured_types", "measured_log"]
 
 _MEGABYTE = 1_000_000
 _ROWS = np.array(sorted(ROWS_EVENTS), np.int64)
@@ -201,87 +198,3 @@ def _totals(report: SizeReport) -> tuple[int, int, list[dict[str, int]]]:
 
 def _moment(seconds: int | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-def sizes_document(found: MeasuredLog, types: Mapping[str, str]) -> dict[str, Any]:
-    """
-    Return the sizes as a document, all of them in bytes.
-
-    Args:
-        found: The sizes.
-        types: By table, the binlog type that rows of ``mysql.ndb_replication`` give it; empty without rows.
-    """
-    report = found.report
-    return {
-        "file_bytes": report.file_bytes,
-        "total": report.total,
-        "frame": report.frame.bytes,
-        "other_events": {name: attrs.asdict(amount) for name, amount in report.others.items()},
-        "formats": {form.name: form.title for form in FORMATS},
-        "totals": _changes_json(report.changes),
-        "configured": {
-            "types": dict(types),
-            **_bounds_json(_configured_bounds(report, types)),
-        }
-        if types
-        else None,
-        "tables": [
-            {
-                "table": table.name,
-                "definition": table.known,
-                "table_maps": attrs.asdict(table.maps),
-                "changes": {
-                    kind: _changes_json(changes)
-                    for kind, changes in zip(KINDS, table.changes, strict=True)
-                    if changes.rows
-                },
-            }
-            for table in report.tables
-        ],
-        "columns": [attrs.asdict(cost) | {"bytes": cost.bytes} for cost in report.columns[:COSTLY]],
-        "every_column_set": _orm_costs(report),
-        "compression": None if report.compression is None else attrs.asdict(report.compression),
-        "files": [each.document() for each in found.facts],
-    }
-
-
-def _changes_json(changes: ChangeSizes) -> dict[str, Any]:
-    return {
-        "rows": changes.rows,
-        "hidden": changes.hidden,
-        "logged": attrs.asdict(changes.logged),
-        "formats": {form.name: _bounds_json(bounds) for form, bounds in zip(FORMATS, changes.formats, strict=True)},
-    }
-
-
-def _bounds_json(bounds: SizeBounds) -> dict[str, Any]:
-    return {
-        "least": attrs.asdict(bounds.least),
-        "most": attrs.asdict(bounds.most),
-        "rows_lacking_values": bounds.lacking,
-    }
-
-
-def _configured_bounds(report: SizeReport, types: Mapping[str, str]) -> SizeBounds:
-    """Return what all tables take, each with its own binlog type; those without one as logged."""
-    numbers = {form.name: number for number, form in enumerate(FORMATS)}
-    bounds = SizeBounds()
-    for table in report.tables:
-        changes = table.all_changes
-        own = types.get(table.name)
-        bounds += SizeBounds(changes.logged, changes.logged) if own is None else changes.formats[numbers[own]]
-    return bounds
-
-
-def _orm_costs(report: SizeReport) -> dict[str, int]:
-    """
-    Return, by format, the bytes that updates cost more if each sets every column, and not only those that change.
-
-    Updates without a before image to compare are left out; so are those whose columns the log tells.
-    """
-    updates = [table.changes[KINDS.index("update")] for table in report.tables]
-    compared = sum((each for each in updates if each.hidden and not each.uncompared), ChangeSizes())
-    return {
-        form.name: bounds.most.bytes - bounds.least.bytes
-        for form, bounds in zip(FORMATS, compared.formats, strict=True)
-    }
