@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.explaining.story import Story
     from conflict.library import check, compare, ingest, resolve
+    from conflict.operations import channel
     from conflict.result import Result, read_result
     from conflict.simulations import simulate, sweep, workload
     from conflict.spark.data_source import register
@@ -59,6 +60,7 @@ __all__ = [
     "Result",
     "RunFile",
     "Story",
+    "channel",
     "check",
     "compare",
     "conflicts",
@@ -92,6 +94,7 @@ _MODULES = {
     "conflict.spark.session": ("spark_session",),
     "conflict.checking.check": ("Report",),
     "conflict.library": ("check", "compare", "ingest", "resolve"),
+    "conflict.operations": ("channel",),
     "conflict.result": ("Result", "read_result"),
     "conflict.simulations": ("simulate", "sweep", "workload"),
     "conflict.studies": ("conflicts", "decode", "explain", "explain_differences", "report", "sizes"),

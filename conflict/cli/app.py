@@ -167,6 +167,10 @@ COMMANDS = {
         "conflict.cli.commands.explain:explain",
         "Show why a row ended as it did.",
     ),
+    "channel": (
+        "conflict.cli.commands.channel:channel",
+        "Show where a channel goes on from another SQL node.",
+    ),
     "init": (
         "conflict.cli.commands.init:init",
         "Write the run file for bare binlogs, with comments.",

@@ -17,7 +17,7 @@ from pathlib import Path
 import attrs
 
 from conflict.config.arguments import ConflictFns
-from conflict.config.configuration import ClusterConfiguration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.config.option_values import words_of
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
@@ -29,11 +29,13 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.rules.functions import ConflictFunction, parse_conflict_function, typed_function
 from ndb_formats.errors import did_you_mean
+from ndb_formats.schema.tables import Schema
 
 __all__ = [
     "Additions",
     "Draft",
     "additions_of",
+    "bare_clusters",
     "draft_run",
     "functions_by_table",
     "refuse_other_primary",
@@ -192,6 +194,26 @@ def _two_clusters(logs: Sequence[FoundLog]) -> list[FoundCluster]:
             "server_ids are of one cluster, and who replicates from whom where there are more"
         )
     raise ConfigurationError(message)
+
+
+def bare_clusters(given: Sequence[Path], *, alone: bool = False) -> Configuration:
+    """
+    Return the clusters whose logs some files are; nothing is said of their tables.
+
+    Args:
+        given: As for `draft_run`.
+        alone: Whether the logs of one cluster, or of more than two, will do.
+
+    Raises:
+        ConfigurationError: They are not those of two clusters.
+    """
+    logs = find_logs(given)
+    found = clusters_of(logs) if alone else _two_clusters(logs)
+    clusters = (
+        ClusterConfiguration(each.name, tuple(LoggingServer(log.server_id, log.files) for log in each.logs))
+        for each in found
+    )
+    return Configuration(tuple(clusters), Schema(), ())
 
 
 def refuse_other_primary(primary: str | None, server_ids: Mapping[str, int], rows: Path) -> None:

@@ -7,9 +7,9 @@ server id. So digests of row events without these tell which logs belong togethe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import attrs
 import numpy as np
@@ -17,14 +17,16 @@ import numpy.typing as npt
 
 from conflict.history.ingestion.kernels.epochs import GroupedEvents, group_events
 from conflict.history.ingestion.kernels.events import EventRole, change_digests
-from conflict.history.ingestion.segment_arrays import UnreadableError
+from conflict.history.ingestion.segment_arrays import Events, UnreadableError
 from conflict.history.ingestion.segment_walk import SegmentWalk
 from conflict.history.run import TableNumbers
-from ndb_formats.columnar.event_chunks import read_chunks
+from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 
-__all__ = ["LoggedEpochs", "scan_epochs"]
+__all__ = ["LoggedEpochs", "ScannedFile", "scan_epochs", "scan_files"]
+
+Part = TypeVar("Part")
 
 _CHUNK_EVENTS, _CHUNK_BYTES = 1 << 18, 1 << 26
 
@@ -67,6 +69,10 @@ class LoggedEpochs:
         """Whether an epoch is its last one."""
         return len(self) > 0 and int(self.number[-1]) == epoch
 
+    def count_up_to(self, epoch: int) -> int:
+        """Return how many of its epochs are an epoch or before it."""
+        return int(np.searchsorted(self.number, np.uint64(epoch), "right"))
+
     def broken(self, first: int, last: int) -> bool:
         """Whether changes between two epochs may be missing: it does not hold both, or has an incident there."""
         places = np.searchsorted(self.number, np.array([first, last], np.uint64))
@@ -101,6 +107,60 @@ class LoggedEpochs:
 _TYPES = {"number": np.uint64, "file": np.int32, "start": np.int64, "stop": np.int64, "content": np.uint64}
 
 
+@attrs.frozen(eq=False)
+class ScannedFile:
+    """
+    A file up to what cannot be read.
+
+    Attributes:
+        path: The file.
+        number: Its number among the files of its SQL node.
+        events: Its events.
+        grouped: Its epochs.
+        content: Digest of each rows event. Shape (events,), uint64.
+        incidents: Positions of its incidents. int64.
+        whole: Whether it could be read to its end.
+    """
+
+    path: Path
+    number: int
+    events: Events
+    grouped: GroupedEvents
+    content: npt.NDArray[np.uint64]
+    incidents: npt.NDArray[np.int64]
+    whole: bool
+
+    @property
+    def first(self) -> npt.NDArray[np.int64]:
+        """The event with which each epoch begins in the file: its Gtid event, which old servers do not write."""
+        begin = self.grouped.epochs.begin
+        before = np.maximum(begin - 1, 0)
+        first: npt.NDArray[np.int64] = np.where(self.events.role[before] == EventRole.NONE, before, begin)
+        return first
+
+    @property
+    def last(self) -> npt.NDArray[np.int64]:
+        """The event with which each epoch ends."""
+        begin, ends = self.grouped.epochs.begin, np.flatnonzero(self.events.role == EventRole.END)
+        return ends[np.searchsorted(ends, begin)] if len(begin) else begin
+
+    def epochs(self, server_id: int) -> LoggedEpochs:
+        """Return its epochs."""
+        events, begin, first, last = self.events, self.grouped.epochs.begin, self.first, self.last
+        changes = np.where(events.role == EventRole.STATUS, np.uint64(0), self.content)
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(changes)])
+        return LoggedEpochs(
+            server_id,
+            (self.path,),
+            self.grouped.epochs.number,
+            np.full(len(begin), self.number, np.int32),
+            events.position[first],
+            events.stop[last],
+            total[last] - total[begin],
+            incidents=tuple(np.searchsorted(events.position[first], self.incidents).tolist()),
+        )
+
+
 def scan_epochs(server_id: int, files: Sequence[Path], most: int | None = None) -> LoggedEpochs:
     """
     Return the epochs of a log, up to what cannot be read.
@@ -110,26 +170,48 @@ def scan_epochs(server_id: int, files: Sequence[Path], most: int | None = None) 
         files: Its files, oldest first.
         most: About how many bytes to read; None for all.
     """
-    parts, whole, left = list[LoggedEpochs](), True, most
-    for number, file in enumerate(files):
-        try:
-            part, whole = _scan(server_id, file, number, left)
-        except (FormatError, UnreadableError):
-            whole = False
-            break
-        parts.append(part)
-        left = None if left is None else left - file.stat().st_size
-        if not whole or (left is not None and left <= 0):
-            break
+    parts, whole = scan_files(server_id, files, lambda file: file.epochs(server_id), most)
     return LoggedEpochs.joined(server_id, files, parts, whole=whole)
 
 
-def _scan(server_id: int, file: Path, number: int, most: int | None) -> tuple[LoggedEpochs, bool]:
-    """Return the epochs of a file, and whether it could be read to its end."""
+def scan_files(
+    server_id: int,
+    files: Sequence[Path],
+    take: Callable[[ScannedFile], Part],
+    most: int | None = None,
+    look: Callable[[EventChunk], None] = lambda chunk: None,
+) -> tuple[list[Part], bool]:
+    """
+    Return what is taken of each file of a log, up to what cannot be read, and whether all could be read.
+
+    Args:
+        server_id: Server id of the SQL node.
+        files: Its files, oldest first.
+        take: What is taken of a file; the rest of it is not kept.
+        most: As for `scan_epochs`.
+        look: Called with each chunk of events before its file is taken.
+    """
+    parts, whole, left = list[Part](), True, most
+    for number, file in enumerate(files):
+        try:
+            scanned = _scan(server_id, file, number, left, look)
+        except (FormatError, UnreadableError):
+            return parts, False
+        parts.append(take(scanned))
+        whole = scanned.whole
+        left = None if left is None else left - file.stat().st_size
+        if not whole or (left is not None and left <= 0):
+            break
+    return parts, whole
+
+
+def _scan(server_id: int, file: Path, number: int, most: int | None, look: Callable[[EventChunk], None]) -> ScannedFile:
+    """Return a file as it was scanned."""
     walk, digests, whole = SegmentWalk({}, TableNumbers((), {}), 1), list[npt.NDArray[np.uint64]](), True
     incidents = [np.zeros(0, np.int64)]
     for chunk in read_chunks(file, start=0, stop=most, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
         walk.add(chunk)
+        look(chunk)
         digests.append(change_digests(chunk.data, chunk.types, chunk.starts, chunk.ends))
         incidents.append(chunk.positions[chunk.types == EventType.INCIDENT_EVENT])
         whole = chunk.error is None
@@ -138,21 +220,4 @@ def _scan(server_id: int, file: Path, number: int, most: int | None) -> tuple[Lo
     grouped: GroupedEvents = group_events(events, status, bounds, np.uint64(server_id))
     if not grouped.valid:
         raise UnreadableError
-    begin = grouped.epochs.begin
-    before = np.maximum(begin - 1, 0)
-    first = np.where(events.role[before] == EventRole.NONE, before, begin)  # old servers write no Gtid event
-    ends = np.flatnonzero(events.role == EventRole.END)
-    last = ends[np.searchsorted(ends, begin)] if len(begin) else begin
-    changes = np.where(events.role == EventRole.STATUS, np.uint64(0), np.concatenate(digests))
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(changes)])
-    epochs = LoggedEpochs(
-        server_id,
-        (file,),
-        grouped.epochs.number,
-        np.full(len(begin), number, np.int32),
-        events.position[first],
-        events.stop[last],
-        total[last] - total[begin],
-        incidents=tuple(np.searchsorted(events.position[first], np.concatenate(incidents)).tolist()),
-    )
-    return epochs, whole
+    return ScannedFile(file, number, events, grouped, np.concatenate(digests), np.concatenate(incidents), whole)

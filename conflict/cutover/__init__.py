@@ -1,0 +1,3 @@
+"""
+Channels that move to other SQL nodes: where they go on.
+"""

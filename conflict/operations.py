@@ -1,0 +1,130 @@
+"""
+What Python users and commands call about the operation of clusters: where a channel goes on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from conflict.config.arguments import Typed, answering
+from conflict.config.option_values import path_of
+from conflict.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conflict.config.configuration import Configuration
+    from conflict.config.run_file import RunFile
+    from conflict.cutover.channels import MovedChannels
+    from conflict.result import Result
+
+    Source = Result | RunFile | Path | str | Iterable[Path | str]
+
+__all__ = ["channel"]
+
+_SOURCES = Typed(
+    "RESULT | BINLOGS...",
+    "A folder that resolve wrote, a run file (.toml), or binlogs: those of the SQL node, of the others of its cluster, "
+    "and of the replica.",
+)
+
+
+def _document_of(found: MovedChannels) -> dict[str, Any]:
+    return found.document()
+
+
+@answering(_document_of)
+def channel(
+    *sources: Annotated[Source, _SOURCES],
+    to: Annotated[int, Typed("SERVER", at_least=1)],
+    after_epoch: Annotated[int | None, Typed("N", at_least=0)] = None,
+    sql: Path | str | None = None,
+    parquet: Path | str | None = None,
+    force: bool = False,
+) -> MovedChannels:
+    """
+    Return where the channels of a cluster go on that are to read from another of its SQL nodes; as the command.
+
+    Args:
+        sources: A result, its folder, a run file, or binlogs: those of the SQL node, of the others of its cluster, and
+            of the replica.
+        to: Server id of the SQL node from whose log the channel is to read.
+        after_epoch: The last epoch that was applied: ``SELECT MAX(epoch) FROM mysql.ndb_apply_status`` on the replica;
+            by default, what the replica's log shows.
+        sql: Write the epochs of that log as INSERT statements for its mysql.ndb_binlog_index.
+        parquet: Write the epochs of that log as Parquet, with the columns of mysql.ndb_binlog_index.
+        force: As for `resolve`.
+
+    Returns:
+        The document of ``--json``: under ``channels``, where each goes on, and what may be missing.
+
+    Raises:
+        ConfigurationError: There is no log of that SQL node, it holds no epoch, or a file cannot be written.
+        HistoryError: A binlog has changed since the result was made.
+    """
+    from conflict.cutover.channels import channels_to
+    from conflict.cutover.index_files import write_index
+    from conflict.decoding.staging import check_output, refuse_same_output
+
+    configuration = _configuration_of(list(sources), alone=after_epoch is not None)
+    targets = path_of(sql), path_of(parquet)
+    refuse_same_output(*targets)
+    for target in targets:
+        check_output(target, configuration.files, force=force)
+    found = channels_to(configuration, to, after_epoch)
+    write_index(found.table.to_arrow(), to, *targets)
+    return found
+
+
+def _configuration_of(sources: list[Source], *, alone: bool) -> Configuration:
+    """
+    Return the clusters and logs of a result, of a run file, or of bare binlogs.
+
+    Args:
+        sources: What was given.
+        alone: Whether the logs of one cluster, or of more than two, will do.
+
+    Raises:
+        ConfigurationError: Nothing is given, or the binlogs do not tell who replicates from whom.
+        HistoryError: A binlog has changed since the result was made.
+    """
+    from conflict.config.run_file import load_run_file
+    from conflict.discovery.draft import bare_clusters
+    from conflict.pipeline import configuration_of
+    from conflict.result import Result, read_result
+
+    given = [each for source in sources for each in _one_by_one(source)]
+    if not given:
+        message = "give a result, a run file, or binlogs"
+        raise ConfigurationError(message)
+    paths = [each for each in given if isinstance(each, Path)]
+    whole = [each for each in given if not isinstance(each, Path) or _is_run(each)]
+    if not whole:
+        return bare_clusters(paths, alone=alone)
+    if len(given) > 1:
+        message = f"{_shown(whole[0])} stands alone: it says which binlogs there are"
+        raise ConfigurationError(message)
+    (only,) = whole
+    if isinstance(only, Path):
+        only = load_run_file(only.absolute()) if only.suffix == ".toml" else read_result(str(only))
+    return configuration_of(only.run, only.folder.uri) if isinstance(only, Result) else only.configuration
+
+
+def _is_run(path: Path) -> bool:
+    return path.suffix == ".toml" or (path / "run.json").exists()
+
+
+def _shown(given: Result | RunFile | Path) -> str:
+    from conflict.config.run_file import RunFile
+
+    return str(given.path if isinstance(given, RunFile) else given if isinstance(given, Path) else given.folder.uri)
+
+
+def _one_by_one(source: Source) -> list[Result | RunFile | Path]:
+    from conflict.config.run_file import RunFile
+    from conflict.result import Result
+
+    if isinstance(source, Result | RunFile):
+        return [source]
+    return [Path(source)] if isinstance(source, Path | str) else [Path(each) for each in source]
