@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
 from typing import Literal, Self
 
 import attrs
@@ -18,10 +17,11 @@ import numpy as np
 
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.contested import ContestedRows
+from conflict.engine.inference.moments import begun_after
 from conflict.engine.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import RowStep
-from conflict.history.model import START, EpochApply, Position
+from conflict.history.model import EpochApply, Position
 from conflict.history.shown_effects import Effect
 from ndb_formats.events.rows_event import Operation
 
@@ -111,11 +111,14 @@ def _bounds(
     applies: Sequence[EpochApply], looked_at: Sequence[EpochApply], given: Mapping[int, ContestedRows]
 ) -> dict[int, tuple[Position, int]]:
     """Return, by foreign epoch, the own position after which it was judged, and the last own epoch that decides."""
-    before = {id(apply): (last.epoch, last.group) for last, apply in pairwise(applies)}
+    begun = begun_after(applies)
     found: dict[int, tuple[Position, int]] = {}
     for apply in looked_at:
-        # What is open of a row is asked of one worker: it has committed the epoch apply before.
-        first = max(apply.arrived, before.get(id(apply), START) if apply.foreign_epoch in given else START)
+        first = apply.arrived
+        if apply.window is None:
+            # What is open of a row is asked of one worker, a contradiction is explained by parallel ones, too.
+            one, parallel = begun[apply.epoch, apply.group]
+            first = one if apply.foreign_epoch in given else parallel
         last = apply.epoch if apply.window is None else apply.window.before[0]
         known = found.get(apply.foreign_epoch, (first, last))
         found[apply.foreign_epoch] = min(known[0], first), max(known[1], last)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from math import prod
 
 import attrs
@@ -24,7 +24,7 @@ from conflict.engine.inference.background import Background, Recorded, Setups, b
 from conflict.engine.inference.hypotheses import answers, possible
 from conflict.engine.inference.observed import OVERLAPPING
 from conflict.engine.inference.rows import is_dated, is_partial
-from conflict.engine.inference.trial_apply import TrialApply
+from conflict.engine.inference.trial_apply import RowsJudged, TrialApply
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.model import (
@@ -42,7 +42,7 @@ from conflict.history.shown_effects import Effect
 from conflict.results.open_places import OpenEpoch, OpenRow, RowAnswer
 from conflict.rules.foreign_keys import linked_tables
 
-__all__ = ["MAX_TRIALS", "Moments", "find_moments"]
+__all__ = ["MAX_TRIALS", "Moments", "begun_after", "find_moments"]
 
 # An epoch apply is tried so often, at most, to find the moments at which it does what its binlog shows.
 MAX_TRIALS = 5_000
@@ -53,6 +53,8 @@ Effects = Mapping[RowKey, Effect]
 # By applying cluster and own position of an epoch apply, some of its rows; None for all.
 Wanted = Mapping[str, Mapping[Position, AbstractSet[RowKey] | None]]
 Assumed = dict[RowKey, Position]
+# The rows that differ, until the next trial is made; and what was assumed.
+_Trial = tuple[AbstractSet[RowKey], Callable[[], Assumed]]
 
 
 @attrs.define
@@ -119,7 +121,7 @@ def find_moments(
     }
     with_applies = attrs.evolve(history, applies=applies)
     links = with_applies.links
-    before = {link: _begun(own) for link, own in links.items()}
+    before = {link: begun_after(own) for link, own in links.items()}
     done, total = count(1), sum(map(len, (before if wanted is None else wanted).values()))
 
     def visit(here: Background, apply: EpochApply, source: Background) -> None:
@@ -173,7 +175,7 @@ def _known_rows(
     return frozenset() if known != rows and (together or linked_tables(setups)) else known
 
 
-def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:
+def begun_after(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:
     """Return, per traced epoch apply, the positions before which one worker, and parallel ones, cannot have begun."""
     found, places = {}, [START] * OVERLAPPING
     for apply in applies:
@@ -210,7 +212,7 @@ class _Search:
         """Add what is found to `moments`."""
         contested = self._contested(self.begun)
         assumed: Assumed = {}
-        differing = self.trial.differing(assumed)
+        differing = self.trial.at_commit.differing
         if differing and moments.unexplained < MAX_UNEXPLAINED:
             for after in dict.fromkeys((self.begun, self.overlapping)):
                 candidates = self._contested(after)
@@ -243,45 +245,54 @@ class _Search:
         """Return as few moments as possible with which the epoch does what the binlog shows; None if there are none."""
         # Rows that differ themselves come first: those of a function that judges row by row depend on nothing else.
         order = sorted(contested, key=lambda key: key not in differing)
-        trials = islice(self._assumptions(order, contested), MAX_TRIALS)
-        assumed, left = self._improve({}, differing, trials)
+        trials = chain(self._one_more({}, order, contested), self._together(order, contested))
+        assumed, left = _least(({}, differing), islice(trials, MAX_TRIALS))
         while left:
-            more = ({**assumed, key: after} for key in order if key not in assumed for after in contested[key])
-            better, remaining = self._improve(assumed, left, islice(more, MAX_TRIALS))
+            more = self._one_more(assumed, order, contested)
+            better, remaining = _least((assumed, left), islice(more, MAX_TRIALS))
             if len(remaining) >= len(left):
                 return None
             assumed, left = better, remaining
         return self._fewest(assumed)
 
-    def _assumptions(self, order: Sequence[RowKey], contested: Mapping[RowKey, list[Position]]) -> Iterator[Assumed]:
-        """Yield one row judged earlier; then all rows judged at one moment, the last one first."""
+    def _one_more(
+        self, assumed: Assumed, order: Sequence[RowKey], contested: Mapping[RowKey, list[Position]]
+    ) -> Iterator[_Trial]:
+        """Try each other row at each of its moments, beside those that are assumed."""
+        judged = self.trial.judged(assumed)
+        for key in order:
+            if key not in assumed:
+                for after in contested[key]:
+                    judged.judge({key: after})
+                    yield judged.differing, partial(_with, assumed, key, after)
+                judged.judge({key: None})
+
+    def _together(self, order: Sequence[RowKey], contested: Mapping[RowKey, list[Position]]) -> Iterator[_Trial]:
+        """
+        Try all rows at one moment, the last one first, but for those that cannot have been judged then.
+
+        From one moment to the one before, only the rows that changed in between are others.
+        """
+        changed: dict[Position, list[RowKey]] = {}
         for key in order:
             for after in contested[key]:
-                yield {key: after}
-        for after in sorted({after for each in contested.values() for after in each}, reverse=True):
-            together = {key: after for key in order if after <= contested[key][0]}
-            impossible = self.trial.impossible(together)
-            yield {key: after for key in together if key not in impossible}
-
-    def _improve(
-        self, assumed: Assumed, differing: set[RowKey], trials: Iterator[Assumed]
-    ) -> tuple[Assumed, set[RowKey]]:
-        """Return the assumption that leaves the fewest differences, and these; the first of several."""
-        for trial in trials:
-            left = self.trial.differing(trial)
-            if len(left) < len(differing):
-                assumed, differing = trial, left
-            if not differing:
-                break
-        return assumed, differing
+                changed.setdefault(after, []).append(key)
+        every, possible = self.trial.judged({}), self.trial.judged({})
+        for after in sorted(changed, reverse=True):
+            before = set(every.impossible)
+            every.judge(dict.fromkeys(changed[after], after))
+            moved = (every.impossible ^ before).union(changed[after])
+            possible.judge({key: None if key in every.impossible else every.moments[key] for key in moved})
+            yield possible.differing, partial(_all_at, after, order, possible)
 
     def _fewest(self, assumed: Assumed) -> Assumed:
         """Return the assumption without the rows that it does not need."""
-        for key in list(assumed):
-            fewer = {other: after for other, after in assumed.items() if other != key}
-            if not self.trial.differing(fewer):
-                assumed = fewer
-        return assumed
+        judged = self.trial.judged(assumed)
+        for key, after in assumed.items():
+            judged.judge({key: None})
+            if judged.differing:
+                judged.judge({key: after})
+        return {key: after for key, after in assumed.items() if key in judged.moments}
 
     def _note(
         self, moments: Moments, assumed: Assumed, contested: Mapping[RowKey, list[Position]], differing: int
@@ -315,6 +326,25 @@ class _Search:
         )
         found = answers([chosen, *tried], lambda each: _outcomes(each[0]))
         return tuple(same[0][0] for same in found.values())
+
+
+def _least(known: tuple[Assumed, set[RowKey]], trials: Iterable[_Trial]) -> tuple[Assumed, set[RowKey]]:
+    """Return the assumption that leaves the fewest differences, and these; the first of several."""
+    assumed, differing = known
+    for left, moments in trials:
+        if len(left) < len(differing):
+            assumed, differing = moments(), set(left)
+        if not differing:
+            break
+    return assumed, differing
+
+
+def _with(assumed: Assumed, key: RowKey, after: Position) -> Assumed:
+    return {**assumed, key: after}
+
+
+def _all_at(after: Position, order: Iterable[RowKey], judged: RowsJudged) -> Assumed:
+    return {key: after for key in order if key in judged.moments}
 
 
 def _outcomes(answer: RowAnswer) -> Hashable:

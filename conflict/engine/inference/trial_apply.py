@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import attrs
 
@@ -21,13 +22,13 @@ from conflict.history.shown_effects import Effect
 from conflict.results.open_places import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
 
-__all__ = ["TrialApply"]
+__all__ = ["RowsJudged", "TrialApply"]
 
 NOTHING: frozenset[int] = frozenset()
 
 
 @attrs.frozen
-class _TriedRow:
+class TriedRow:
     """
     What the operations on a row do.
 
@@ -40,6 +41,84 @@ class _TriedRow:
     effect: Effect | None
     locked: bool
     conflicting: frozenset[int]
+
+
+@attrs.define
+class RowsJudged:
+    """
+    An epoch apply with some rows judged earlier than at its commit.
+
+    Judging a row at another moment costs as much as what follows from it: that row, and the rows of transactions that
+    are, or no longer are, in conflict for it.
+
+    Attributes:
+        trial: Tries the rows.
+        moments: The own position after which each of these rows was judged.
+        rejected: The transactions in conflict.
+        differing: Rows with another effect than the binlog shows, or that cannot have been judged then.
+        impossible: Rows that cannot have been judged then. They were applied, and so locked: a later change of them by
+            their own cluster would have come after the epoch.
+    """
+
+    trial: TrialApply
+    moments: dict[RowKey, Position] = attrs.field(factory=dict)
+    rejected: frozenset[int] = NOTHING
+    differing: set[RowKey] = attrs.field(factory=set)
+    impossible: set[RowKey] = attrs.field(factory=set)
+    _conflicting: Counter[int] = attrs.field(factory=Counter)  # how many rows put each transaction in conflict
+
+    def start(self, rows: Iterable[RowKey]) -> None:
+        """Judge all rows at the commit."""
+        rows = set(rows)
+        for key in rows:
+            self._conflicting.update(self.trial.tried(key, None, NOTHING).conflicting)
+        self.rejected = self.trial.depending_on(set(self._conflicting))
+        self._try(rows)
+
+    def copy(self) -> RowsJudged:
+        """Return another one that judges the same rows alike."""
+        return RowsJudged(
+            self.trial,
+            dict(self.moments),
+            self.rejected,
+            set(self.differing),
+            set(self.impossible),
+            self._conflicting.copy(),
+        )
+
+    def judge(self, moments: Mapping[RowKey, Position | None]) -> None:
+        """Judge some rows at other moments; None for the commit."""
+        affected, turned = set(moments), False
+        for key, moment in moments.items():
+            before = self.trial.tried(key, self.moments.get(key), NOTHING).conflicting
+            now = self.trial.tried(key, moment, NOTHING).conflicting
+            if moment is None:
+                self.moments.pop(key, None)
+            else:
+                self.moments[key] = moment
+            turned = (before != now and self._count(before - now, now - before)) or turned
+        if turned:
+            rejected = self.trial.depending_on({group for group, count in self._conflicting.items() if count})
+            affected.update(self.trial.touched_by(rejected ^ self.rejected))
+            self.rejected = rejected
+        self._try(affected)
+
+    def _count(self, less: Iterable[int], more: Iterable[int]) -> bool:
+        """Count rows that put transactions in conflict; return whether one is, or is not any more, for it."""
+        counts, turned = self._conflicting, False
+        for group in less:
+            counts[group] -= 1
+            turned = turned or not counts[group]
+        for group in more:
+            turned = turned or not counts[group]
+            counts[group] += 1
+        return turned
+
+    def _try(self, rows: Iterable[RowKey]) -> None:
+        for key in rows:
+            tried = self.trial.tried(key, self.moments.get(key), self.rejected)
+            (self.impossible.add if tried.locked else self.impossible.discard)(key)
+            (self.differing.add if self.trial.differs(key, tried) else self.differing.discard)(key)
 
 
 @attrs.define
@@ -64,14 +143,8 @@ class TrialApply:
     skip_missing: bool = False
     _scratch: ObservedCluster = attrs.field(init=False)
     _numbers: dict[RowKey, list[int]] = attrs.field(init=False)  # of the entries of each row
-    _dependencies: DependencyTracker = attrs.field(init=False)
-    # The transactions that each row puts in conflict if it is judged at the commit, and how many rows do so.
-    _at_commit: dict[RowKey, frozenset[int]] = attrs.field(init=False)
-    _conflicting: Counter[int] = attrs.field(init=False)
-    # Rows that differ, all judged at the commit, by the transactions that are rejected.
-    _differing: dict[frozenset[int], set[RowKey]] = attrs.field(init=False, factory=dict)
     # By row, number of its state, and those of its transactions that are rejected.
-    _rows: dict[tuple[RowKey, int | None, frozenset[int]], _TriedRow] = attrs.field(init=False, factory=dict)
+    _rows: dict[tuple[RowKey, int | None, frozenset[int]], TriedRow] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         cluster = self.here.cluster
@@ -81,68 +154,77 @@ class TrialApply:
         rows = {key: cluster.store.get(key) for key in self._numbers}
         known = cluster.max_replicated_epoch
         self._scratch = scratch(cluster, self.apply, cluster.setups, rows, known, skip_missing=self.skip_missing)
-        self._dependencies = self._handled({}, self.entries).tracker
+
+    # What only transactions in conflict ask for is made when there are some.
+
+    @cached_property
+    def _groups(self) -> dict[RowKey, frozenset[int]]:
+        """The transactions that touch each row."""
+        return {key: frozenset(self.entries[number].group for number in own) for key, own in self._numbers.items()}
+
+    @cached_property
+    def _rows_of(self) -> dict[int, list[RowKey]]:
+        """The rows that each transaction touches."""
+        found: dict[int, list[RowKey]] = {}
+        for key, groups in self._groups.items():
+            for group in groups:
+                found.setdefault(group, []).append(key)
+        return found
+
+    @cached_property
+    def _dependencies(self) -> DependencyTracker:
+        tracker = self._handled({}, self.entries).tracker
         self._scratch.store.roll_back()
-        self._at_commit = {key: self._tried(key, None, NOTHING).conflicting for key in self._numbers}
-        self._conflicting = Counter(group for each in self._at_commit.values() for group in each)
+        return tracker
 
-    def differing(self, moments: Mapping[RowKey, Position]) -> set[RowKey]:
-        """
-        Return the rows on which the epoch has another effect than the binlog shows, or that cannot have been judged so.
+    @cached_property
+    def at_commit(self) -> RowsJudged:
+        """What the epoch does if all rows were judged at the commit; not to be changed."""
+        found = RowsJudged(self)
+        found.start(self._numbers.keys() | self.shown.keys())
+        return found
 
-        Args:
-            moments: The own positions after which some rows were judged; all others were at the commit.
-        """
-        rejected = self._in_conflict(moments)
-        if rejected not in self._differing:
-            rows = self._numbers.keys() | self.shown.keys()
-            self._differing[rejected] = {key for key in rows if self._differs(key, None, rejected)}
-        found = {key for key, moment in moments.items() if self._differs(key, moment, rejected)}
-        return self._differing[rejected].difference(moments) | found
+    def judged(self, moments: Mapping[RowKey, Position]) -> RowsJudged:
+        """Return what the epoch does if some rows were judged after own positions, all others at the commit."""
+        found = self.at_commit.copy()
+        found.judge(moments)
+        return found
 
-    def impossible(self, moments: Mapping[RowKey, Position]) -> set[RowKey]:
-        """
-        Return the rows of `moments` that cannot have been judged then.
-
-        They were applied, and so locked: a later change of them by their own cluster would have come after the epoch.
-        """
-        rejected = self._in_conflict(moments)
-        return {key for key, moment in moments.items() if self._tried(key, moment, rejected).locked}
-
-    def _differs(self, key: RowKey, moment: Position | None, rejected: frozenset[int]) -> bool:
-        tried = self._tried(key, moment, rejected)
+    def differs(self, key: RowKey, tried: TriedRow) -> bool:
+        """Whether a row has another effect than the binlog shows, or cannot have been judged so."""
         return tried.locked or tried.effect is not self.shown.get(key)
 
-    def _in_conflict(self, moments: Mapping[RowKey, Position]) -> frozenset[int]:
-        """Return the transactions in conflict."""
-        counts = self._conflicting
-        for key, moment in moments.items():
-            now, then = self._tried(key, moment, NOTHING).conflicting, self._at_commit[key]
-            if now != then:
-                counts = counts.copy() if counts is self._conflicting else counts
-                counts.update(now)
-                counts.subtract(then)
-        tracker = self._dependencies
-        tracker.conflicting = {group for group, count in counts.items() if count > 0}
-        return tracker.in_conflict()
+    def touched_by(self, groups: Iterable[int]) -> Iterator[RowKey]:
+        """Yield the rows that transactions touch."""
+        for group in groups:
+            yield from self._rows_of.get(group, ())
 
-    def _tried(self, key: RowKey, moment: Position | None, rejected: frozenset[int]) -> _TriedRow:
+    def depending_on(self, conflicting: set[int]) -> frozenset[int]:
+        """Return transactions with an operation in conflict, and all that depend on them."""
+        if not conflicting:
+            return NOTHING
+        self._dependencies.conflicting = conflicting
+        return self._dependencies.in_conflict()
+
+    def tried(self, key: RowKey, moment: Position | None, rejected: frozenset[int]) -> TriedRow:
         """
         Return what the operations on one row do.
 
         A pass decides on each row by itself, but for the transactions that it rejects. So rows are tried one by one,
         and each but once for the same state and transactions.
         """
-        numbers, state = self._numbers.get(key, ()), None if moment is None else self.here.version_at(key, moment)
-        mine = rejected and rejected.intersection(self.entries[number].group for number in numbers)
+        state = None if moment is None else self.here.version_at(key, moment)
+        mine = rejected and rejected & self._groups.get(key, NOTHING)
         place = key, state, mine
-        if place not in self._rows:
+        found = self._rows.get(place)
+        if found is None:
             moments = {} if moment is None else {key: moment}
-            current = self._handled(moments, [self.entries[number] for number in numbers], mine)
+            current = self._handled(moments, [self.entries[number] for number in self._numbers.get(key, ())], mine)
             effect = effects_of(current).get(key)
             self._scratch.store.roll_back()
-            self._rows[place] = _TriedRow(effect, bool(current.locked), frozenset(current.tracker.conflicting))
-        return self._rows[place]
+            found = TriedRow(effect, bool(current.locked), frozenset(current.tracker.conflicting))
+            self._rows[place] = found
+        return found
 
     def rejected(self, moments: Mapping[RowKey, Position]) -> list[tuple[RowKey, JudgedOperation]]:
         """Return the operations that are rejected, each with its row, in the order of their exceptions rows."""

@@ -80,8 +80,8 @@ def test_row_by_row(function: str, seed: int, count: int, early: list[int]) -> N
         shown = {entry.row: Effect.CHANGED for entry in entries}
         trial = TrialApply(here, source, apply, entries, shown)
         for moments in some_moments(here, apply, source, chance):
-            found = trial.differing(moments), trial.impossible(moments)
-            assert found == differing(here, apply, source, moments)
+            found = trial.judged(moments)
+            assert (found.differing, found.impossible) == differing(here, apply, source, moments)
 
     applies = {
         cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
