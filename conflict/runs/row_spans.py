@@ -25,7 +25,7 @@ from conflict.history.model import EpochApply, Position
 from conflict.history.shown_effects import Effect
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Spans", "WantedRows", "rows_in_spans", "spans_of"]
+__all__ = ["Spans", "WantedRows", "joined_spans", "last_change", "rows_in_spans", "rows_looked_at", "spans_of"]
 
 FIRST, LAST = np.uint64(0), np.uint64(2**64 - 1)
 
@@ -41,6 +41,8 @@ class WantedRows:
         arrived_group: The last group of it that was surely before. int64, shape (wanted,).
         until: Own epoch after which nothing decides on it. uint64, shape (wanted,).
         traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
+        traced_group: Their groups. int64, shape (traced,).
+        traced_foreign: Their foreign epochs. uint64, shape (traced,).
         first_later: The least foreign epoch of that epoch apply and all later ones. uint64, shape (traced,).
         rows: Bucket, key and epoch (place in `epochs`) of the rows that are looked at. int64, shape (3, rows).
         whole: Which epochs are looked at with all of their rows. bool, shape (wanted,).
@@ -53,6 +55,8 @@ class WantedRows:
     arrived_group: Int64
     until: UInt64
     traced_in: UInt64
+    traced_group: Int64
+    traced_foreign: UInt64
     first_later: UInt64
     rows: Int64
     whole: Bool
@@ -82,8 +86,8 @@ class WantedRows:
             each.foreign_epoch for each in looked_at if each.window is None or not each.window.certain
         } | whole
         ordered = [each for _, each in sorted(bounds.items())]
-        traced = [(apply.epoch, apply.foreign_epoch) for apply in applies if apply.traced]
-        own, foreign = (np.array([pair[place] for pair in traced], np.uint64) for place in (0, 1))
+        traced = [apply for apply in applies if apply.traced]
+        foreign = np.array([apply.foreign_epoch for apply in traced], np.uint64)
         epochs = sorted(bounds)
         chosen = [
             np.stack([given[epoch].bucket, given[epoch].key, np.full(len(given[epoch]), place)])
@@ -95,7 +99,9 @@ class WantedRows:
             np.array([first[0] for first, _ in ordered], np.uint64),
             np.array([first[1] for first, _ in ordered], np.int64),
             np.array([last for _, last in ordered], np.uint64),
-            own,
+            np.array([apply.epoch for apply in traced], np.uint64),
+            np.array([apply.group for apply in traced], np.int64),
+            foreign,
             np.minimum.accumulate(foreign[::-1])[::-1],
             np.concatenate([np.zeros((3, 0), np.int64), *chosen], axis=1),
             np.array([epoch not in given for epoch in epochs], np.bool_),
@@ -105,6 +111,12 @@ class WantedRows:
     def applied_from(self, own: UInt64) -> UInt64:
         """Return, per own epoch, the least foreign epoch that was applied in it or later; the greatest for none."""
         return np.append(self.first_later, LAST)[np.searchsorted(self.traced_in, own)]
+
+    def applied_at(self, own: UInt64, group: Int32) -> Int64:
+        """Return which of the traced epoch applies is at each own position; -1 for none. Shape (positions,)."""
+        traced = zip(self.traced_in.tolist(), self.traced_group.tolist(), strict=True)
+        number = {place: which for which, place in enumerate(traced)}
+        return np.array([number.get(place, -1) for place in zip(own.tolist(), group.tolist(), strict=True)], np.int64)
 
 
 def _bounds(
@@ -146,7 +158,7 @@ class Spans:
     def and_whole(self, keys: Int64) -> Spans:
         """Return these and all epochs of some rows."""
         first, last = (np.full(len(keys), end, np.uint64) for end in (FIRST, LAST))
-        return _joined([self, Spans(keys, first, last)])
+        return joined_spans([self, Spans(keys, first, last)])
 
 
 def spans_of(bucket: Bucket, wanted: Mapping[str, WantedRows], reflects: Sequence[bool]) -> list[Spans]:
@@ -161,7 +173,7 @@ def spans_of(bucket: Bucket, wanted: Mapping[str, WantedRows], reflects: Sequenc
     found: list[list[Spans]] = [[], []]
     for applier, name in enumerate(bucket.clusters):
         mine = wanted[name]
-        key, place = _rows_of(bucket, applier, mine, everything=reflects[1 - applier])
+        key, place = rows_looked_at(bucket, applier, mine, everything=reflects[1 - applier])
         key, place = _changing(bucket, applier, mine, key, place)
         epoch = mine.epochs[place]
         sent = _last_anchor(bucket, 1 - applier, key, epoch)
@@ -172,10 +184,10 @@ def spans_of(bucket: Bucket, wanted: Mapping[str, WantedRows], reflects: Sequenc
         later = mine.applied_from(start)
         last = np.where(mine.until[place] == LAST, LAST, epoch)
         found[1 - applier].append(Spans(key, np.minimum(sent, later), last))
-    return [_joined(parts) for parts in found]
+    return [joined_spans(parts) for parts in found]
 
 
-def _joined(parts: Sequence[Spans]) -> Spans:
+def joined_spans(parts: Sequence[Spans]) -> Spans:
     """Return all spans."""
     columns = zip(*(attrs.astuple(each, recurse=False) for each in parts), strict=True)
     return Spans(*(np.concatenate(column) for column in columns))
@@ -212,7 +224,7 @@ class _Places:
         return np.asarray(np.searchsorted(self.sorted, key.astype(np.int64) * self._width + ranks))
 
 
-def _rows_of(bucket: Bucket, applier: int, wanted: WantedRows, *, everything: bool) -> tuple[Int64, Int64]:
+def rows_looked_at(bucket: Bucket, applier: int, wanted: WantedRows, *, everything: bool) -> tuple[Int64, Int64]:
     """
     Return the keys that are looked at, each with its epoch (place in `WantedRows.epochs`), without repetition.
 
@@ -292,6 +304,15 @@ def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt6
         tells |= np.isin(effect, (Effect.DELETED, Effect.REFRESHED_ABSENT))
         chosen = np.flatnonzero(tells & asked[keys])
         found = np.maximum(found, _epochs_before(keys[chosen], columns.array("epoch")[chosen], key, before))
+    return found
+
+
+def last_change(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt64:
+    """Return, per key, the last own epoch before a given one in which a cluster or its applier changed it, or 0."""
+    found = np.zeros(len(key), np.uint64)
+    for columns in (bucket.changes[side], bucket.consequences[side]):
+        if len(columns):
+            found = np.maximum(found, _epochs_before(columns.array("key"), columns.array("epoch"), key, before))
     return found
 
 

@@ -19,6 +19,7 @@ from conflict.engine.columnar.order import Located
 from conflict.engine.inference.background import Recorded
 from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.placement import Placed, place_untraced
+from conflict.engine.inference.row_states import StatesOfRows
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.grid.epoch_files import read_epoch_sizes, read_summaries
 from conflict.history.grid.manifest import Manifest
@@ -30,7 +31,15 @@ from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import WantedRows
 from conflict.runs.runner import Runner
-from conflict.runs.touched_rows import NOWHERE, TouchedTask, read_keyless, read_touched, touched_history
+from conflict.runs.stated_rows import read_stated, states_tell
+from conflict.runs.touched_rows import (
+    NOWHERE,
+    TouchedRows,
+    TouchedTask,
+    read_keyless,
+    read_touched,
+    touched_history,
+)
 from ndb_formats.events.row_image import RowLayout
 
 __all__ = ["Examined", "Settling", "layouts_of"]
@@ -153,7 +162,8 @@ class Settling:
             )
             for name, own in applies.items()
         }
-        history, recorded, _ = self._read("placing epochs", applies, wanted, placing=True)
+        parts = self._read("placing epochs", wanted, placing=True)
+        history, recorded = self._history(parts, applies)
         setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing)
 
@@ -172,7 +182,9 @@ class Settling:
             name: WantedRows.of_applies(own, _at(examined[name]), _by_foreign_epoch(own, examined[name]))
             for name, own in applies.items()
         }
-        history, recorded, located = self._read("reading open rows", applies, wanted, placing=False)
+        parts, states = self._read_open(wanted)
+        history, recorded = self._history(parts, applies)
+        located = {row: place for part in parts for row, place in part.located.items()}
         names = {place: row for row, place in located.items()}
         rows = {
             name: {place: None if each is None else _named(each, names) for place, each in own.items()}
@@ -180,9 +192,10 @@ class Settling:
         }
         setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
         progress = partial(self.progress, "finding moments")
-        return find_moments(
-            history, setups, recorded, skip_missing=skip_missing, wanted=rows, progress=progress
-        ), located
+        found = find_moments(
+            history, setups, recorded, skip_missing=skip_missing, wanted=rows, states=states, progress=progress
+        )
+        return found, located
 
     @property
     def _bounds(self) -> list[Bounds]:
@@ -192,15 +205,32 @@ class Settling:
             Bounds(last=manifest.last_epochs[name]) if bounds is None else bounds[name] for name in manifest.segments
         ]
 
-    def _read(
-        self, stage: str, applies: Applies, wanted: Mapping[str, WantedRows], *, placing: bool
-    ) -> tuple[History, Recorded, Located]:
-        """Return a History of the rows that some epochs touch, what the binlogs show of them, and where they are."""
-        common, manifest, grid = self.common, self.common.manifest, self.common.history
+    def _read_open(self, wanted: Mapping[str, WantedRows]) -> tuple[list[TouchedRows], StatesOfRows | None]:
+        """Return the rows that some epochs touch, and their states if these need no replay."""
+        stage, names = "reading open rows", self.common.manifest.segments
+        if not any(self.changes.values()) and states_tell(self.common):
+            tasks = [TouchedTask(self.common, bucket, wanted) for bucket in range(self.common.manifest.buckets)]
+            parts = self.runner(read_stated, tasks, partial(self.progress, stage))
+            # A log that shows nothing of its applier's work does not tell what that did to rows.
+            if all(any(name in part.touched.showing for part in parts) for name in names):
+                states = {
+                    name: {row: own for part in parts for row, own in part.states[name].items()} for name in names
+                }
+                return [part.touched for part in parts], states
+        return self._read(stage, wanted), None
+
+    def _read(self, stage: str, wanted: Mapping[str, WantedRows], *, placing: bool = False) -> list[TouchedRows]:
+        """Return the rows that some epochs touch, with all that their states depend on."""
+        common, manifest = self.common, self.common.manifest
         tasks = [TouchedTask(common, bucket, wanted, placing) for bucket in range(manifest.buckets)]
         parts = self.runner(read_touched, tasks, partial(self.progress, stage))
         if placing and manifest.has_rows_without_key:
             parts.append(read_keyless(common))
+        return parts
+
+    def _history(self, parts: Sequence[TouchedRows], applies: Applies) -> tuple[History, Recorded]:
+        """Return a History of rows that were read, and what the binlogs show of them."""
+        common, manifest, grid = self.common, self.common.manifest, self.common.history
         clusters, recorded = [], {}
         for cluster in self.run.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, common)
@@ -215,8 +245,7 @@ class Settling:
             for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)
         }
         kept = {name: tuple(own) for name, own in applies.items()}
-        history = History(tuple(clusters), layouts_of(manifest, common.numbers), {}, kept, ends)
-        return history, recorded, {row: place for part in parts for row, place in part.located.items()}
+        return History(tuple(clusters), layouts_of(manifest, common.numbers), {}, kept, ends), recorded
 
 
 def _at(positions: Collection[Position]) -> Callable[[EpochApply], bool]:

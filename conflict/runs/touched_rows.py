@@ -47,6 +47,7 @@ __all__ = [
     "keyless_images",
     "read_keyless",
     "read_touched",
+    "rows_of_bucket",
     "rows_of_keys",
     "touched_history",
     "transactions_of_equal_rows",
@@ -73,7 +74,7 @@ class TouchedTask:
     run: ResolveRun
     bucket: int
     wanted: Mapping[str, WantedRows]
-    placing: bool
+    placing: bool = False
 
 
 @attrs.frozen
@@ -114,12 +115,9 @@ def read_touched(task: TouchedTask) -> TouchedRows:
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     for each in spans:
         chosen[each.key] = True
-    found = TouchedRows({}, {}, _located(bucket, chosen), _showing(bucket))
-    for side, name in enumerate(bucket.clusters):
-        changes, consequences = bucket.changes[side], bucket.consequences[side]
-        found.changes[name] = _changes(bucket, side, rows_in_spans(changes, spans[side]))
-        found.effects[name] = list(_effects(bucket, side, rows_in_spans(consequences, spans[side])))
-    return found
+    sides = zip(bucket.changes, bucket.consequences, spans, strict=True)
+    rows = [[rows_in_spans(columns, each) for columns in both] for *both, each in sides]
+    return rows_of_bucket(bucket, chosen, rows)
 
 
 def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
@@ -141,11 +139,25 @@ def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
 
 def rows_of_keys(bucket: Bucket, chosen: Bool) -> TouchedRows:
     """Return all that a bucket holds of some rows. Shape of `chosen` (keys,)."""
+    sides = zip(bucket.changes, bucket.consequences, strict=True)
+    rows = [[np.flatnonzero(chosen[columns.array("key")]) for columns in both] for both in sides]
+    return rows_of_bucket(bucket, chosen, rows)
+
+
+def rows_of_bucket(bucket: Bucket, chosen: Bool, rows: Sequence[Sequence[Int64]]) -> TouchedRows:
+    """
+    Return some changes and effects of a bucket.
+
+    Args:
+        bucket: The bucket.
+        chosen: The rows whose places are wanted. Shape (keys,).
+        rows: Per cluster, the rows of its changes, and of its effects.
+    """
     found = TouchedRows({}, {}, _located(bucket, chosen), _showing(bucket))
     for side, name in enumerate(bucket.clusters):
-        changes, consequences = bucket.changes[side], bucket.consequences[side]
-        found.changes[name] = _changes(bucket, side, np.flatnonzero(chosen[changes.array("key")]))
-        found.effects[name] = list(_effects(bucket, side, np.flatnonzero(chosen[consequences.array("key")])))
+        changes, effects = rows[side]
+        found.changes[name] = _changes(bucket, side, changes)
+        found.effects[name] = list(_effects(bucket, side, effects))
     return found
 
 

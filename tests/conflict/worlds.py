@@ -260,6 +260,7 @@ def world(
     roles: Mapping[str, Role] = NO_ROLES,
     binlog_type: int = 7,
     empty_epochs: bool = False,
+    shows_applied: bool = False,
     sources: Sequence[tuple[int, ...]] | None = None,
     ignored: Mapping[tuple[int, int], frozenset[int]] = NONE_IGNORED,
 ) -> World:
@@ -273,6 +274,7 @@ def world(
         roles: As in `histories.history`.
         binlog_type: As in `histories.setups`.
         empty_epochs: See `World`.
+        shows_applied: Whether also two clusters log what their appliers changed (`log_replica_updates`).
         sources: See `World`; by default a ring.
         ignored: Per cluster and source, the server ids that it does not take from there.
     """
@@ -287,7 +289,7 @@ def world(
             Cluster(name, place, (), roles.get(name, Role.NONE), ignored=left_out[place - 1]),
             tables[name],
             layouts(),
-            relays=clusters > 2,
+            relays=clusters > 2 or shows_applied,
         )
         for place, name in enumerate(names, start=1)
     ]

@@ -9,7 +9,7 @@ give the values.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 import attrs
@@ -27,7 +27,17 @@ from conflict.history.scheduling.placing import interleave
 from conflict.history.shown_effects import Effect
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
+__all__ = [
+    "Background",
+    "Recorded",
+    "Setups",
+    "Visit",
+    "apply_shown",
+    "background_of",
+    "backgrounds_at_start",
+    "epochs_known",
+    "in_order",
+]
 
 # Per cluster, by own epoch and group: the effects on rows that its binlog shows.
 Recorded = Mapping[str, Mapping[Position, Mapping[RowKey, Effect]]]
@@ -107,25 +117,8 @@ def background_of(
     Raises:
         HistoryError: The traces have no order of causes.
     """
-    before = {
-        link: {
-            (item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[link], strict=True)
-        }
-        for link, own in history.links.items()
-    }
-    found = {
-        cluster.name: Background(
-            ObservedCluster(
-                cluster, setups[cluster.name], history.layouts, history.relays, shown=recorded[cluster.name]
-            ),
-            rows_at_start(cluster),
-            setups=[(START, setups[cluster.name])],
-        )
-        for cluster in history.clusters
-    }
-    traced = attrs.evolve(history, clusters=tuple(_traced_only(cluster) for cluster in history.clusters))
-    for cluster, item in interleave(traced):
-        here = found[cluster.name]
+    found = backgrounds_at_start(history, setups, recorded)
+    for here, item in in_order(history, found, known):
         if isinstance(item, Transaction):
             here.cluster.commit(item)
             keys = dict.fromkeys(key for change in item.changes for key in touched_keys(change))
@@ -137,15 +130,51 @@ def background_of(
             here.keep(emptied, (item.epoch, item.group))
         else:
             assert isinstance(item, EpochApply)
-            place = item.epoch, item.group, item.foreign_epoch
-            here.cluster.max_replicated_epoch = before[cluster.name, item.source][place]
-            source, shown = found[item.source], recorded[cluster.name]
+            source, shown = found[item.source], recorded[here.cluster.name]
             visit(here, item, source)
-            if cluster.start is not None:
+            if here.cluster.cluster.start is not None:
                 _apply_in_the_middle(here, item, source.cluster)
             else:
                 _apply(here, item, source.cluster, shown.get((item.epoch, item.group), {}) if shown else None)
     return found
+
+
+def backgrounds_at_start(history: History, setups: Setups, recorded: Recorded) -> dict[str, Background]:
+    """Return the clusters before anything happened."""
+    return {
+        cluster.name: Background(
+            ObservedCluster(
+                cluster, setups[cluster.name], history.layouts, history.relays, shown=recorded[cluster.name]
+            ),
+            rows_at_start(cluster),
+            setups=[(START, setups[cluster.name])],
+        )
+        for cluster in history.clusters
+    }
+
+
+def in_order(
+    history: History, backgrounds: Mapping[str, Background], known: Mapping[Link, Sequence[int]]
+) -> Iterator[tuple[Background, Transaction | EpochApply | DefinitionChange]]:
+    """
+    Yield what changed rows, in an order of causes, each with its cluster; this knows what had come back before.
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    before = {
+        link: {
+            (item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[link], strict=True)
+        }
+        for link, own in history.links.items()
+    }
+    traced = attrs.evolve(history, clusters=tuple(_traced_only(cluster) for cluster in history.clusters))
+    for cluster, item in interleave(traced):
+        here = backgrounds[cluster.name]
+        if isinstance(item, EpochApply):
+            place = item.epoch, item.group, item.foreign_epoch
+            here.cluster.max_replicated_epoch = before[cluster.name, item.source][place]
+        yield here, item
 
 
 def _traced_only(cluster: Cluster) -> Cluster:
@@ -156,8 +185,20 @@ def _traced_only(cluster: Cluster) -> Cluster:
 def _apply(here: Background, apply: EpochApply, source: ObservedCluster, shown: Mapping[RowKey, Effect] | None) -> None:
     """Apply a traced epoch with the effects that the binlog shows; None if it shows no effects at all."""
     entries = here.cluster.arriving(source, apply.foreign_epoch)
-    if not entries:
-        return
+    if entries:
+        apply_shown(here, apply, source, entries, shown)
+        keys = dict.fromkeys(key for entry in entries for key in touched_keys(entry.change))
+        here.keep(keys, (apply.epoch, apply.group))
+
+
+def apply_shown(
+    here: Background,
+    apply: EpochApply,
+    source: ObservedCluster,
+    entries: Sequence[LoggedChange],
+    shown: Mapping[RowKey, Effect] | None,
+) -> None:
+    """Apply operations of a traced epoch with the effects that the binlog shows; None if it shows no effects at all."""
     current = ObservedPass(here.cluster, source.cluster, apply)
     current.handle_all(entries, went_on=True)  # the effects decide
     if shown is not None:
@@ -168,7 +209,6 @@ def _apply(here: Background, apply: EpochApply, source: ObservedCluster, shown: 
             if derived.get(key) is not shown.get(key) and not operations[0].change.keyless:
                 _force(current, operations, shown.get(key))
     commit_pass(current, source)
-    here.keep(dict.fromkeys(key for entry in entries for key in touched_keys(entry.change)), (apply.epoch, apply.group))
 
 
 def _apply_in_the_middle(here: Background, apply: EpochApply, source: ObservedCluster) -> None:

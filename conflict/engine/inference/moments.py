@@ -23,6 +23,7 @@ import attrs
 from conflict.engine.inference.background import Background, Recorded, Setups, background_of, epochs_known
 from conflict.engine.inference.hypotheses import answers, possible
 from conflict.engine.inference.observed import OVERLAPPING
+from conflict.engine.inference.row_states import StatesOfRows, visit_applies
 from conflict.engine.inference.rows import is_dated, is_partial
 from conflict.engine.inference.trial_apply import RowsJudged, TrialApply
 from conflict.engine.reference.cluster import LoggedChange
@@ -96,6 +97,7 @@ def find_moments(
     *,
     skip_missing: bool = False,
     wanted: Wanted | None = None,
+    states: StatesOfRows | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Moments:
     """
@@ -109,6 +111,7 @@ def find_moments(
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
         wanted: Which rows of which epoch applies to look at; None for all. Of an epoch with some rows, none may be of
             a rejected transaction.
+        states: The states of the rows, if they need no replay (see `conflict.engine.inference.row_states`).
         progress: Called with the epoch applies that were looked at, and their number.
 
     Raises:
@@ -143,7 +146,11 @@ def find_moments(
         trial = TrialApply(here, source, apply, entries, shown, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
-    background_of(with_applies, setups, recorded, epochs_known(links, history.clusters), visit)
+    replayed = with_applies, setups, recorded, epochs_known(links, history.clusters)
+    if states is None:
+        background_of(*replayed, visit)
+    else:
+        visit_applies(*replayed, states, visit)
     return moments
 
 
@@ -161,6 +168,8 @@ def _known_rows(
     if any(name in setups and not setups[name].table.primary_key for name in tables):
         return frozenset()
     rows = frozenset(entry.row for entry in entries)
+    if here.cluster.cluster.start is None:
+        return rows
     unclear = source.cluster.unclear.get(apply.foreign_epoch, set())
     states = {row: here.cluster.store.get(row) for row in rows}
     known = frozenset(

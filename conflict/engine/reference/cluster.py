@@ -228,16 +228,21 @@ class ReplayedCluster:
 
     def commit(self, transaction: Transaction) -> None:
         """Make the changes of one of its own transactions, and log them."""
-        log = self.log.setdefault(transaction.epoch, [])
         for change in transaction.changes:
             self.make(change, transaction)
-            number, setup = self._own_changes[transaction.epoch], self.setups.get(change.table)
-            log.append(LoggedChange(change, transaction.group, number, self.server_id, setup))
-            self._own_changes[transaction.epoch] += 1
+        self.log_changes(transaction)
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         if self.foreign_keys.links:
             self.foreign_keys.update((row for each in transaction.changes for row in touched_keys(each)), self.store)
         self.store.commit()
+
+    def log_changes(self, transaction: Transaction) -> None:
+        """Log the changes of an own transaction."""
+        log = self.log.setdefault(transaction.epoch, [])
+        for change in transaction.changes:
+            number, setup = self._own_changes[transaction.epoch], self.setups.get(change.table)
+            log.append(LoggedChange(change, transaction.group, number, self.server_id, setup))
+            self._own_changes[transaction.epoch] += 1
 
     def make(self, change: RowChange, transaction: Transaction) -> None:
         """Make a change of an own transaction."""

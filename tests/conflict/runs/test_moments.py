@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import run_local
 from conflict.results.run_document import ResolvedRun
+from conflict.rules.replication_table import Role
+from conflict.runs import settling
 from conflict.runs.reference_run import run_reference
+from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import ResolveOptions
+from conflict.runs.stated_rows import states_tell
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import random_steps, world
 from tests.corpora import RECORDINGS
@@ -96,3 +101,66 @@ def test_an_applier_that_changed_nothing(tmp_path: Path) -> None:
         ("B", 1, 2)
     ]
     assert figures(found) == figures(run_reference(make_run(run), Folder(str(tmp_path / "reference"))))
+
+
+BY_EPOCH = ["NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]
+
+
+def one_sided(function: str, seed: int, early: list[int], folder: Path, binlog_type: int) -> Configuration:
+    """Return the run of a world in which one cluster alone sends back what it refreshed or applied."""
+    roles = {"A": Role.PRIMARY, "B": Role.SECONDARY} if "EPOCH2" in function else {}
+    made = world(function, only_first=not roles, roles=roles, binlog_type=binlog_type, shows_applied=True)
+    made.early = early
+    made.run(random_steps(seed, 200, "tn"))
+    for cluster in (0, 1):
+        made.close(cluster)
+    run = load_run_file(write_world(made, function, folder)).configuration
+    clusters = tuple(attrs.evolve(each, role=roles.get(each.name, Role.NONE)) for each in run.clusters)
+    rows = [attrs.evolve(row, binlog_type=binlog_type) for row in run.replication]
+    if not roles:
+        (first,), (second,) = (each.server_ids for each in clusters)
+        rows = [
+            attrs.evolve(rows[0], server_id=first),
+            attrs.evolve(rows[0], server_id=second, conflict_fn=None),
+            rows[1],
+        ]
+    return attrs.evolve(run, clusters=clusters, replication=tuple(rows))
+
+
+def states_as_replayed(function: str, seed: int, early: list[int], binlog_type: int) -> tuple[bool, int]:
+    """Compare what states tell with what a replay does; return whether they were used, and what they had to explain."""
+    used = []
+
+    def tell(run: ResolveRun) -> bool:
+        used.append(states_tell(run))
+        return used[-1]
+
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        run = make_run(one_sided(function, seed, early, folder, binlog_type))
+        found = []
+        for how in (tell, lambda run: False):
+            patch.setattr(settling, "states_tell", how)
+            out = folder / str(len(found))
+            resolved = run_local(run, Folder(str(out)))
+            files = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*.parquet"))}
+            found.append((figures(resolved), resolved.summary.settled, resolved.summary.counters, files))
+    assert found[0] == found[1]
+    return bool(used) and all(used), len(found[0][1])
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(BY_EPOCH), st.integers(0, 10_000), EARLY, st.sampled_from([7, 8]))
+def test_states_tell_what_a_replay_does(function: str, seed: int, early: list[int], binlog_type: int) -> None:
+    """Rows that a function by epoch judges are known by where they were changed: moments and results are the same."""
+    states_as_replayed(function, seed, early, binlog_type)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(st.sampled_from(BY_EPOCH), st.integers(0, 10_000), EARLY, st.sampled_from([7, 8]))
+def test_states_tell_what_a_replay_does_in_many_worlds(
+    function: str, seed: int, early: list[int], binlog_type: int
+) -> None:
+    """The same, more often."""
+    states_as_replayed(function, seed, early, binlog_type)
