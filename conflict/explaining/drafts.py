@@ -49,6 +49,7 @@ class StoryFacts:
         open: What else the decisions can be that the binlogs leave open.
         filtered: Per cluster, the tables whose changes its applier drops.
         skipped: The epochs that appliers never applied, although they applied later ones: applier, source and epoch.
+        again: Why an epoch was applied again, by applier, source, its epoch and own epoch of the applier.
     """
 
     logs: Mapping[str, RowLog]
@@ -61,6 +62,13 @@ class StoryFacts:
     open: Mapping[OpenDecision, tuple[str, ...]] = attrs.field(factory=dict)
     filtered: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     skipped: frozenset[tuple[str, str, int]] = frozenset()
+    again: Mapping[tuple[str, str, int, int], str] = attrs.field(factory=dict)
+
+    def came_again(self, draft: EventDraft) -> str:
+        """Return as the end of a sentence that the epoch of an operation was applied before; else nothing."""
+        place = draft.cluster, draft.source, draft.source_epoch, draft.epoch
+        why = self.again.get(place) if draft.kind is EventKind.JUDGED else None
+        return "" if why is None else f" (epoch {draft.source_epoch} of {draft.source} was applied before: {why})"
 
     def why_not(self, applier: str, source: str, epoch: int, table: str) -> str:
         """Return why an applier did not take an operation, as a sentence without a full stop."""

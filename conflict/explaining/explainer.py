@@ -4,7 +4,7 @@ Tells the stories of rows and transactions from a result and the binlogs that it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -349,7 +349,24 @@ class Explainer:
             hears,
             filtered={each.name: self.run.filtered(each) for each in self.run.clusters},
             skipped=frozenset(skipped),
+            again=dict(self._again()),
         )
+
+    def _again(self) -> Iterator[tuple[tuple[str, str, int, int], str]]:
+        """Yield which epochs were applied again in a later own epoch, and why."""
+        moved = {
+            (each["applier"], each["source"], epoch): each["source_servers"][1]
+            for each in self.result.run["cutovers"]
+            for epoch in each["applied_again"]
+        }
+        for each in self.result.run["repeated_epochs"]:
+            place = each["applier"], each["source"], each["source_epoch"]
+            if each["first"] != each["epoch"]:
+                set_back = "the replica was set back"
+                yield (
+                    (*place, each["epoch"]),
+                    (f"the channel had moved to server {moved[place]}" if place in moved else set_back),
+                )
 
     def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:
         starts = self.result.run["starts_in_the_middle"]

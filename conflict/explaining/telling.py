@@ -84,7 +84,7 @@ def tell(
         told.numbers[id(draft)] = number
         heard = replayed.hear(draft)
         won, cites = _won(draft, told, names)
-        sentence = _sentence(draft, heard, reason) + won
+        sentence = _sentence(draft, heard, reason) + won + facts.came_again(draft)
         event = _event(draft, number, told, facts, sentence)
         told.events.append(attrs.evolve(event, row=heard.row, cites=cites))
         _note(draft, number, heard, told)

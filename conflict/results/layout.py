@@ -8,6 +8,8 @@ The files of a result. Computes docs/result.md, "The output folder".
     contradictions/applier=A/...parquet       one row per row that the binlog of A shows otherwise than was derived
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         final rows of the tables
+    skipped_epochs/applier=A.parquet          row changes of epochs that the applier of A never applied
+    repeated_epochs/applier=A.parquet         row changes of epochs that it applied again
     readings/2, readings/3 ...                results of other readings of the binlogs, with the files above
     counters.json                             status counters per cluster
     files.parquet                             what each of these files is; `run.json` says what it is itself

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
-from conflict.history.model import Cluster, History
+from conflict.history.model import Cluster, History, RowChange
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.results.arrow_rows import rows_to_arrow
@@ -95,7 +95,9 @@ class KeyTexts:
     layouts: Mapping[str, RowLayout]
     tables: Mapping[str, Table]
 
-    def of(self, rows: Iterable[Outcome | OutcomePlace | Undecided | ContradictedRow | SkippedChange]) -> pa.Array:
+    def of(
+        self, rows: Iterable[Outcome | OutcomePlace | Undecided | ContradictedRow | SkippedChange | RowChange]
+    ) -> pa.Array:
         """Return the text of each row's key; that of a row without one is empty."""
         return pa.array([self._text(row.table, row.key) for row in rows], pa.string())
 

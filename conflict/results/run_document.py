@@ -17,6 +17,7 @@ from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
 from conflict.results.cause_kinds import CauseKind, LikelyCause
+from conflict.results.cutovers import ChannelMoves
 from conflict.results.doubts import is_contradicted
 from conflict.results.layout import RESULT_FORMAT, outcomes_note
 from conflict.results.model import Outcome, Resolution
@@ -142,6 +143,7 @@ class ResolvedRun:
         engine_reason: Why it did.
         other_readings: The results of other readings of the same binlogs (see `conflict.results.run_document`).
         under_way: What appliers had not reached when the logs end.
+        moves: Channels that moved, and epochs that were applied again.
     """
 
     run: Run = attrs.field(repr=False)
@@ -160,6 +162,7 @@ class ResolvedRun:
     engine_reason: str = ""
     other_readings: tuple[ResolvedRun, ...] = attrs.field(default=(), repr=False)
     under_way: tuple[UnderWay, ...] = ()
+    moves: ChannelMoves = attrs.field(factory=ChannelMoves)
 
     @property
     def contradicted(self) -> bool:
@@ -198,6 +201,9 @@ class ResolvedRun:
             "careful_rows": self.summary.careful,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             **self.summary.to_json(),
+            **self.moves.to_json(
+                [(each.applier, each.source, each.foreign_epoch) for each in self.summary.schedule.skipped]
+            ),
             **({"converged": None} if self.unrelated else {}),
             **self.checks(),
         }

@@ -14,7 +14,7 @@ from conflict.results.doubts import alarms_of, convergence_words, doubts_of, not
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.table_setup import RefusalKind
-from conflict.shown_text import counted
+from conflict.shown_text import counted, listed
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.events.rows_event import Operation
 
@@ -24,6 +24,7 @@ RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column on
 VERDICTS = [verdict.name.lower() for verdict in Verdict]
 _BY_EPOCH = tuple(f"{spec.name}(" for spec in FUNCTIONS if spec.argument is Argument.GCI_BITS)
 _SHOWN = "What the binlogs show otherwise"
+_MOST_MOVES = 4  # run.json has all
 _MOST_KINDS = 12  # of contradictions; contradictions/ has all
 
 Document = Mapping[str, Any]
@@ -81,6 +82,34 @@ def _sentences(run: Document) -> Iterator[str]:
         yield f"{conflicts} in conflict, found in {counted(len(rounds), 'round')}."
     if run.get("careful_rows"):
         yield f"Resolved with care, by the reference engine: {said_of(run['careful_rows'])}."
+    yield from _moves(run)
+
+
+def _moves(run: Document) -> Iterator[str]:
+    """Yield where channels moved, and which epochs came again."""
+    cutovers = run.get("cutovers", ())
+    for each in cutovers[:_MOST_MOVES]:
+        source, applier = each["source"], each["applier"]
+        before, after = each["source_servers"]
+        when = "" if each["committed"] is None else f" ({each['committed'][:19].replace('T', ' ')})"
+        never = f"; {counted(len(each['never_applied']), 'epoch')} between never came" if each["never_applied"] else ""
+        nodes = listed([str(server) for server in dict.fromkeys(each["applier_servers"])], "then")
+        yield (
+            f"The channel {source} → {applier} moved from server {before} to server {after} of {source} in epoch "
+            f"{each['epoch']} of {applier}{when}: epoch {each['first_epoch']} came first from there{never}. "
+            f"No log says which SQL node of {applier} applies; {nodes} is assumed."
+        )
+    if len(cutovers) > _MOST_MOVES:
+        yield f"Channels moved {len(cutovers) - _MOST_MOVES:,} more times: run.json lists all cutovers."
+    repeats = run.get("repeated_epochs", ())
+    for applier, source in dict.fromkeys((each["applier"], each["source"]) for each in repeats):
+        mine = [each for each in repeats if (each["applier"], each["source"]) == (applier, source)]
+        changes = counted(sum(sum(each["changes"].values()) for each in mine), "row change")
+        epochs = f"{len(mine):,} epochs" if len(mine) > 1 else "1 epoch"
+        yield (
+            f"{applier} applied {epochs} of {source} again, the first {mine[0]['source_epoch']} ({changes}): "
+            "repeated_epochs/ has the rows."
+        )
 
 
 def _stops(run: Document) -> Iterator[str]:

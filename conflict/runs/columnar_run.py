@@ -31,12 +31,14 @@ from conflict.history.run import Run
 from conflict.history.shown_effects import Effect
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
+from conflict.results.cutovers import write_repeats
 from conflict.results.layout import BUCKET_PARTS, ResultOptions
 from conflict.results.likely_causes import declared_types, likely_causes
 from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
 from conflict.results.table_causes import of_mark
 from conflict.rules.table_setup import TableSetup
+from conflict.runs.channel_moves import find_moves
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_job import SettledHistory, settle_history
@@ -177,6 +179,7 @@ def run_columnar(
                 if resolved.contradicted and any(CauseKind.ROLE in cause.kinds for cause in resolved.likely_causes):
                     raise LeftToReferenceError(CareKind.CHANGING_ROLES)  # the role may have changed
                 settled.write()
+                write_repeats(out, resolved.moves)
                 return resolved
         except LeftToReferenceError as error:
             clear_result(out)
@@ -268,6 +271,7 @@ def settle_run(
         run.remarks,
         starts=starts,
         under_way=changes_under_way(run.links, settled.applied_epochs(), settled.epoch_sizes()),
+        moves=find_moves(runner, settled.job.run, settled.resolved.found.applies, progress),
     )
     return resolved, settled
 

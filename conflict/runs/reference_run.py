@@ -33,6 +33,7 @@ from conflict.history.scheduling.start import changes_older_rows
 from conflict.history.shown_effects import logged_images, recorded_effects, recorded_images
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
+from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of, write_repeats
 from conflict.results.layout import ResultOptions
 from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
@@ -215,6 +216,8 @@ def _written(
         ]
         for cluster in history.clusters
     }
+    moves = _moves(found, keys)
+    write_repeats(out, moves)
     return ResolvedRun(
         run,
         summary=summary,
@@ -233,7 +236,24 @@ def _written(
         notes=run.notes,
         remarks=run.remarks,
         under_way=changes_under_way(run.links, applied, sizes),
+        moves=moves,
     )
+
+
+def _moves(found: _ResolvedReading, keys: KeyTexts) -> ChannelMoves:
+    """Return what became of channels, with the rows of epochs that were applied again."""
+    applies = {name: result.applies for name, result in found.resolution.clusters.items()}
+    times = {name: {each.number: each.committed for each in own} for name, own in found.epochs.items()}
+    moves = moves_of(applies, times)
+    changes: dict[tuple[str, int], list[RowOfEpoch]] = {}
+    for name, epochs in moves.repeated.items():
+        for epoch in (each for each in found.epochs[name] if each.number in epochs):
+            rows = [change for transaction in epoch.transactions for change in transaction.changes]
+            texts = keys.of(rows).to_pylist()
+            changes[name, epoch.number] = [
+                (row.table, row.operation.name, text) for row, text in zip(rows, texts, strict=True)
+            ]
+    return moves.with_changes(changes)
 
 
 def place_in_memory(

@@ -172,9 +172,18 @@ def place_applies(
 
 
 def set_back(applier: Sequence[Summary], source_id: int) -> bool:
-    """Whether the traces of an applier show that its replica was set back."""
-    epochs = [epoch for epoch, _ in _traces(applier, source_id)]
-    return any(later <= earlier for earlier, later in pairwise(epochs))
+    """
+    Whether the traces of an applier show that its replica was set back.
+
+    A channel that moves to another SQL node can go on there some epochs early. That is no habit.
+    """
+    traces = [
+        (applied.through, applied.epoch)
+        for summary in applier
+        for applied in summary.applied
+        if applied.server_id == source_id
+    ]
+    return any(before == through and later <= earlier for (before, earlier), (through, later) in pairwise(traces))
 
 
 @attrs.define

@@ -1,0 +1,121 @@
+"""
+Channels that moved, and epochs that were applied again, with their rows from a History on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.config.arguments import StageProgress
+from conflict.engine.kernels.arrays import EpochApplies
+from conflict.history.grid.epoch_files import read_summaries
+from conflict.history.grid.schemas import KEYLESS, keyless_part
+from conflict.history.model import EpochApply
+from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.runner import Runner
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["find_moves"]
+
+_Row = tuple[int, int, RowOfEpoch]  # epoch, ordinal, and the row
+
+
+@attrs.frozen
+class _Task:
+    """
+    One bucket whose rows of some epochs are wanted.
+
+    Attributes:
+        run: The run.
+        bucket: Number of the bucket.
+        epochs: By cluster, its own epochs.
+    """
+
+    run: ResolveRun
+    bucket: int
+    epochs: Mapping[str, frozenset[int]]
+
+
+def find_moves(runner: Runner, run: ResolveRun, applies: EpochApplies, progress: StageProgress) -> ChannelMoves:
+    """
+    Return what became of channels.
+
+    Args:
+        runner: Runs the tasks.
+        run: The run.
+        applies: The epoch applies.
+        progress: Called with the name of the stage, tasks done, and their number.
+    """
+    own = {cluster.name: list(_applies(run, number, applies)) for number, cluster in enumerate(run.clusters)}
+    own = {name: each for name, each in own.items() if each}
+    if not own:
+        return ChannelMoves()
+    times = {
+        name: {each.number: each.committed for each in summaries if each.committed is not None}
+        for name in own
+        for summaries in [read_summaries(run.history, name, len(run.manifest.segments[name]))]
+    }
+    moves = moves_of(own, times)
+    if not moves.repeats:
+        return moves
+    epochs = {name: frozenset(each) for name, each in moves.repeated.items()}
+    tasks = [_Task(run, bucket, epochs) for bucket in range(run.manifest.buckets)]
+    rows: dict[str, list[_Row]] = {name: list(_keyless(run, name, each)) for name, each in epochs.items()}
+    for part in runner(_rows_of_bucket, tasks, partial(progress, "reading epochs that were applied again")):
+        for name, found in part.items():
+            rows.setdefault(name, []).extend(found)
+    changes: dict[tuple[str, int], list[RowOfEpoch]] = {}
+    for name, found in rows.items():
+        for epoch, _, row in sorted(found):
+            changes.setdefault((name, epoch), []).append(row)
+    return moves.with_changes(changes)
+
+
+def _applies(run: ResolveRun, number: int, applies: EpochApplies) -> Iterator[EpochApply]:
+    """Yield the epoch applies of a cluster, if its channel moved or it applied an epoch again."""
+    mine = applies.applier == number
+    foreign, servers = applies.foreign_epoch[mine], applies.source_server[mine]
+    if len(np.unique(servers)) < 2 and len(np.unique(foreign)) == len(foreign):
+        return
+    source = run.clusters[1 - number].name
+    columns = (applies.epoch[mine], applies.group[mine], foreign, applies.traced[mine], applies.server[mine], servers)
+    for epoch, group, foreign_epoch, traced, server, source_server in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        yield EpochApply(epoch, group, source, foreign_epoch, bool(traced), server=server, source_server=source_server)
+
+
+def _rows_of_bucket(task: _Task) -> dict[str, list[_Row]]:
+    """Return the row changes of the epochs in a bucket."""
+    bucket = task.run.load_bucket(task.bucket)
+    tables = [table.full_name for table in task.run.numbers.tables]
+    found: dict[str, list[_Row]] = {}
+    for side, name in enumerate(bucket.clusters):
+        rows, wanted = bucket.rows[side], np.array(sorted(task.epochs.get(name, ())), np.uint64)
+        chosen = np.flatnonzero(np.isin(rows.epoch, wanted) & (rows.operation <= max(Operation)))
+        keys = rows.key[chosen]
+        columns = (rows.epoch[chosen], rows.ordinal[chosen], bucket.key_table[keys], rows.operation[chosen])
+        texts = bucket.key_texts.take(pa.array(keys)).to_pylist()
+        found[name] = [
+            (epoch, ordinal, (tables[table], Operation(operation).name, text))
+            for epoch, ordinal, table, operation, text in zip(*(each.tolist() for each in columns), texts, strict=True)
+        ]
+    return found
+
+
+def _keyless(run: ResolveRun, name: str, epochs: frozenset[int]) -> Iterator[_Row]:
+    """Yield the row changes of the epochs in tables without a primary key."""
+    tables = [table.full_name for table in run.numbers.tables]
+    segments = enumerate(run.manifest.segments[name])
+    paths = [keyless_part(name, number) for number, segment in segments if segment.keyless]
+    table = run.history.read_tables(paths, KEYLESS).select(["own", "epoch", "ordinal", "table", "operation"])
+    wanted = pc.is_in(table["epoch"], value_set=pa.array(sorted(epochs), pa.uint64()))
+    for row in table.filter(pc.and_(table["own"], wanted)).to_pylist():
+        yield row["epoch"], row["ordinal"], (tables[row["table"]], Operation(row["operation"]).name, "")
