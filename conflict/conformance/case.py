@@ -121,7 +121,7 @@ class ConflictCase:
 
     @property
     def recorded(self) -> dict[str, dict[str, Any]]:
-        """What was recorded of each cluster: the given tables, and the counters of all its SQL nodes together."""
+        """What was recorded of each cluster: the given tables, and counters of each SQL node and of all together."""
         if "servers" not in self.scenario:
             return self.expected
         known = {table["name"] for table in self.scenario["tables"]}
@@ -130,7 +130,14 @@ class ConflictCase:
             for name, own in self.expected["clusters"].items()
         }
         return {
-            name: {**clusters[name], **_together([self.expected["servers"][each] for each in servers])}
+            name: {
+                **clusters[name],
+                **_together([self.expected["servers"][each] for each in servers]),
+                "servers": {
+                    self.scenario["servers"][each]["server_id"]: self.expected["servers"][each]["status_difference"]
+                    for each in servers
+                },
+            }
             for name, servers in self.servers.items()
         }
 

@@ -24,6 +24,7 @@ from conflict.results.files import count_rejected, read_applied_epochs, read_row
 from conflict.results.layout import exceptions_path, rows_folder
 from conflict.results.model import ClusterResult
 from conflict.results.run_document import ResolvedRun, reading_path
+from conflict.results.server_counters import ServerCounters, server_counters
 from conflict.rules.counters import COUNTED_AGAIN, moved_counters
 from conflict.rules.decision import Decision, Verdict, decision_of
 from conflict.rules.table_setup import TableSetup
@@ -60,6 +61,7 @@ class JudgedRun:
         results: The result per side.
         applied: Per side, the epochs that its applier applied, each after its own position, in order.
         tracked: Per side, the decisions of pass TRACK that are open.
+        servers: What each SQL node counted.
     """
 
     run: Run
@@ -68,25 +70,29 @@ class JudgedRun:
     results: dict[str, ClusterResult] = attrs.field(repr=False)
     applied: dict[str, list[tuple[Position, RecordedEpoch]]] = attrs.field(repr=False)
     tracked: dict[str, list[TrackedOperation]] = attrs.field(repr=False)
+    servers: Sequence[ServerCounters] = attrs.field(default=(), repr=False)
 
     @classmethod
     def read(cls, case: ConflictCase, out: Folder, resolved: ResolvedRun) -> Self:
         """Read the result of a case."""
         run, setups = resolved.run, resolved.run.setups.at_end
+        servers = server_counters(run, resolved.summary.stretches)
         return cls(
             run,
             case.scenario["database"],
             resolved,
-            _read_results(run, out, resolved),
+            _read_results(run, out, resolved, servers),
             {name: list(_applied(out, name, own)) for name, own in setups.items()},
             {name: list(_tracked(out, name, own)) for name, own in setups.items()},
+            servers,
         )
 
     def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> JudgedComparison:
         """Compare with the contents of an `expected.json`; `undecided` is how many decisions are open."""
         counted, copied = self._with_copied_rows(expected)
+        counted, moved = counted._with_open_restarts(expected)  # noqa: SLF001  # another of this class
         found = counted.compare_as_is(expected, undecided)
-        return attrs.evolve(found, by_candidates=not found.differences and (copied or found.by_candidates))
+        return attrs.evolve(found, by_candidates=not found.differences and (copied or moved or found.by_candidates))
 
     def compare_as_is(self, expected: Mapping[str, Any], undecided: int) -> JudgedComparison:
         """Compare, with copied rows counted as they are."""
@@ -94,6 +100,7 @@ class JudgedRun:
         fixed = [
             *self.resolved.errors.values(),
             *self._alarms(),
+            *self._server_differences(expected),
             *(
                 line
                 for side, want in expected.items()
@@ -127,6 +134,36 @@ class JudgedRun:
                     counters[counter], changed = recorded[counter], True
             results[name] = attrs.evolve(results[name], counters=counters)
         return attrs.evolve(self, results=results), changed
+
+    def _with_open_restarts(self, expected: Mapping[str, Any]) -> tuple[JudgedRun, bool]:
+        """
+        Return the result with what SQL nodes counted since a restart as recorded, and whether anything was moved.
+
+        Epochs that may have been applied before or after it leave a range.
+        """
+        results, servers, changed = dict(self.results), list[ServerCounters](), False
+        for each in self.servers:
+            recorded = expected.get(each.cluster, {}).get("servers", {}).get(each.server, {})
+            since, counters = dict(each.at_end), dict(results[each.cluster].counters)
+            for counter, value in recorded.items():
+                mine = since.get(counter, 0)
+                if mine != value and each.at_least.get(counter, 0) <= value <= each.at_most.get(counter, 0):
+                    counters[counter] = counters.get(counter, 0) + value - mine
+                    since[counter], changed = value, True
+            results[each.cluster] = attrs.evolve(results[each.cluster], counters=counters)
+            servers.append(attrs.evolve(each, since=since) if each.restart is not None else each)
+        return attrs.evolve(self, results=results, servers=servers), changed
+
+    def _server_differences(self, expected: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what SQL nodes counted otherwise than recorded, where those of their cluster together agree."""
+        found = {(each.cluster, each.server): each.at_end for each in self.servers}
+        for name, want in expected.items():
+            together, recorded = self.results[name].counters, want.get("status_difference", {})
+            for server, counters in want.get("servers", {}).items():
+                for counter, value in counters.items():
+                    mine = found.get((name, server), {}).get(counter, 0)
+                    if mine != value and together.get(counter, 0) == recorded[counter]:
+                        yield f"{name}: server {server}: {counter} is {mine}, recorded: {value}"
 
     def _agreeing(self, expected: Mapping[str, Any]) -> dict[str, ClusterResult] | None:
         summary = self.resolved.summary
@@ -190,10 +227,18 @@ def _all(setups: Mapping[str, Sequence[TableSetup]]) -> list[TableSetup]:
     return [setup for each in setups.values() for setup in each]
 
 
-def _read_results(run: Run, out: Folder, resolved: ResolvedRun) -> dict[str, ClusterResult]:
+def _read_results(
+    run: Run, out: Folder, resolved: ResolvedRun, servers: Sequence[ServerCounters]
+) -> dict[str, ClusterResult]:
+    """Read the result of each cluster; a server that was restarted counts anew from there on."""
     results = {}
     for name, setups in run.setups.at_end.items():
-        result = ClusterResult(counters=resolved.summary.counters[name], stop=resolved.summary.stops.get(name))
+        counters = Counter(resolved.summary.counters[name])
+        for each in servers:
+            if each.cluster == name:
+                counters.subtract(each.counters)
+                counters.update(each.at_end)
+        result = ClusterResult(counters=counters, stop=resolved.summary.stops.get(name))
         for table, setup in setups.items():
             if setup.refusal is None:
                 shown, _ = setup.shown

@@ -24,6 +24,7 @@ from conflict.history.definitions_in_log import (
 )
 from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.history.log_pieces import ClusterPieces, pieces_of
+from conflict.history.restarts_in_logs import find_restarts
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
 from conflict.rules.functions import Argument, what_was_meant
@@ -94,8 +95,20 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     remarks += tuple(remark for each in read.values() for remark in each.remarks)
     notes += tuple(note for each in read.values() for note in each.notes)
     notes += tuple(note for name, scan in scans.items() for note in _filled(read[name], scan))
+    restarts = tuple(
+        restart
+        for each in configuration.clusters
+        for restart in find_restarts(each, scans[each.name], read[each.name].logs)
+    )
     pieces = {each.name: read[each.name].pieces for each in configuration.clusters if len(each.servers) > 1}
-    return attrs.evolve(run, notes=(*notes, *sentences_on_rows(run)), remarks=remarks, hints_of=hints_of, pieces=pieces)
+    return attrs.evolve(
+        run,
+        notes=(*notes, *sentences_on_rows(run)),
+        remarks=remarks,
+        hints_of=hints_of,
+        pieces=pieces,
+        restarts=restarts,
+    )
 
 
 def _refuse_joined_logs(log: ClusterLog, read: ClusterPieces) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from conflict.config.definitions import DefinitionStep
+from conflict.history.restarts import Restarts
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -257,6 +258,7 @@ class Cluster:
         start: Where its log starts in the middle; None if its tables were empty before.
         ignored: Per source, servers other than its own whose changes it does not take from there.
         filtered: Tables whose changes its applier drops (`replicate_*`), ``database.table``.
+        restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
     """
 
     name: str
@@ -266,6 +268,7 @@ class Cluster:
     start: Start | None = None
     ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
     filtered: frozenset[str] = frozenset()
+    restarts: Restarts = attrs.field(factory=dict)
 
     def takes(self, server_id: int, source: str) -> bool:
         """Whether its applier takes changes of a server from a source: not its own, nor those that are ignored."""

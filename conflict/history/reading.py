@@ -25,6 +25,7 @@ from conflict.history.model import (
     timeline_of,
 )
 from conflict.history.network import direct_traces, refuse_logs_of_network
+from conflict.history.restarts import Restarts
 from conflict.history.roles import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import (
@@ -36,7 +37,7 @@ from conflict.history.scheduling.schedule import (
     set_back,
     summarize,
 )
-from conflict.history.scheduling.servers import of_clusters, with_servers
+from conflict.history.scheduling.servers import of_clusters, with_restarts, with_servers
 from conflict.history.scheduling.start import (
     bounds_of,
     certain_applies,
@@ -156,7 +157,9 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
     for cluster in run.clusters:
         reading = readings[cluster.name]
         cut = _is_cut(run, reading, summaries[cluster.name])
-        applies, assumed[cluster.name] = schedule_of(run.links, cluster, summaries, hints, cut=cut, changes=made)
+        applies, assumed[cluster.name] = schedule_of(
+            run.links, cluster, summaries, hints, cut=cut, changes=made, restarts=run.restarts_of(cluster)
+        )
         start = None
         if middle:
             first = summaries[cluster.name][0].number if summaries[cluster.name] else 0
@@ -175,7 +178,14 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
         timeline = timeline_of(transactions, applies, changes)
         clusters.append(
             Cluster(
-                cluster.name, cluster.server_id, timeline, cluster.role, start, cluster.ignored, run.filtered(cluster)
+                cluster.name,
+                cluster.server_id,
+                timeline,
+                cluster.role,
+                start,
+                cluster.ignored,
+                run.filtered(cluster),
+                run.restarts_of(cluster),
             )
         )
         layouts.update(readings[cluster.name].layouts)
@@ -295,6 +305,7 @@ def schedule_of(
     *,
     cut: bool,
     changes: Mapping[str, Sequence[DefinitionChange]] | None = None,
+    restarts: Restarts,
 ) -> tuple[list[EpochApply], int]:
     """Return when a cluster applied others' epochs, source by source, and how many of these places are assumed."""
     # Who set back one replica may have set back the others too.
@@ -312,7 +323,8 @@ def schedule_of(
             again=again,
             barriers=_barriers(cluster, source, summaries[cluster.name], changes or {}),
         )
-        applies, assumed = applies + with_servers(placed, cluster, source, summaries), assumed + open_places
+        own = with_restarts(with_servers(placed, cluster, source, summaries), cluster.server_id, restarts)
+        applies, assumed = applies + own, assumed + open_places
     return applies, assumed
 
 

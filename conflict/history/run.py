@@ -19,6 +19,7 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links, LogPiece, Span
 from conflict.config.definitions import ClusterDefinitions
 from conflict.history.model import RowChange
+from conflict.history.restarts import Restart, Restarts
 from conflict.history.scheduling.schedule import ClusterHints, HintsOf, Summary
 from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import TableSetup, is_exceptions_table
@@ -178,6 +179,7 @@ class Run:
         remarks: What the binlogs hold besides rows.
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
         pieces: By cluster, what is read as its log, where it has several SQL nodes; see `conflict.history.log_pieces`.
+        restarts: The restarts of servers within their logs; those of a server in order.
     """
 
     configuration: Configuration
@@ -189,6 +191,7 @@ class Run:
     remarks: tuple[LogRemark, ...] = ()
     hints_of: HintsOf | None = attrs.field(default=None, eq=False, repr=False)
     pieces: Mapping[str, tuple[LogPiece, ...]] = attrs.field(factory=dict, repr=False)
+    restarts: tuple[Restart, ...] = ()
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:
@@ -233,6 +236,24 @@ class Run:
     def numbers(self) -> TableNumbers:
         """The numbers of the tables, and the columns that are compared."""
         return TableNumbers.of(self.data_schema.tables, self.setups.over_time.values(), self.kept_columns)
+
+    def restarts_within(self, cluster: str) -> list[Restart]:
+        """Return the restarts of a cluster's servers in the part of the logs that is read."""
+        last, stop = self.span.last.get(cluster), self.span.stop_time
+        return [
+            each
+            for each in self.restarts
+            if each.cluster == cluster
+            and (last is None or each.counts_from <= last)
+            and (stop is None or each.second < stop)
+        ]
+
+    def restarts_of(self, cluster: ClusterConfiguration) -> Restarts:
+        """Return, by server of a cluster, the own epochs from which on its counters count anew after a restart."""
+        found: dict[int, tuple[int, ...]] = {}
+        for each in self.restarts_within(cluster.name):
+            found[each.server_id] = (*found.get(each.server_id, ()), each.counts_from)
+        return found
 
     def filtered(self, cluster: ClusterConfiguration) -> frozenset[str]:
         """Return the tables whose changes the applier of a cluster drops, exceptions tables among them."""

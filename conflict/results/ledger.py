@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
+from conflict.history.restarts import Stretch
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.results.contradictions import CONTRADICTIONS, OTHER_VALUES, contradictions_path, kind_text, marked_text
@@ -263,6 +264,7 @@ class ClusterLedger:
         counts: Number of operations by table, verdict and cause. Shape (tables, verdicts, causes).
         refreshes: Number of rows that it refreshed, by table. Shape (tables,).
         counters: Its status counters.
+        stretches: The same by the counters of an SQL node to which they belong.
         outcomes: The operations that have a line, as `OUTCOMES`; None without any.
         undecided: Its `OPEN_DECISIONS`.
         compared: Number of rows, per epoch apply, that were compared with its binlog.
@@ -288,6 +290,7 @@ class ClusterLedger:
     unexplained: int = 0
     copied: int | None = None
     exceptions: Mapping[str, pa.Table] = attrs.field(factory=dict)
+    stretches: Mapping[Stretch, Mapping[str, int]] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -336,6 +339,7 @@ def _write_cluster(part: LedgerPart, cluster: ClusterLedger, out: Folder, summar
     summary.undecided[name] = len(cluster.undecided)
     summary.less[name], summary.more[name] = _slack(cluster.undecided, cluster.functions)
     summary.counters[name] = dict(cluster.counters)
+    summary.stretches[name] = {each: dict(counters) for each, counters in cluster.stretches.items()}
     summary.tables[name] = table_figures(tables, cluster.counts, cluster.refreshes)
     summary.rows[name] = dict(cluster.rows)
     summary.unexplained[name] = cluster.unexplained

@@ -293,6 +293,7 @@ class ClusterResult:
             row one right after the other; only where the transactions in conflict are given.
         tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
         counters: Status counters, as differences.
+        counted: By number of an epoch apply, what it added to them; those that added nothing are left out.
         refreshes: Per table, the number of rows that this cluster's applier refreshed.
         unexplained: Number of own updates and deletes that found no row. There are none in a complete History, unless
             a function other than the recorded one is tried.
@@ -317,6 +318,7 @@ class ClusterResult:
     dependent: dict[int, frozenset[tuple[int, int]]] = attrs.field(factory=dict, repr=False)
     tracked_rows: Counter[tuple[str, int]] = attrs.field(factory=Counter, repr=False)
     counters: dict[str, int] = attrs.field(factory=zero_counters)
+    counted: dict[int, Counter[str]] = attrs.field(factory=dict, repr=False)
     refreshes: dict[str, int] = attrs.field(factory=dict)
     unexplained: int = 0
     effects: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = attrs.field(factory=dict, repr=False)

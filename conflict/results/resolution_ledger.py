@@ -4,6 +4,7 @@ The result of the reference engine as a ledger, and on disk. `conflict.results.l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
@@ -14,6 +15,7 @@ import pyarrow as pa
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
 from conflict.history.model import Cluster, History, RowChange
+from conflict.history.restarts import Stretch, stretches_of
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.results.arrow_rows import rows_to_arrow
@@ -44,7 +46,7 @@ from conflict.results.ledger import (
     undecided_table,
     write_part,
 )
-from conflict.results.model import Outcome, OutcomePlace, Resolution, Undecided
+from conflict.results.model import ClusterResult, Outcome, OutcomePlace, Resolution, Undecided
 from conflict.results.open_places import (
     OpenEpoch,
     OpenSchedule,
@@ -164,6 +166,7 @@ class ReferenceLedger:
             counts=counts,
             refreshes=np.array([result.refreshes.get(table, 0) for table in tables], np.int64),
             counters=result.counters,
+            stretches=_stretches(cluster, result),
             outcomes=_outcomes(chosen, keys) if chosen else None,
             undecided=_open_decisions(result.undecided, keys, tables),
             compared=compared,
@@ -184,6 +187,18 @@ class ReferenceLedger:
             if result.rows.get(table)
         }
         return FinalTable(table, rows, self.resolution.differing_rows.get(table, 0))
+
+
+def _stretches(cluster: Cluster, result: ClusterResult) -> dict[Stretch, Counter[str]]:
+    """Return what an applier counted by the counters of an SQL node to which it belongs."""
+    servers = np.array([each.server or cluster.server_id for each in result.applies], np.uint64)
+    epochs = np.array([each.epoch for each in result.applies], np.uint64)
+    traced = np.array([each.traced for each in result.applies], np.bool_)
+    of, stretches = stretches_of(servers, epochs, traced, cluster.restarts)
+    found = {each: Counter[str]() for each in stretches}
+    for number, counters in result.counted.items():
+        found[stretches[of[number]]].update(counters)
+    return found
 
 
 def write_resolution(out: Folder, ledger: ReferenceLedger) -> RunSummary:

@@ -7,6 +7,7 @@ Several readings of binlogs that do not say which epochs an applier took. Comput
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -21,6 +22,7 @@ from conflict.results.cutovers import ChannelMoves
 from conflict.results.doubts import is_contradicted
 from conflict.results.layout import RESULT_FORMAT, outcomes_note
 from conflict.results.model import Outcome, Resolution
+from conflict.results.server_counters import ServerCounters, server_counters
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.findings import LogRemark
@@ -183,8 +185,19 @@ class ResolvedRun:
             and not any(cause.kind in _HIDING for cause in self.likely_causes)
         )
 
+    @property
+    def counted_apart(self) -> list[ServerCounters]:
+        """What SQL nodes counted, of clusters of which several applied, or one was restarted."""
+        found = server_counters(self.run, self.summary.stretches)
+        times = Counter(each.cluster for each in found)
+        apart = {each.cluster for each in found if times[each.cluster] > 1 or each.restart is not None}
+        return [each for each in found if each.cluster in apart]
+
     def to_json(self, engine: str, *, all_outcomes: bool = False, final_rows: bool = True) -> dict[str, Any]:
         """Return the document `run.json`, of a result that holds all outcomes and final rows, or does not."""
+        by_server: dict[str, list[dict[str, Any]]] = {}
+        for each in self.counted_apart:
+            by_server.setdefault(each.cluster, []).append(each.to_json())
         return {
             "format": RESULT_FORMAT,
             "readme": outcomes_note(all_outcomes=all_outcomes),
@@ -201,6 +214,7 @@ class ResolvedRun:
             "careful_rows": self.summary.careful,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             **self.summary.to_json(),
+            "server_counters": by_server,
             **self.moves.to_json(
                 [(each.applier, each.source, each.foreign_epoch) for each in self.summary.schedule.skipped]
             ),

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from conflict.history.restarts import Stretch
 from conflict.history.scheduling.placing import Inference
 from conflict.results.model import Stop
 from conflict.results.open_places import (
@@ -62,6 +63,7 @@ class BucketSummary:
 
     Attributes:
         counters: Per cluster, its status counters.
+        stretches: Per cluster, the same by the counters of an SQL node to which they belong.
         tables: Per cluster and table, operations by verdict and cause, and refreshed rows.
         rows: Per cluster and table, final rows.
         differing_rows: Per table, final rows that differ.
@@ -78,6 +80,7 @@ class BucketSummary:
     """
 
     counters: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    stretches: dict[str, dict[Stretch, dict[str, int]]] = attrs.field(factory=dict)
     tables: dict[str, dict[str, dict[str, int]]] = attrs.field(factory=dict)
     rows: dict[str, dict[str, int]] = attrs.field(factory=dict)
     differing_rows: dict[str, int | None] = attrs.field(factory=dict)
@@ -100,6 +103,8 @@ class RunSummary:
 
     Attributes:
         counters: Per cluster, its status counters.
+        stretches: Per cluster, the same by the counters of an SQL node to which they belong (see
+            `conflict.history.restarts`).
         tables: Per applying cluster and table, the number of operations by verdict, those rejected also by cause, and
             the number of refreshed rows.
         rows: Per cluster and table, the number of final rows.
@@ -135,6 +140,7 @@ class RunSummary:
     unexplained: dict[str, int]
     stops: dict[str, Stop]
     contradictions: Counts = attrs.field(factory=dict)
+    stretches: dict[str, dict[Stretch, dict[str, int]]] = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
     not_known: Counts = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
@@ -215,7 +221,7 @@ def stop_to_json(stop: Stop) -> dict[str, Any]:
     return {"error": stop.error, **document}
 
 
-def _add(total: dict[str, Any], part: Mapping[str, Any]) -> None:
+def _add(total: dict[Any, Any], part: Mapping[Any, Any]) -> None:
     """Add the numbers of nested mappings to `total`; None, which is not known, stays None."""
     for name, value in part.items():
         if isinstance(value, Mapping):

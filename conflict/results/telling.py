@@ -37,7 +37,7 @@ def tell_result(run: Document) -> Telling:
     title = "Not what happened: the run as it is configured" if wrong else "What happened"
     if any(run["binlog_errors"].values()) and not run["changes"]:  # all else would be nothing, or follow from a fault
         return Telling(title, "Nothing was resolved.", alarms=[str(each) for each in doubts if each.serious])
-    tables = [*_contradictions(run), *_outcomes(run), _final_rows(run), *_not_known(run), *_open(run)]
+    tables = [*_contradictions(run), *_outcomes(run), *_counters(run), _final_rows(run), *_not_known(run), *_open(run)]
     return Telling(
         title,
         _headline(run),
@@ -207,6 +207,35 @@ def _outcomes(run: Document) -> Iterator[Table]:
         yield Table("What the appliers did", headings, rows, texts=2)
     yield from _of_some("What else became of changes", tallies, RARE)
     yield from _of_some("Conflicts by cause", tallies, [cause.name for cause in Cause])
+
+
+def _counters(run: Document) -> Iterator[Table]:
+    """Yield what each SQL node counted, where several applied or one was restarted."""
+    by_server = [(name, each) for name, own in run.get("server_counters", {}).items() for each in own]
+    restarted = any(each["restart"] is not None for _, each in by_server)
+    rows = [
+        (name, str(each["server"]), counter, value, *([_since(each, counter)] if restarted else []))
+        for name, each in by_server
+        for counter, value in each["counters"].items()
+    ]
+    if rows:
+        headings = ("cluster", "server", "counter", "counted", *(["since its restart"] if restarted else []))
+        places = [
+            f"server {each['server']} at {each['restart']['file'].rpartition('/')[2]}, position "
+            f"{each['restart']['position']}"
+            for _, each in by_server
+            if each["restart"] is not None
+        ]
+        note = f"Restarted: {listed(places)}; a server counts anew from there on." if places else ""
+        yield Table("What each SQL node counted", headings, rows, note=note, texts=3)
+
+
+def _since(counted: Document, counter: str) -> object:
+    """Return what a server counted since its restart; a range if epochs may have been applied before or after it."""
+    if counted["restart"] is None:
+        return None
+    least, most = counted["since_restart_ranges"].get(counter, (0, 0))
+    return f"{least:,}-{most:,}" if least < most else counted["since_restart"][counter]
 
 
 def _of_some(title: str, tallies: Tallies, names: Sequence[str]) -> Iterator[Table]:

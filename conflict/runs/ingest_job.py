@@ -214,7 +214,10 @@ class _Job:
         for cluster in run.clusters:
             name = cluster.name
             cut = name in manifest.errors or len(summaries[name]) < len(read[name])
-            placed, assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut, changes=changes)
+            restarts = run.restarts_of(cluster)
+            placed, assumed[name] = schedule_of(
+                run.links, cluster, summaries, hints, cut=cut, changes=changes, restarts=restarts
+            )
             applies += [(name, apply) for apply in placed]
         history.write_table(SCHEDULE_PART, schedule_table(applies))
         return attrs.evolve(

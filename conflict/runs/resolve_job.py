@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import stop_of
 from conflict.engine.columnar.bucket import CarefulRows
+from conflict.engine.columnar.bucket_result import numbered_stretches
 from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, ends_apart
 from conflict.engine.inference.moments import Moments
@@ -283,7 +284,15 @@ def _write_applied_epochs(out: Folder, clusters: Sequence[ClusterSetup], applies
 def count_transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
     """Count the rejected transactions, and the epochs that hold some. Computes docs/functions.md, "Counters"."""
     summary = BucketSummary()
+    of, stretches = numbered_stretches(clusters, applies)
+    rejected = np.diff(conflicts.offsets)
     for number, cluster in enumerate(clusters):
         mine = conflicts.applies[applies.applier[conflicts.applies] == number]
-        summary.counters[cluster.name] = transaction_counters(len(mine), int(np.diff(conflicts.offsets)[mine].sum()))
+        summary.counters[cluster.name] = transaction_counters(len(mine), int(rejected[mine].sum()))
+        own = {place: each for place, (side, each) in enumerate(stretches) if side == number}
+        summary.stretches[cluster.name] = {
+            stretch: transaction_counters(len(chosen), int(rejected[chosen].sum()))
+            for place, stretch in own.items()
+            for chosen in [mine[of[mine] == place]]
+        }
     return summary

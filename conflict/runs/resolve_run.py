@@ -92,7 +92,8 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
     for cluster in run.clusters:
         name = cluster.name
         cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(span.last)
-        applies, assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut)
+        restarts = run.restarts_of(cluster)
+        applies, assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut, restarts=restarts)
         if middle:
             first = summaries[name][0].number if summaries[name] else 0
             starts[name] = Start(first, returned=returned_before(run.links, summaries, name))

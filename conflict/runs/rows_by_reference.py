@@ -145,6 +145,10 @@ def write_decided(
     ledger = ReferenceLedger(found.history, found.setups, resolution, compared, run.options, exceptions)
     summary = write_part(ledger.part(number), run.out)
     summary.counters = {name: {**counters, **_OF_TRANSACTIONS} for name, counters in summary.counters.items()}
+    summary.stretches = {
+        name: {each: {**counters, **_OF_TRANSACTIONS} for each, counters in own.items()}
+        for name, own in summary.stretches.items()
+    }
     return summary, _tracked(run, resolution, applies), compared
 
 
@@ -229,7 +233,15 @@ def _history(
         timeline = timeline_of(transactions, own)
         start = run.part.starts.get(cluster.name)
         clusters.append(
-            Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start, filtered=cluster.filtered)
+            Cluster(
+                cluster.name,
+                cluster.server_id,
+                timeline,
+                cluster.role,
+                start,
+                filtered=cluster.filtered,
+                restarts=cluster.restarts,
+            )
         )
     layouts = {layout.table: layout for layout in run.manifest.layouts(run.numbers) if layout is not None}
     return History(tuple(clusters), layouts), recorded

@@ -7,6 +7,7 @@ Computes docs/functions.md, "Counters".
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 
 import attrs
@@ -20,6 +21,7 @@ from conflict.engine.kernels.arrays import (
     Conflicts,
     Decisions,
     EpochApplies,
+    Int8,
     Int64,
     OperationKind,
     each_read_only,
@@ -28,6 +30,7 @@ from conflict.engine.kernels.column_scans import CountedDecisions, count_outcome
 from conflict.engine.kernels.fold import Folded
 from conflict.engine.kernels.provenance import trace_images
 from conflict.engine.kernels.provenance_records import FinalRows
+from conflict.history.restarts import Stretch, stretches_of
 from conflict.rules.counters import (
     REFLECTED_DISCARDED,
     REFLECTED_RECEIVED,
@@ -39,7 +42,7 @@ from conflict.rules.counters import (
 from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["BucketResult", "count_bucket", "status_counters"]
+__all__ = ["BucketResult", "CountedCluster", "count_bucket", "numbered_stretches", "status_counters"]
 
 
 class BucketResult:
@@ -108,33 +111,71 @@ class BucketResult:
         return self.older.never_met & ~self.folded.exists
 
 
-def count_bucket(result: BucketResult) -> list[tuple[Int64, Int64, dict[str, int]]]:
+@attrs.frozen(eq=False)
+class CountedCluster:
     """
-    Count what each cluster's applier did.
+    What the applier of one cluster did in a bucket.
 
-    Returns:
-        Per cluster, the number of operations by table, verdict and cause, that of refreshed rows by table, and what the
-        bucket adds to its status counters.
+    Attributes:
+        operations: Number of operations by table, verdict and cause. Shape (tables, verdicts, causes).
+        refreshes: Number of refreshed rows by table. Shape (tables,).
+        counters: What the bucket adds to its status counters.
+        stretches: The same by the counters of an SQL node to which they belong.
     """
-    counted = _count(result, result.folded.decisions)
+
+    operations: Int64
+    refreshes: Int64
+    counters: dict[str, int]
+    stretches: dict[Stretch, dict[str, int]]
+
+
+def count_bucket(result: BucketResult) -> list[CountedCluster]:
+    """Count what each cluster's applier did."""
+    of, stretches = numbered_stretches(result.clusters, result.applies)
+    counted = _count(result, result.folded.decisions, of, len(stretches))
     # Both passes over an epoch count, TRACK and APPLY.
-    passes = (counted, _count(result, result.folded.tracked))
+    passes = (counted, _count(result, result.folded.tracked, of, len(stretches)))
     found = []
     for number, cluster in enumerate(result.clusters):
-        total: Counter[str] = Counter()
-        for each in passes:
-            total.update(status_counters(cluster, each[number]))
-        found.append((counted[number].sum(axis=(1, 2)), _refreshes(result, number), dict(total)))
+        total, by_stretch = Counter[str](), dict[Stretch, dict[str, int]]()
+        operations = np.zeros(counted.shape[1:], np.int64)
+        for place, (side, stretch) in enumerate(stretches):
+            if side == number:
+                operations += counted[place]
+                mine = sum((status_counters(cluster, each[place]) for each in passes), Counter[str]())
+                total.update(mine)
+                by_stretch[stretch] = dict(mine)
+        found.append(CountedCluster(operations.sum(axis=(1, 2)), _refreshes(result, number), dict(total), by_stretch))
     return found
 
 
-def _count(result: BucketResult, decisions: Decisions) -> Int64:
-    """Count decisions; see `count_outcomes` for the shape."""
+def numbered_stretches(
+    clusters: Sequence[ClusterSetup], applies: EpochApplies
+) -> tuple[Int8, list[tuple[int, Stretch]]]:
+    """
+    Return to which counters each epoch apply belongs.
+
+    Returns:
+        The number of its stretch, shape (applies,), and the stretches, each with the number of its cluster.
+    """
+    numbers, stretches = np.zeros(len(applies), np.int8), list[tuple[int, Stretch]]()
+    for number, cluster in enumerate(clusters):
+        mine = np.flatnonzero(applies.applier == number)
+        servers = applies.server[mine].astype(np.uint64)
+        servers[servers == 0] = cluster.server_id
+        of, found = stretches_of(servers, applies.epoch[mine], applies.traced[mine], cluster.restarts)
+        numbers[mine] = of + len(stretches)
+        stretches += [(number, each) for each in found]
+    return numbers, stretches
+
+
+def _count(result: BucketResult, decisions: Decisions, of: Int8, count: int) -> Int64:
+    """Count decisions by `of`, a small number of each epoch apply; see `count_outcomes` for the rest of the shape."""
     tables = len(result.bucket.numbers.tables)
-    shape = (len(result.clusters), tables, len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
+    shape = (count, tables, len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
     counts = np.zeros(shape, np.int64)
     columns = (getattr(decisions, name) for name in CountedDecisions._fields[2:])
-    given = CountedDecisions(*each_read_only(result.applies.applier, result.bucket.key_table, *columns))
+    given = CountedDecisions(*each_read_only(of, result.bucket.key_table, *columns))
     count_outcomes(given, counts)
     return counts
 

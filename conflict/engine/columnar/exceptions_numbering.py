@@ -18,6 +18,7 @@ from conflict.engine.columnar.order import sorted_by_order
 from conflict.engine.columnar.setups import ClusterSetup, steps_before
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.history.grid.folder import Folder
+from conflict.history.restarts import restarts_before
 from conflict.results.arrow_rows import row_schema
 from conflict.results.layout import (
     EPOCH_APPLY,
@@ -102,7 +103,9 @@ def number_exceptions(
             paths = [staged_exceptions_path(cluster.name, name, bucket) for bucket in sorted(tracked)]
             eras = steps_before(cluster.renewed.get(name, ()), applies)
             eras[applies.applier != len(numbered) - 1] = -1
-            rows = _numbered(out, paths, each.table, used_up, np.stack([eras, applies.server.astype(np.int64)]))
+            servers = np.where(applies.server > 0, applies.server, cluster.server_id).astype(np.uint64)
+            restarts = restarts_before(servers, applies.epoch, cluster.restarts)
+            rows = _numbered(out, paths, each.table, used_up, np.stack([eras, servers.astype(np.int64), restarts]))
             numbered[-1][name] = _with_servers(rows, applies)
     for number, cluster in enumerate(clusters):
         for name, exceptions in tables.items():
@@ -140,7 +143,7 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
         definition: The exceptions table.
         used_up: How many numbers the rolled back passes of each epoch apply used up. Shape (applies,).
         counts_of: How often counting had started again before each epoch apply of the applier, -1 for other appliers,
-            and the SQL node that counts. Shape (2, applies).
+            the SQL node that counts, and how often that had been restarted. Shape (3, applies).
     """
     schema = pa.schema([*row_schema(definition), OUTCOME_PLACE, EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER])
     rows = out.read_tables(paths, schema)

@@ -18,6 +18,7 @@ from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflect
 from conflict.engine.kernels.records import RULE, Rules
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.model import DefinitionChange, Position
+from conflict.history.restarts import Restarts
 from conflict.history.run import Run, TableNumbers, misfit
 from conflict.rules.decision import unwritten_value
 from conflict.rules.functions import Image
@@ -61,6 +62,7 @@ class ClusterSetup:
         wholes: The History tables, in the order of the table numbers; empty if they are the tables of the setups.
         misfits: By table number, a column that the applier may not convert.
         filtered: Tables whose changes its applier drops; their rows are left to the reference engine.
+        restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
     """
 
     name: str
@@ -76,6 +78,7 @@ class ClusterSetup:
     wholes: tuple[Table, ...] = ()
     misfits: Mapping[int, Misfit] = attrs.field(factory=dict)
     filtered: frozenset[str] = frozenset()
+    restarts: Restarts = attrs.field(factory=dict)
 
     def over_time(self, table: int) -> tuple[TableSetup, ...]:
         """Return the setups of a table, one after the other."""
@@ -209,6 +212,7 @@ def cluster_setups(
             cluster.role,
             run.configuration.skip_missing,
             filtered=run.filtered(cluster),
+            restarts=run.restarts_of(cluster),
             **_over_time(run, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
         )
         for cluster in run.clusters

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.engine.columnar.bucket_result import BucketResult, count_bucket
+from conflict.engine.columnar.bucket_result import BucketResult, CountedCluster, count_bucket
 from conflict.engine.columnar.contested import Differing, DifferingRows, compare_effects
 from conflict.engine.columnar.exceptions import exceptions_of, tracked_rows
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
@@ -157,7 +157,7 @@ class _Filling:
         return compare_effects(self.result, with_applies=False)
 
     @cached_property
-    def counted(self) -> Sequence[tuple[Int64, Int64, dict[str, int]]]:
+    def counted(self) -> Sequence[CountedCluster]:
         """What `count_bucket` returns."""
         return count_bucket(self.result)
 
@@ -171,15 +171,16 @@ class _Filling:
         """Return what the applier of a cluster did."""
         result, cluster = self.result, self.result.clusters[number]
         functions = [None if setup.function is None else setup.function.spec for setup in cluster.setups]
-        counts, refreshes, counters = self.counted[number]
+        counted = self.counted[number]
         rows, not_known = _count_rows(result, number)
         chosen = self.lines[result.applies.applier[result.folded.decisions.apply[self.lines]] == number]
         return ClusterLedger(
             name=cluster.name,
             functions=functions,
-            counts=counts,
-            refreshes=refreshes,
-            counters=counters,
+            counts=counted.operations,
+            refreshes=counted.refreshes,
+            counters=counted.counters,
+            stretches=counted.stretches,
             outcomes=outcomes_of(result, number, chosen, self.files) if len(chosen) else None,
             undecided=_open_decisions(result, number, functions),
             compared=self.differing.compared[number],

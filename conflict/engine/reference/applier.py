@@ -96,6 +96,8 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
                 log.append(entry)
     for counter, value in final.counters.items():
         result.counters[counter] += value
+    if any(final.counters.values()):
+        result.counted[len(result.applies)] = Counter(final.counters)
     tracked: Sequence[DecidedOperation | None] = final.track.decided if final.track else [None] * len(final.decided)
     cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
     cluster.store.commit()

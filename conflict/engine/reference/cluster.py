@@ -183,7 +183,8 @@ class ReplayedCluster:
         max_replicated_epoch: Highest own epoch known to have come back.
         unique_keys: Which row holds which unique value.
         foreign_keys: Which row refers to which.
-        exceptions_count: Per applying SQL node and exceptions table, the last number used in ``NDB$count``.
+        exceptions_count: Per applying SQL node, restarts of it and exceptions table, the last number used in
+            ``NDB$count``.
         result: What it ends with.
         outcomes: What became of every operation that its applier received.
     """
@@ -200,7 +201,7 @@ class ReplayedCluster:
     max_replicated_epoch: int = 0
     unique_keys: UniqueKeys = attrs.field(init=False)
     foreign_keys: ForeignKeys = attrs.field(init=False)
-    exceptions_count: Counter[tuple[int, str]] = attrs.field(factory=Counter)
+    exceptions_count: Counter[tuple[int, int, str]] = attrs.field(factory=Counter)
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
     _own_changes: Counter[int] = attrs.field(factory=Counter)
@@ -260,7 +261,7 @@ class ReplayedCluster:
         for setup in (each.get(name) for name in change.step.renewed for each in moments):
             if setup is not None and setup.exceptions is not None:
                 name = setup.exceptions.table.full_name
-                for counted in [each for each in self.exceptions_count if each[1] == name]:
+                for counted in [each for each in self.exceptions_count if each[2] == name]:
                     del self.exceptions_count[counted]
         if change.step.server_id != self.server_id:
             self.result.copied += sum(key[0] in change.step.copied for key in self.store.rows)

@@ -285,11 +285,13 @@ class EpochPass:
     def make_exceptions_rows(self) -> None:
         """Number the rejected operations: those of rejected transactions as they came, and after them all others."""
         rejected = [each for each in self.decided if each.decision.verdict is Verdict.REJECTED]
+        server = self.apply.server or self.cluster.server_id
+        restarts = sum(self.apply.epoch >= first for first in self.cluster.cluster.restarts.get(server, ()))
         for each in sorted(rejected, key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT):
             exceptions = self.cluster.setups[each.entry.change.table].exceptions
             if exceptions is not None:
                 # A pass that is rolled back has used up its numbers all the same.
-                counted = self.apply.server, exceptions.table.full_name
+                counted = server, restarts, exceptions.table.full_name
                 self.cluster.exceptions_count[counted] += 1
                 count = self.cluster.exceptions_count[counted]
                 self.exceptions.append((exceptions, exceptions.row(self._record(each, count))))

@@ -20,9 +20,10 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.model import EpochApply
+from conflict.history.restarts import Restarts
 from conflict.history.scheduling.schedule import Summary
 
-__all__ = ["clusters_of_servers", "of_clusters", "with_servers"]
+__all__ = ["clusters_of_servers", "of_clusters", "with_restarts", "with_servers"]
 
 Epochs = TypeVar("Epochs", Summary, BinlogEpoch)
 Logged = Mapping[str, Sequence[Summary]]
@@ -88,6 +89,25 @@ def with_servers(
         began = apply.restarted or current != last
         found.append(attrs.evolve(apply, server=ends[0][place], source_server=current, restarted=began))
         last = current
+    return found
+
+
+def with_restarts(applies: Sequence[EpochApply], server_id: int, restarts: Restarts) -> list[EpochApply]:
+    """
+    Return the epoch applies of a channel; the first one after each restart of its SQL node begins anew.
+
+    Args:
+        applies: The epoch applies, in order.
+        server_id: The SQL node that applied those which name none.
+        restarts: By SQL node.
+    """
+    found, begun = list(applies), dict[int, int]()
+    for place, apply in enumerate(applies):
+        server = apply.server or server_id
+        times = sum(apply.epoch >= first for first in restarts.get(server, ()))
+        if apply.applied and times > begun.get(server, 0):
+            begun[server] = times
+            found[place] = attrs.evolve(apply, restarted=True)
     return found
 
 

@@ -194,8 +194,8 @@ def bucket_figures(
     reflected = logged.cluster[~logged.refresh]
     own = [int(np.count_nonzero(rows.operation <= LAST_OPERATION)) for rows in bucket.rows]
     return BucketFigures(
-        counters={name: counters for name, (_, _, counters) in counted.items()},
-        tables={name: table_figures(tables, *counts) for name, (*counts, _) in counted.items()},
+        counters={name: each.counters for name, each in counted.items()},
+        tables={name: table_figures(tables, each.operations, each.refreshes) for name, each in counted.items()},
         rejected=_rejected_in(result),
         lost={
             name: (int(each.rejected.sum()), int(each.overwritten.sum()), int(each.lost.sum()))
