@@ -24,12 +24,13 @@ COMMANDS: dict[str, Sequence[object]] = {
     "parquet": ("decode", "--format", "parquet", LOG, "-r"),
     "csv": ("decode", "--format", "csv", LOG, "-r"),
     "json": ("decode", "--format", "json", LOG, "-r"),
+    "epochs": ("channel", LOG, "--to", 1, "--after-epoch", 5317169512466, "--sql"),
     "ingest": ("ingest", DEMO / "run.toml", "--out"),
     "local": ("resolve", DEMO / "run.toml", "--engine", "local", "--out"),
     "reference": ("resolve", DEMO / "run.toml", "--engine", "reference", "--out"),
 }
 OTHERS = [name for name in COMMANDS if name != "ingest"]
-QUICK = [("text", 700), ("ingest", 16)]
+QUICK = [("text", 700), ("epochs", 700), ("ingest", 16)]
 
 
 Run = Callable[..., Ended]
