@@ -12,6 +12,7 @@ import pytest
 
 import conflict
 from conflict.conformance.case import ConflictCase
+from conflict.cutover.channels import channels_to
 from conflict.history.ingestion.epoch_table import scan_epoch_table
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from ndb_formats.binlog_reader import read_events
@@ -26,6 +27,7 @@ from tests.corpora import RECORDINGS, SHARED, schema_file
 
 BUNDLED = RECORDINGS / "operations/channel_failover/channel_failover_epoch_trans_type9"
 IDS = {"A1": 1, "A2": 3, "B1": 2, "B2": 4}
+STATUS_KINDS = ("channel_failover", "live_no_batching", "live_workers", "ring", "server_restart", "skip_counter")
 CASES = sorted((SHARED / "conformance/operations/channel_failover").glob("*"))
 
 
@@ -111,6 +113,45 @@ def test_one_recorded_channel_applied_an_epoch_twice(tmp_path: Path) -> None:
         found += [again for _, _, again in judged(case, tmp_path / str(number))]
     assert [len(each) for each in found if each] == [1]
     assert len(found) == 8
+
+
+OPERATIONS = SHARED / "conformance/operations"
+RECORDED = sorted(file.parent for kind in STATUS_KINDS for file in (OPERATIONS / kind).glob("*/scenario.json"))
+
+
+@pytest.mark.corpus("conformance/operations")
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
+def test_recorded_status_of_replicas(case: Path) -> None:
+    """
+    After the epoch that `mysql.ndb_apply_status` has, a channel goes on at the end that it has, in any log of any kind.
+
+    What the replica's log shows is that epoch, or one before it from which on nothing left a trace.
+    """
+    loaded = ConflictCase.load(case)
+    configuration = loaded.configuration()
+    seen = 0
+    for source, replica in ((each.name, other.name) for other, each in configuration.links.channels()):
+        cluster = next(each for each in configuration.clusters if each.name == source)
+        for server in cluster.servers:
+            status = loaded.expected["clusters"][replica]["ndb_apply_status"]["rows"]
+            row = next((each for each in status if each[0] == server.server_id), None)
+            if row is None:
+                continue
+            _, epoch, _, _, end = row
+            (asked,) = [
+                each for each in channels_to(configuration, server.server_id, epoch).channels if each.replica == replica
+            ]
+            assert asked.position == end
+            seen += 1
+            (found,) = [
+                each for each in channels_to(configuration, server.server_id).channels if each.replica == replica
+            ]
+            if found.through != server.server_id or found.after_epoch is None:
+                continue  # the channel moved away from it
+            table = scan_epoch_table(server.server_id, server.files)
+            between = table.log.count_up_to(epoch) - table.log.count_up_to(found.after_epoch)
+            assert 0 <= between <= 3
+    assert seen
 
 
 def test_positions_are_those_that_replicas_saw() -> None:
