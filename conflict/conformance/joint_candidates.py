@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from itertools import islice, product
 from typing import Any
 
@@ -41,7 +42,8 @@ class OpenSide:
 
     Attributes:
         name: The side.
-        server_id: Server id of the applying server, which its exceptions rows carry.
+        server_ids: Server ids of its SQL nodes, in order: the exceptions rows that each made carry its own, and are
+            numbered for themselves.
         result: Its result as it was decided.
         applied: The epochs that its applier applied, in order.
         places: Its open places, in order.
@@ -53,7 +55,7 @@ class OpenSide:
     """
 
     name: str
-    server_id: int
+    server_ids: Sequence[int]
     result: ClusterResult
     applied: Sequence[RecordedEpoch]
     places: Sequence[OpenPlace]
@@ -233,7 +235,7 @@ def _advance_open(
         if place >= len(known[table]):
             return False
         count, values = known[table][place]
-        last = known[table][place - 1][0] if place else 0
+        last = _last(known[table], place)
         gap = gaps.get(table, NO_GAP) if place == before[table] else NO_GAP
         return count - last - 1 in gap and values == _plain(plain_value(value) for value in row)
 
@@ -269,20 +271,18 @@ def _matched(
         found = known[done : done + len(mine)]
         if tuple(row for _, row in found) != mine:
             return None
-        last = known[done - 1][0] if done else 0
         for number, (count, _) in enumerate(found):
             gap = gaps.get(table, NO_GAP) if number == 0 else NO_GAP
-            if count - last - 1 not in gap:
+            if count - _last(known, done + number) - 1 not in gap:
                 return None
-            last = count
         seen.append(done + len(mine))
     return tuple(seen)
 
 
 def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
     """Yield what the applier did, in order: certain epochs with the rows that were decided, and open places."""
-    left = {table: _decided_rows(side, table) for table in tables}
-    last = dict.fromkeys(tables, 0)
+    decided = {table: _decided_rows(side, table) for table in tables}
+    done = dict.fromkeys(tables, 0)
     further = {restart.number: restart.rows for restart in side.restarts}
     waiting = list(side.places)
     for number, applied in enumerate([*side.applied, None]):
@@ -297,13 +297,12 @@ def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
         rows: dict[str, tuple[Row, ...]] = {}
         gaps: dict[str, Gap] = {}
         for table in tables:
-            count = applied.rows.get(table, 0)
-            mine, left[table] = left[table][:count], left[table][count:]
-            gap = mine[0][0] - last[table] - 1 if mine else 0
+            first, count = done[table], applied.rows.get(table, 0)
+            mine, done[table] = decided[table][first : first + count], first + count
+            gap = mine[0][0] - _last(decided[table], first) - 1 if mine else 0
             gaps[table] = gap_before(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
             if mine:
                 rows[table] = tuple(row for _, row in mine)
-                last[table] = mine[-1][0]
         if chosen is None:
             epoch = side.epochs.get((applied.epoch, applied.position))
             agrees = epoch is not None and _chosen_rows(epoch, tables) == {
@@ -354,15 +353,27 @@ def _plain(row: Iterable[object]) -> Row:
 
 def _decided_rows(side: OpenSide, table: str) -> list[tuple[int, Row]]:
     """Return the rows of an exceptions table as they were decided, each after its number, in that order."""
-    own = [row for row in side.result.exceptions[table] if row[_SERVER_ID] == side.server_id]
+    own = [row for row in side.result.exceptions[table] if row[_SERVER_ID] in side.server_ids]
     rows = [[plain_value(value) for value in row] for row in own]
-    return [(int(str(row[_COUNT])), _plain(row)) for row in sorted(rows, key=lambda row: int(str(row[_COUNT])))]
+    return [(int(str(row[_COUNT])), _plain(row)) for row in sorted(rows, key=partial(_order, side))]
 
 
 def _recorded_rows(side: OpenSide, table: str) -> list[tuple[int, Row]]:
     """Return the recorded rows of an exceptions table, each after its number, in that order."""
-    own = [row for row in _recorded(side, table) if row[_SERVER_ID] == side.server_id]
-    return [(row[_COUNT], _plain(row)) for row in sorted(own, key=lambda row: row[_COUNT])]
+    own = [row for row in _recorded(side, table) if row[_SERVER_ID] in side.server_ids]
+    return [(row[_COUNT], _plain(row)) for row in sorted(own, key=partial(_order, side))]
+
+
+def _order(side: OpenSide, row: Sequence[object]) -> tuple[int, int]:
+    """Return the place of an exceptions row among those of a side: a channel moves from an SQL node to the next one."""
+    return side.server_ids.index(int(str(row[_SERVER_ID]))), int(str(row[_COUNT]))
+
+
+def _last(rows: Sequence[tuple[int, Row]], place: int) -> int:
+    """Return the number of the row before one of some rows; 0 for the first one of an SQL node."""
+    if place == 0 or rows[place - 1][1][_SERVER_ID] != rows[place][1][_SERVER_ID]:
+        return 0
+    return rows[place - 1][0]
 
 
 def _alternative_rows(answer: Alternative, tables: Sequence[str]) -> dict[str, tuple[Row, ...]]:
@@ -380,8 +391,8 @@ def _with_answers(side: OpenSide, way: Way) -> ClusterResult:
         stop = None
     exceptions = dict(side.result.exceptions)
     for table in _own_tables(side):
-        others = [row for row in exceptions[table] if row[_SERVER_ID] != side.server_id]
-        exceptions[table] = [*(row for row in _recorded(side, table) if row[_SERVER_ID] == side.server_id), *others]
+        others = [row for row in exceptions[table] if row[_SERVER_ID] not in side.server_ids]
+        exceptions[table] = [*(row for row in _recorded(side, table) if row[_SERVER_ID] in side.server_ids), *others]
     counters = {**side.result.counters, **side.expected["status_difference"]}
     return attrs.evolve(side.result, counters=counters, stop=stop, exceptions=exceptions)
 

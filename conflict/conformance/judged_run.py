@@ -171,7 +171,7 @@ class JudgedRun:
         sides = [
             OpenSide(
                 cluster.name,
-                cluster.server_id,
+                [server.server_id for server in cluster.servers],
                 self.results[cluster.name],
                 applied[cluster.name],
                 [place for place in summary.schedule.places if place.applier == cluster.name],

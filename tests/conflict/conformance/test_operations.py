@@ -34,10 +34,10 @@ SHARED_OPERATIONS = SHARED / "conformance" / "operations"
 
 
 def cases(kind: str) -> list[str]:
-    """Return the shared recordings of a kind, but for one in which the binlogs leave a cause open."""
+    """Return the shared recordings of a kind."""
     folder = SHARED_OPERATIONS / kind
     found = [each.case for each in find_recordings(folder)] if folder.exists() else []
-    return [f"{kind}/{case}" for case in found if case != "channel_failover_max_type7"]
+    return [f"{kind}/{case}" for case in found]
 
 
 @pytest.mark.parametrize("engine", ["reference", "local"])
