@@ -42,6 +42,9 @@ from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
 from conflict.results.open_places import OpenEpoch, OpenRow, RowAnswer
 from conflict.rules.foreign_keys import linked_tables
+from conflict.rules.replication_table import Role
+from conflict.rules.stops import active_function
+from conflict.rules.table_setup import TableSetup
 
 __all__ = ["MAX_TRIALS", "Moments", "begun_after", "find_moments"]
 
@@ -161,7 +164,8 @@ def _known_rows(
     Return the rows of an epoch of which all is known; in a log that starts in the middle, not all may be.
 
     Those are none if rows depend on each other, and some are not known: where transactions are rejected as wholes, and
-    in tables with unique keys or foreign keys. Rows of tables without a primary key cannot be told apart.
+    in tables with unique keys or foreign keys. A secondary rejects none. Rows of tables without a primary key cannot be
+    told apart.
     """
     setups = here.cluster.setups
     tables = {entry.change.table for entry in entries}
@@ -177,11 +181,19 @@ def _known_rows(
         for row, state in states.items()
         if row not in unclear and (state is None or (is_dated(state) and not is_partial(state)))
     )
-    together = any(
-        setup.table.unique_keys or (setup.function is not None and setup.function.spec.transactional)
-        for setup in setups.values()
-    )
+    role = here.cluster.role
+    together = any(setup.table.unique_keys or _rejects_transactions(setup, role) for setup in setups.values())
     return frozenset() if known != rows and (together or linked_tables(setups)) else known
+
+
+def _rejects_transactions(setup: TableSetup, role: Role) -> bool:
+    """Whether an applier may reject whole transactions because of a table; a secondary follows the primary."""
+    function = active_function(setup.function, role)
+    return (
+        function is not None
+        and function.spec.transactional
+        and not (function.spec.uses_role and role is Role.SECONDARY)
+    )
 
 
 def begun_after(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.config.configuration import LoggingServer, Span
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.errors import ConflictError
 from conflict.history.definitions_over_time import make_run
@@ -89,14 +89,8 @@ def test_logs_without_their_first_files_are_not_contradicted(share: float, engin
     applied before B's log starts.
     """
     configuration = ConflictCase.load(RECORDINGS / "lives" / "live_2_epoch_type8").configuration()
-    clusters = []
-    for each in configuration.clusters:
-        (whole,) = each.files
-        count = len(scan_epochs(each.server_id, [whole]))
-        kept = range(int(count * share), count)
-        file = part_of(whole, kept, each.server_id, tmp_path / f"{each.name}.000002")
-        clusters.append(attrs.evolve(each, servers=(LoggingServer(each.server_id, (file,)),)))
-    found = attrs.evolve(configuration, clusters=tuple(clusters), span=Span(empty=None))
+    clusters = _purged(configuration, share, tmp_path)
+    found = attrs.evolve(configuration, clusters=clusters, span=Span(empty=None))
     resolved = ENGINES[engine](make_run(found), Folder(str(tmp_path / "out")))
     assert resolved.run.span.empty is None
     assert not resolved.contradicted
@@ -114,3 +108,29 @@ def test_a_row_is_judged_before_its_change_also_where_others_are_not_known(tmp_p
     resolved = ENGINES["local"](make_run(cut), Folder(str(tmp_path)))
     assert not resolved.contradicted
     assert resolved.summary.compared > 1_000
+
+
+def test_a_secondary_rejects_no_transactions_also_from_the_middle(tmp_path: Path) -> None:
+    """
+    B, the secondary, applied no update of a row that it had deleted and inserted again before the commit.
+
+    The row was judged in between. Other rows of that epoch are older than the logs; none is rejected with it.
+    """
+    configuration = ConflictCase.load(RECORDINGS / "lives" / "live_3_epoch2_trans_type7").configuration()
+    found = attrs.evolve(configuration, clusters=_purged(configuration, 0.2, tmp_path), span=Span(empty=None))
+    resolved = ENGINES["reference"](make_run(found), Folder(str(tmp_path / "out")))
+    assert resolved.starts
+    assert not resolved.contradicted
+    assert resolved.summary.compared > 1_000
+
+
+def _purged(configuration: Configuration, share: float, folder: Path) -> tuple[ClusterConfiguration, ...]:
+    """Return the clusters without the first epochs of each log."""
+    clusters = []
+    for each in configuration.clusters:
+        (whole,) = each.files
+        epochs = len(scan_epochs(each.server_id, [whole]))
+        kept = range(int(epochs * share), epochs)
+        file = part_of(whole, kept, each.server_id, folder / f"{each.name}.000002")
+        clusters.append(attrs.evolve(each, servers=(LoggingServer(each.server_id, (file,)),)))
+    return tuple(clusters)
