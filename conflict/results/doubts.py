@@ -24,6 +24,7 @@ __all__ = [
     "doubts_of",
     "is_contradicted",
     "not_what_happened",
+    "start_words",
     "warnings_of",
 ]
 
@@ -81,6 +82,12 @@ def not_what_happened(run: Document) -> bool:
         run: As for `doubts_of`.
     """
     return bool(run["contradicted_by_binlogs"] or run.get("unrelated_binlogs"))
+
+
+def start_words(starts: Mapping[str, int]) -> str:
+    """Return where logs start that start in the middle, as a sentence without its end; by cluster, its first epoch."""
+    places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in starts.items())
+    return f"The logs start in the middle, {places}"
 
 
 def convergence_words(*, converged: bool | None, under_way: bool) -> str:

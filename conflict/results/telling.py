@@ -10,7 +10,14 @@ from typing import Any
 import attrs
 
 from conflict.results.careful import said_of
-from conflict.results.doubts import alarms_of, convergence_words, doubts_of, not_what_happened, warnings_of
+from conflict.results.doubts import (
+    alarms_of,
+    convergence_words,
+    doubts_of,
+    not_what_happened,
+    start_words,
+    warnings_of,
+)
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.table_setup import RefusalKind
@@ -154,9 +161,8 @@ def _skipped(run: Document) -> Iterator[str]:
 
 def _left_open(run: Document) -> Iterator[str]:
     if run["starts_in_the_middle"]:
-        places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in run["starts_in_the_middle"].items())
         yield (
-            f"The logs start in the middle, {places}. Older rows are not known until the logs show them; counters "
+            f"{start_words(run['starts_in_the_middle'])}. Older rows are not known until the logs show them; counters "
             "start with the logs."
         )
     if run["other_readings"]:

@@ -48,7 +48,7 @@ from conflict.runs.touched_rows import changes_older_keyless_rows
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
-__all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
+__all__ = ["clear_result", "finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
 
 
 def _images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:

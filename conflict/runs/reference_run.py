@@ -51,7 +51,7 @@ from conflict.rules.table_setup import TableSetup
 from conflict.runs.runner import DEFAULTS, ResolveOptions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
-__all__ = ["place_in_memory", "resolve_settled", "run_reference"]
+__all__ = ["place_in_memory", "resolve_settled", "run_in_memory", "run_reference"]
 
 
 def run_reference(
@@ -66,6 +66,16 @@ def run_reference(
     Raises:
         ConfigurationError: A History is given or wanted; this engine reads the binlogs itself.
     """
+    return run_in_memory(run, out, progress, options)[0]
+
+
+def run_in_memory(
+    run: Run,
+    out: Folder,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = DEFAULTS,
+) -> tuple[ResolvedRun, History]:
+    """Do as `run_reference`, and return the History too: its epochs at their places, rows judged when they were."""
     if options.history is not None:
         message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
         raise ConfigurationError(message)
@@ -90,12 +100,13 @@ def run_reference(
         for number, each in enumerate(found, start=1)
     ]
     others = [each.resolution for each in found[1:]]
-    return attrs.evolve(
+    resolved = attrs.evolve(
         runs[0],
         run=run,
         summary=with_readings(runs[0].summary, found[0].resolution, others),
         other_readings=tuple(runs[1:]),
     )
+    return resolved, found[0].history
 
 
 @attrs.frozen

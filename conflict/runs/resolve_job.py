@@ -56,7 +56,7 @@ from conflict.runs.resolve_stages import Resolved, ResolveJob
 from conflict.runs.runner import Runner
 from conflict.runs.settling import Examined, Settling, layouts_of
 
-__all__ = ["SettledHistory", "count_transactions", "resolve_history", "settle_history"]
+__all__ = ["SettledHistory", "count_transactions", "resolve_history", "run_of_part", "settle_history"]
 
 
 def resolve_history(
@@ -113,13 +113,12 @@ def settle_history(
     """
     if part is None:
         part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
-    (log_part, schedule, manifest), numbers = part, run.numbers
+    log_part, schedule, manifest = part
     changes = changes_that_count(run, manifest)
     run = with_changes(run, changes)
     if ends_apart(run):
         raise LeftToReferenceError(CareKind.ONE_SIDED_DEFINITION)
-    setups = cluster_setups(run, numbers, changes, row_steps(run, manifest, numbers))
-    common = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
+    common = run_of_part(run, history, out, part, options)
     if log_part.starts_in_the_middle and common.linked.tables.any():
         if common.needs_rounds:
             raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
@@ -142,6 +141,16 @@ def settle_history(
     if use_evidence:
         settled = _explained(settled, settling, schedule)
     return settled
+
+
+def run_of_part(
+    run: Run, history: Folder, out: Folder, part: tuple[LogPart, pa.Table, Manifest], options: ResultOptions
+) -> ResolveRun:
+    """Return what all tasks of a run have in common; arguments as for `resolve_history`."""
+    log_part, _, manifest = part
+    steps = row_steps(run, manifest, run.numbers)
+    setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps)
+    return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part)
 
 
 def _explained(settled: SettledHistory, settling: Settling, schedule: pa.Table) -> SettledHistory:

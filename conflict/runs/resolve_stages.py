@@ -215,6 +215,10 @@ class ResolveJob:
     def _names(self) -> list[str]:
         return [cluster.name for cluster in self.run.clusters]
 
+    def find_conflicts(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
+        """Return the epochs that appliers apply and the transactions in conflict, without a look at unique keys."""
+        return find_fixed_point(applied, self._names, self.run.parts, self._run_round)
+
     def find(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
         """Return the epochs that appliers apply and the transactions in conflict, as far as rounds are needed."""
         if not self.run.needs_rounds:

@@ -7,7 +7,7 @@ and so can a rejected transaction that touches blobs; finding these takes a fold
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 import attrs
@@ -43,7 +43,9 @@ __all__ = [
     "Phase",
     "StoppingOperation",
     "can_log_stopping",
+    "can_stop_by_rows",
     "first_stopping",
+    "hangs_on_rows",
     "stop_of",
     "stopping_decisions",
     "transactions_stop",
@@ -105,6 +107,20 @@ def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
         if np.any(logs & np.logical_or.reduceat(rules.stopping, rules.first)):
             return True
     return False
+
+
+def hangs_on_rows(stopping: Mapping[str, StoppingOperation]) -> bool:
+    """Whether a stop follows from what an applier decided on rows: no change of a user stops it by itself."""
+    return any(
+        each.file == NO_FILE or each.phase is not Phase.JUDGE or each.stop is not None for each in stopping.values()
+    )
+
+
+def can_stop_by_rows(clusters: Sequence[ClusterSetup]) -> bool:
+    """Whether what an applier decides on rows can stop it or the other one."""
+    tables = [setup.table for setup in clusters[0].setups]
+    linked = any(table.unique_keys or table.foreign_keys for table in tables)
+    return linked or can_log_stopping(clusters) or any(stop_rules(each).blobs.any() for each in clusters)
 
 
 def _logs(setup: TableSetup, role: Role) -> bool:

@@ -57,6 +57,7 @@ class BucketResult:
         folded: The decisions.
         watched: Tables of whose rows every state is traced; None for none. Shape (tables,).
         older: The rows before the log starts; None if there were none.
+        known: Rows that count at the end; None for all. Shape (keys,).
     """
 
     def __init__(
@@ -69,9 +70,11 @@ class BucketResult:
         *,
         watched: Bool | None = None,
         older: OlderRows | None = None,
+        known: Bool | None = None,
     ) -> None:
         self.bucket, self.clusters, self.applies = bucket, clusters, applies
         self.conflicts, self.folded, self.watched, self.older = conflicts, folded, watched, older
+        self.known = known
 
     @cached_property
     def final(self) -> FinalRows:
@@ -85,6 +88,8 @@ class BucketResult:
         final = trace_images(
             self.applies, bucket.rows, bucket.column_sets, keys, masks, self.folded, held, self.watched, older
         )
+        if self.known is not None:
+            return attrs.evolve(final, exists=final.exists & self.known)
         if self.older is None:
             return final
         return attrs.evolve(final, exists=final.exists & ~self.older.left_open)

@@ -95,8 +95,24 @@ class Folded:
     def without_rows(self, left_out: Bool) -> Folded:
         """Leave out all about some rows. Shape of `left_out` (keys,)."""
         kept, kept_entries = ~left_out[self.decisions.key], ~left_out[self.logged.key]
+        found = self.of_decisions(kept, kept_entries, ~left_out[self.tracked.key])
+        return attrs.evolve(
+            found,
+            unexplained=np.where(left_out, 0, self.unexplained).astype(np.int32),
+            exists=self.exists & ~left_out,
+        )
+
+    def of_decisions(self, kept: Bool, kept_entries: Bool, tracked: Bool) -> Folded:
+        """
+        Return some decisions, with what they refer to.
+
+        Args:
+            kept: The decisions; of one on an operation that an applier logged, the entry is kept. Shape (operations,).
+            kept_entries: Log entries; of each, the decision that caused it is kept. Shape (entries,).
+            tracked: Decisions of pass TRACK. Shape (tracked,).
+        """
         decision_numbers, entry_numbers = np.cumsum(kept) - 1, np.cumsum(kept_entries) - 1
-        decisions, tracked = _chosen(self.decisions, kept), ~left_out[self.tracked.key]
+        decisions = _chosen(self.decisions, kept)
         source, columns = decisions.source, attrs.asdict(self.logged, recurse=False)
         from_log = -1 - np.where(source < 0, entry_numbers[-1 - np.minimum(source, -1)] if len(entry_numbers) else 0, 0)
         logged = Logged(**{name: column[kept_entries] for name, column in columns.items()})
@@ -106,8 +122,6 @@ class Folded:
             tracked=_chosen(self.tracked, tracked),
             candidates=self.candidates[tracked],
             logged=attrs.evolve(logged, decision=decision_numbers[logged.decision]),
-            unexplained=np.where(left_out, 0, self.unexplained).astype(np.int32),
-            exists=self.exists & ~left_out,
         )
 
     def applied_alone(self) -> Folded:

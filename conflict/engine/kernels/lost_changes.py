@@ -37,6 +37,7 @@ __all__ = [
     "TimedDecisions",
     "Written",
     "lost_changes",
+    "whole_images",
     "written_by",
     "written_parts",
 ]
@@ -172,6 +173,25 @@ def written_by(
         return written_parts(side.operation, (updated, updated), columns, widest)
 
     first, second = map(written, rows, sides)
+    return first, second
+
+
+def whole_images(
+    rows: Sequence[BucketRows],
+    images: tuple[ColumnSets, Sequence[ImageArrays]],
+    keys: tuple[Int16, Sequence[Table]],
+) -> tuple[Bool, Bool]:
+    """Return, per cluster, whether the after image of each change has all stored columns; arguments: `written_by`."""
+    (sets, sides), (key_table, tables) = images, keys
+    stored = [[place for place, column in enumerate(each.columns) if column.generated != "virtual"] for each in tables]
+    widest = max([0, *sets.columns.tolist(), *(len(each.columns) for each in tables)]) + 1
+    carried, wanted = _bitmaps(sets, widest), _bitmaps(_sets_of(stored), widest)
+
+    def whole(side: BucketRows, image: ImageArrays) -> Bool:
+        columns = wanted[key_table[side.key]]
+        return np.asarray((carried[image.after] & columns == columns).all(axis=1) & (image.after >= 0))
+
+    first, second = map(whole, rows, sides)
     return first, second
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "order",
     "queue_up",
     "reaches",
+    "seek",
     "start_arrivals",
 ]
 
@@ -79,7 +80,7 @@ def first_at_least(numbers, low, high, number):
 
 
 @kernel
-def _seek(rows, low, high, epoch, group):
+def seek(rows, low, high, epoch, group):
     """Return the first change from `low` to `high` of (epoch, group) or later; `high` if there is none."""
     while low < high:
         middle = (low + high) // 2
@@ -105,11 +106,11 @@ def open_start(number, schedule, changes):
     apply = schedule.applies[number]
     here = np.int64(apply["applier"])
     low, high = changes.begin[here], changes.begin[here + 1]
-    start = _seek(changes.rows, low, high, apply["arrived_epoch"], np.int64(apply["arrived_group"]) + 1)
+    start = seek(changes.rows, low, high, apply["arrived_epoch"], np.int64(apply["arrived_group"]) + 1)
     if apply["previous"] >= 0:
         before = schedule.applies[apply["previous"]]
         follows = np.int64(before["group"]) + (not before["traced"])
-        start = max(start, _seek(changes.rows, low, high, before["epoch"], follows))
+        start = max(start, seek(changes.rows, low, high, before["epoch"], follows))
     return start
 
 

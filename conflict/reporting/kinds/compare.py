@@ -23,7 +23,8 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
     """Return the part of a report on a document of `compare`, read from `source`."""
     pairs: Sequence[Pair] = document["pairs"]
     whole = [pair for pair in pairs if pair["lost_updates"] is not None and not pair["stops"]]
-    changes, without = document["changes"], document.get("tables_without_function", ())
+    changes = int(document.get("compared_changes", document["changes"]))
+    without = document.get("tables_without_function", ())
     best, used = best_pairs(whole), [pair for pair in whole if pair.get("used")]
     lost_share = [(pair["function"].partition("(")[0], pair["lost_updates"] / changes) for pair in used if changes]
     return Part(
@@ -33,17 +34,28 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         {name: each for name, each in document.items() if name not in _SHOWN_ELSEWHERE},
         tuple(dict.fromkeys(pair["function"] for pair in best)),
         _bytes(whole, changes),
-        (_headline(changes, best, used),),
+        (_headline((changes, document["changes"]), best, used),),
         tuple(_columns(changes, whole, without)),
         lost_share=lost_share[0] if lost_share else None,
         log=log_of(document.get("files", ())),
     )
 
 
-def _headline(changes: int, best: Sequence[Pair], used: Sequence[Pair]) -> Headline:
-    """Return which functions lose least, and what they and the configured one lose."""
+def _headline(counts: tuple[int, int], best: Sequence[Pair], used: Sequence[Pair]) -> Headline:
+    """
+    Return which functions lose least, and what they and the configured one lose.
+
+    Args:
+        counts: How many changes were compared, and how many there are.
+        best: The pairs that lose least.
+        used: The pair of the run, if it is among all.
+    """
+    changes, every = counts
     question = "Which function loses least?"
-    setting = (f"From the recorded binlogs: {changes:,} changes of users, decided again under each function.",)
+    of_all = f" of {every:,}" if changes < every else ""
+    setting = (f"From the recorded binlogs: {changes:,}{of_all} changes of users, decided again under each function.",)
+    if every and not changes:
+        return Headline(Topic.FUNCTION, question, "", ("None of the changes could be compared.",), setting)
     if not best:
         none = "No pair of a function and a binlog type can be used: each stops an applier or could not be tried."
         return Headline(Topic.FUNCTION, question, "", (none,), setting)
@@ -76,8 +88,9 @@ def _column(heading: str, pairs: Mapping[str, Pair], cell: Callable[[Pair], obje
 
 
 def _lost_of(cluster: str, pair: Pair) -> str:
-    """Return how many changes of a cluster's users were lost, and that in percent of all of its changes."""
-    lost, made = pair["lost_by_cluster"][cluster][2], pair.get("changes_by_cluster", {}).get(cluster)
+    """Return how many changes of a cluster's users were lost, and that in percent of those that were compared."""
+    made = pair.get("compared_by_cluster", pair.get("changes_by_cluster", {})).get(cluster)
+    lost = pair["lost_by_cluster"][cluster][2]
     return f"{lost:,} ({100 * lost / made:.1f} %)" if made else f"{lost:,}"
 
 

@@ -18,11 +18,27 @@ from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.bucket_result import BucketResult, count_bucket
 from conflict.engine.columnar.final_rows import count_unequal
 from conflict.engine.columnar.image_values import ImageReader
-from conflict.engine.kernels.arrays import BucketRows, EpochApplies, Int64, OperationKind, Presence, UInt64
+from conflict.engine.kernels.arrays import (
+    Bool,
+    BucketRows,
+    EpochApplies,
+    Int64,
+    OperationKind,
+    Presence,
+    UInt64,
+)
 from conflict.engine.kernels.logged_rows import logged_rows
-from conflict.engine.kernels.lost_changes import LAST_OPERATION, TimedDecisions, Written, lost_changes, written_by
+from conflict.engine.kernels.lost_changes import (
+    LAST_OPERATION,
+    LostChanges,
+    TimedDecisions,
+    Written,
+    lost_changes,
+    written_by,
+)
 from conflict.results.ledger import table_figures
 from conflict.rules.decision import Verdict
+from conflict.whatif.comparing.known_part import KnownPart
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketFigures", "Rejected", "Transactions", "bucket_figures", "partly_rejected", "written_in"]
@@ -95,10 +111,15 @@ class Transactions:
         place = np.minimum(np.searchsorted(mine, code), len(mine) - 1)
         return np.where((epochs[number] == epoch) & (mine[place] == code), place, -1)
 
-    def changes_among(self, rows: BucketRows) -> Int64:
-        """Return how many of a cluster's changes each transaction has; updates that write no column do not count."""
-        empty = (rows.operation == _UPDATE) & (rows.after_presence == Presence.NO_COLUMNS)
-        places = self.places(rows.epoch, rows.group.astype(np.int64) - _LOWEST_GROUP)[~empty]
+    def changes_among(self, rows: BucketRows, counting: Bool | None = None) -> Int64:
+        """
+        Return how many of a cluster's changes each transaction has; updates that write no column do not count.
+
+        `counting`: the changes that count; None for all. Shape (rows,).
+        """
+        left_out = (rows.operation == _UPDATE) & (rows.after_presence == Presence.NO_COLUMNS)
+        left_out = left_out if counting is None else left_out | ~counting
+        places = self.places(rows.epoch, rows.group.astype(np.int64) - _LOWEST_GROUP)[~left_out]
         return np.bincount(places[places >= 0], minlength=len(self.epoch))
 
 
@@ -144,12 +165,16 @@ class BucketFigures:
         lost: Per cluster, its changes that were rejected, those that were overwritten, and those of either kind.
         lost_by_table: Per table, changes that were lost.
         made: Per cluster, its changes.
+        compared: Per cluster, those of them that could be compared.
         differing: Per table, rows that end different.
         rows: Per table, the keys that some change names.
+        known_rows: Per table, those of them that are known at the end.
         reflected: Per cluster, the rows that its applier reflected.
         logged: Per cluster, the rows that its applier logged.
         rowless: Per cluster, its updates and deletes that found no row.
         stopping: Per cluster, the first operation that stops its applier.
+        counting: Per cluster, which of its changes count under every pair; None if all do.
+        alone: How many changes could be compared under this pair alone; None if all could.
     """
 
     counters: dict[str, dict[str, int]]
@@ -158,12 +183,16 @@ class BucketFigures:
     lost: dict[str, tuple[int, int, int]]
     lost_by_table: dict[str, int]
     made: dict[str, int]
+    compared: dict[str, int]
     differing: dict[str, int]
     rows: dict[str, int]
+    known_rows: dict[str, int]
     reflected: dict[str, int]
     logged: dict[str, int]
     rowless: dict[str, int]
     stopping: dict[str, StoppingOperation]
+    counting: tuple[Bool, Bool] | None = None
+    alone: int | None = None
 
 
 def written_in(bucket: Bucket) -> tuple[Written, Written]:
@@ -172,7 +201,10 @@ def written_in(bucket: Bucket) -> tuple[Written, Written]:
 
 
 def bucket_figures(
-    result: BucketResult, stopping: dict[str, StoppingOperation], written: tuple[Written, Written]
+    result: BucketResult,
+    stopping: dict[str, StoppingOperation],
+    written: tuple[Written, Written],
+    known: KnownPart | None = None,
 ) -> BucketFigures:
     """
     Return the figures of a decided bucket.
@@ -181,18 +213,26 @@ def bucket_figures(
         result: The bucket.
         stopping: Per cluster, the first operation that stops its applier.
         written: What `written_in` returned for it.
+        known: What counts of it, where the logs start in the middle; None for all.
     """
-    bucket, folded, logged = result.bucket, result.folded, result.folded.logged
+    bucket, rows = result.bucket, None if known is None else known.rows
     names = [cluster.name for cluster in result.clusters]
     tables, keys = [table.full_name for table in bucket.numbers.tables], len(bucket.key_table)
+    ended = BucketResult(
+        bucket, result.clusters, result.applies, result.conflicts, result.folded.applied_alone(), known=rows
+    )
+    lost = _lost(result, written) if known is None else known.lost
+    rowless = result.folded.unexplained if known is None else known.rowless
+    of_rows = result.folded
+    if known is not None:
+        result, of_rows = known.part_of(result)
+    logged = result.folded.logged
     counted = dict(zip(names, count_bucket(result), strict=True))
-    made = TimedDecisions(result.applies.applier, folded.own_end, folded.decisions)
-    lost = lost_changes(made, [rows.key for rows in bucket.rows], written, keys)
     lost_keys = np.concatenate([rows.key[each.lost] for rows, each in zip(bucket.rows, lost, strict=True)])
-    ended = BucketResult(bucket, result.clusters, result.applies, result.conflicts, folded.applied_alone())
     reader = ImageReader(bucket)
     reflected = logged.cluster[~logged.refresh]
-    own = [int(np.count_nonzero(rows.operation <= LAST_OPERATION)) for rows in bucket.rows]
+    users = [rows.operation <= LAST_OPERATION for rows in bucket.rows]
+    compared = users if known is None else [each & own for each, own in zip(users, known.own, strict=True)]
     return BucketFigures(
         counters={name: each.counters for name, each in counted.items()},
         tables={name: table_figures(tables, each.operations, each.refreshes) for name, each in counted.items()},
@@ -202,14 +242,23 @@ def bucket_figures(
             for name, each in zip(names, lost, strict=True)
         },
         lost_by_table=_counted(tables, bucket.key_table[lost_keys]),
-        made=dict(zip(names, own, strict=True)),
+        made={name: int(each.sum()) for name, each in zip(names, users, strict=True)},
+        compared={name: int(each.sum()) for name, each in zip(names, compared, strict=True)},
         differing={name: count_unequal(ended, reader, number) for number, name in enumerate(tables)},
         rows=_counted(tables, bucket.key_table),
+        known_rows=_counted(tables, bucket.key_table if rows is None else bucket.key_table[rows]),
         reflected=_counted(names, reflected),
-        logged=dict(zip(names, logged_rows(result.applies, keys, folded), strict=True)),
-        rowless={name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
+        logged=dict(zip(names, logged_rows(result.applies, keys, of_rows), strict=True)),
+        rowless={name: int(rowless[number].sum()) for number, name in enumerate(names)},
         stopping=stopping,
     )
+
+
+def _lost(result: BucketResult, written: tuple[Written, Written]) -> list[LostChanges]:
+    """Return, per cluster, which of its changes were lost."""
+    made = TimedDecisions(result.applies.applier, result.folded.own_end, result.folded.decisions)
+    bucket = result.bucket
+    return lost_changes(made, [rows.key for rows in bucket.rows], written, len(bucket.key_table))
 
 
 def _counted(names: Sequence[str], numbers: npt.NDArray[np.integer[Any]]) -> dict[str, int]:

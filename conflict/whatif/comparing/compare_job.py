@@ -13,115 +13,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Self
 
 import attrs
 import numpy as np
 
 from conflict.config.arguments import StageProgress
-from conflict.engine.columnar.applier_stops import first_stopping, stop_of
-from conflict.engine.columnar.bucket import Bucket, load_bucket
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.applier_stops import hangs_on_rows, stop_of
 from conflict.engine.columnar.bucket_view import BucketView, CommitTimes
 from conflict.engine.columnar.fixed_point import FixedPoint, without_rounds
 from conflict.engine.columnar.order import ApplierEpochs
-from conflict.engine.columnar.setups import ClusterSetup, rules_of
-from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.engine.kernels.fold import fold
-from conflict.engine.kernels.lost_changes import Written
-from conflict.engine.kernels.records import Changes, packed_changes
+from conflict.engine.columnar.setups import transactional_tables
+from conflict.engine.kernels.arrays import Int64
 from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import EPOCHS, epochs_part
-from conflict.runs.resolve_job import SettledHistory, count_transactions
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_job import count_transactions
+from conflict.runs.resolve_run import LogPart, ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
-from conflict.runs.runner import Runner, Shared, share
+from conflict.runs.runner import Runner, share
 from conflict.whatif.comparing.bucket_figures import (
     BucketFigures,
     Rejected,
     Transactions,
-    bucket_figures,
     partly_rejected,
-    written_in,
+)
+from conflict.whatif.comparing.compare_tasks import (
+    CountTask,
+    DecidedTrial,
+    DecideTask,
+    count_changes,
+    decide_bucket,
 )
 from conflict.whatif.comparing.figures import Figures, add_figures
+from conflict.whatif.comparing.known_part import (
+    Unsure,
+)
+from conflict.whatif.comparing.known_rounds import with_unsure
 from conflict.whatif.comparing.pairs import Pair
 from conflict.whatif.comparing.trials import Trial, TrialSubject
 
-__all__ = ["compare_settled"]
+__all__ = ["STOP_NOT_KNOWN", "compare_settled"]
 
-
-@attrs.frozen(eq=False)
-class _Decided:
-    """
-    A trial whose transactions in conflict are known.
-
-    Attributes:
-        view: What the trial makes of the logged changes.
-        applies: The epoch applies, up to the stops.
-        conflicts: The transactions in conflict.
-        finds_stops: Whether the tasks look for operations that stop an applier; rounds have found them.
-    """
-
-    view: BucketView
-    applies: EpochApplies
-    conflicts: Conflicts
-    finds_stops: bool
-
-    @classmethod
-    def of(cls, run: ResolveRun, point: FixedPoint) -> Self:
-        """Return a trial with what the rounds found."""
-        finds_stops = not run.needs_rounds and not point.stopping
-        return cls(run.view or BucketView(), point.applies, point.conflicts, finds_stops)
-
-
-@attrs.frozen
-class _Task:
-    """A bucket, and the trials that are decided on it; `clusters` has both clusters under each."""
-
-    run: ResolveRun
-    bucket: int
-    clusters: tuple[tuple[ClusterSetup, ...], ...]
-    trials: Shared[list[_Decided]]
-
-
-@attrs.frozen
-class _CountTask:
-    """A bucket, a cluster, and those of its transactions whose changes in the bucket are counted."""
-
-    run: ResolveRun
-    bucket: int
-    source: int
-    transactions: Shared[Transactions]
-
-
-@attrs.frozen(eq=False)
-class _Loaded:
-    """
-    A bucket, and what is the same under all trials that take its changes as they are logged.
-
-    Attributes:
-        bucket: The bucket.
-        changes: Its changes, packed for the fold.
-        written: What they do to their rows.
-    """
-
-    bucket: Bucket
-    changes: Changes
-    written: tuple[Written, Written]
-
-    def seen_by(self, view: BucketView) -> Self:
-        """Return the bucket as a trial sees it."""
-        bucket = view.of(self.bucket)
-        if bucket is self.bucket:
-            return self
-        written = written_in(bucket) if view.relogging else self.written
-        return attrs.evolve(self, bucket=bucket, changes=packed_changes(bucket.rows), written=written)
+STOP_NOT_KNOWN = "whether an operation stops an applier hangs on rows from before the logs, which are not known"
+# Transactions that may be rejected are looked for so many times; from where it still changes, any one may be.
+_MOST_ROUNDS = 50
 
 
 def compare_settled(
     runner: Runner,
-    settled: SettledHistory,
+    run: ResolveRun,
+    applied: Sequence[ApplierEpochs],
     pairs: Sequence[Pair],
     progress: StageProgress = lambda stage, done, total: None,
 ) -> list[Figures | str]:
@@ -130,27 +70,22 @@ def compare_settled(
 
     Args:
         runner: Runs the tasks.
-        settled: The History, resolved with the functions of the run; its folder takes what tasks leave for one another,
-            and the parts of the result that are in it are removed.
+        run: The run as it is configured; its folder takes what tasks leave for one another.
+        applied: Per cluster, the epochs that its applier applies, as they were settled with the functions of the run.
         pairs: The pairs.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
-        NotBuiltError: The logs start in the middle, an applier filters tables, or a foreign key acts.
+        NotBuiltError: An applier filters tables, or a foreign key acts.
     """
-    if settled.part.starts_in_the_middle:
-        message = "the logs start in the middle"
-        raise NotBuiltError(message)
-    if settled.job.run.filtered.any():
+    if run.filtered.any():
         message = "an applier drops the changes of a table (replicate_* filters)"
         raise NotBuiltError(message)
-    if settled.job.run.careful is not None:
+    if run.careful is not None and not run.part.starts_in_the_middle:
         raise NotBuiltError(LINK_ACTS)
-    settled.job.clear()
-    run = settled.job.run
     subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
     trials = [subject.trial(pair) for pair in pairs]
-    job = _Job(runner, run, settled.applied, progress)
+    job = _Job(runner, run, applied, progress)
     return job.figures(trials)
 
 
@@ -179,20 +114,62 @@ class _Job:
             for number, trial in enumerate(trials)
             if trial.fault is None
         }
-        plain = without_rounds(self.applied, self._names, {})
-        points = {n: job.find(self.applied) if job.run.needs_rounds else plain for n, job in jobs.items()}
-        parts = self._decide(jobs, points, "comparing")
+        plain, points = without_rounds(self.applied, self._names, {}), dict[int, FixedPoint]()
+        for number, job in jobs.items():
+            points[number] = plain if not self._in_rounds(job) else self._found(job)
+            if self._from_the_middle and hangs_on_rows(points[number].stopping):
+                found[number] = STOP_NOT_KNOWN
+                del points[number]
+        tried = {n: self._trial(trials[n], jobs[n], point) for n, point in points.items()}
+        tried = with_unsure(self.runner, self.run, tried, self.progress) if self._from_the_middle else tried
+        parts = self._decide(tried, "comparing")
         stopped = {
             number: without_rounds(self.applied, self._names, stops)
             for number, own in parts.items()
             if (stops := earliest_stops([each.stopping for each in own]))
         }
-        points |= stopped
-        parts |= self._decide(jobs, stopped, "comparing up to stops") if stopped else {}
+        if stopped:
+            points, again = (
+                points | stopped,
+                {n: self._trial(trials[n], jobs[n], point) for n, point in stopped.items()},
+            )
+            # From the middle, what counts is the same under all that do not stop.
+            parts |= self._decide(tried | again if self._from_the_middle else again, "comparing up to stops")
+            tried |= again
         rejected = self._rejected(points, parts)
         for number, own in parts.items():
-            found[number] = self._figures_of(jobs[number], points[number], own, rejected[number])
+            unsure, point = tried[number].unsure, points[number]
+            certain = point.conflicts if unsure is None else unsure.leave_out(point.conflicts)
+            point = attrs.evolve(point, conflicts=certain)
+            found[number] = self._figures_of(jobs[number], point, own, rejected[number])
         return found
+
+    def _trial(self, trial: Trial, job: ResolveJob, point: FixedPoint) -> DecidedTrial:
+        """Return a trial with what the rounds found."""
+        stops, unsure = bool(point.stopping), Unsure.none(len(point.applies)) if self._from_the_middle else None
+        return DecidedTrial(
+            job.run.clusters,
+            job.run.view or BucketView(),
+            point.applies,
+            point.conflicts,
+            finds_stops=not self._in_rounds(job) and not stops,
+            stops=stops,
+            unsure=unsure,
+            configured=trial.pair.as_it_is,
+        )
+
+    @property
+    def _from_the_middle(self) -> bool:
+        return self.run.part.starts_in_the_middle
+
+    def _in_rounds(self, job: ResolveJob) -> bool:
+        """Whether transactions are found in rounds; from the middle, stops that hang on rows are not looked for."""
+        if self._from_the_middle:
+            return bool(transactional_tables(job.run.clusters).any())
+        return job.run.needs_rounds
+
+    def _found(self, job: ResolveJob) -> FixedPoint:
+        return job.find_conflicts(self.applied) if self._from_the_middle else job.find(self.applied)
 
     def _rejected(
         self, points: Mapping[int, FixedPoint], parts: Mapping[int, Sequence[BucketFigures]]
@@ -203,16 +180,21 @@ class _Job:
         for source in (0, 1):
             mine = {number: each.of(1 - source, points[number].applies) for number, each in added.items()}
             known = Transactions.union([transactions for transactions, _ in mine.values()])
-            changes = self._changes_of(source, known) if len(known.epoch) else np.zeros(0, np.int64)
+            changes = self._changes_of(source, known, parts) if len(known.epoch) else np.zeros(0, np.int64)
             for number, each in mine.items():
                 found[number] += partly_rejected(*each, known, changes)
         return {number: (len(each), found[number]) for number, each in added.items()}
 
-    def _changes_of(self, source: int, transactions: Transactions) -> Int64:
-        """Return how many changes each of some transactions of a cluster has."""
-        shared = share(self.run.shared, transactions)
-        tasks = [_CountTask(self.run, bucket, source, shared) for bucket in range(self.run.manifest.buckets)]
-        counted = self.runner(_count_changes, tasks, partial(self.progress, "counting transactions"))
+    def _changes_of(
+        self, source: int, transactions: Transactions, parts: Mapping[int, Sequence[BucketFigures]]
+    ) -> Int64:
+        """Return how many changes each of some transactions of a cluster has that count."""
+        shared, counting = share(self.run.shared, transactions), next(iter(parts.values()))
+        tasks = [
+            CountTask(self.run, bucket, source, shared, None if part.counting is None else part.counting[source])
+            for bucket, part in enumerate(counting)
+        ]
+        counted = self.runner(count_changes, tasks, partial(self.progress, "counting transactions"))
         changes: Int64 = np.sum(counted, axis=0, dtype=np.int64)
         return changes
 
@@ -220,7 +202,8 @@ class _Job:
         self, job: ResolveJob, point: FixedPoint, parts: Sequence[BucketFigures], rejected: tuple[int, int]
     ) -> Figures | str:
         try:
-            job.refuse_broken_links(point)
+            if not self._from_the_middle:  # there no row that is linked is compared
+                job.refuse_broken_links(point)
         except NotBuiltError as error:
             return str(error)
         clusters, files = job.run.clusters, self.run.manifest.files
@@ -232,22 +215,18 @@ class _Job:
         transactions = count_transactions(clusters, point.applies, point.conflicts)
         return add_figures(parts, transactions.counters, rejected, stops)
 
-    def _decide(
-        self, jobs: Mapping[int, ResolveJob], points: Mapping[int, FixedPoint], stage: str
-    ) -> dict[int, list[BucketFigures]]:
+    def _decide(self, tried: Mapping[int, DecidedTrial], stage: str) -> dict[int, list[BucketFigures]]:
         """Decide every bucket under some trials; return their figures by bucket."""
-        decided = [_Decided.of(jobs[number].run, point) for number, point in points.items()]
-        if not decided:
+        if not tried:
             return {}
-        shared = share(self.run.shared, decided)
-        clusters = tuple(jobs[number].run.clusters for number in points)
-        tasks = [_Task(self.run, bucket, clusters, shared) for bucket in range(self.run.manifest.buckets)]
-        by_bucket = self.runner(_decide_bucket, tasks, partial(self.progress, stage))
-        return {number: [own[place] for own in by_bucket] for place, number in enumerate(points)}
+        tasks = DecideTask.of_buckets(self.run, list(tried.values()))
+        by_bucket = self.runner(decide_bucket, tasks, partial(self.progress, stage))
+        return {number: [own[place] for own in by_bucket] for place, number in enumerate(tried)}
 
     def _run_of(self, trial: Trial, number: int) -> ResolveRun:
-        out = self.run.out.below(f"pair={number:03d}")
-        return attrs.evolve(self.run, out=out, clusters=trial.clusters, view=trial.view)
+        """Return the run under a trial; rows from before the logs are taken not to have been there."""
+        out, part = self.run.out.below(f"pair={number:03d}"), LogPart(self.run.part.bounds)
+        return attrs.evolve(self.run, out=out, clusters=trial.clusters, view=trial.view, part=part, careful=None)
 
     def _named(self, trial: Trial) -> StageProgress:
         name = trial.pair.policy.name
@@ -256,36 +235,6 @@ class _Job:
     @property
     def _names(self) -> list[str]:
         return [cluster.name for cluster in self.run.clusters]
-
-
-def _load(run: ResolveRun, number: int) -> Bucket:
-    layouts = run.manifest.layouts(run.numbers)
-    return load_bucket(run.history, number, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
-
-
-def _count_changes(task: _CountTask) -> Int64:
-    """Return how many changes of each transaction are in a bucket. Shape (transactions,)."""
-    return task.transactions.load().changes_among(_load(task.run, task.bucket).rows[task.source])
-
-
-def _decide_bucket(task: _Task) -> list[BucketFigures]:
-    """Load a bucket once, and decide it under every trial."""
-    bucket = _load(task.run, task.bucket)
-    bucket.kept = bucket.rows
-    loaded = _Loaded(bucket, packed_changes(bucket.rows), written_in(bucket))
-    trials = zip(task.clusters, task.trials.load(), strict=True)
-    return [_figures(loaded.seen_by(decided.view), clusters, decided) for clusters, decided in trials]
-
-
-def _figures(loaded: _Loaded, clusters: tuple[ClusterSetup, ...], decided: _Decided) -> BucketFigures:
-    bucket, applies, conflicts = loaded.bucket, decided.applies, decided.conflicts
-    moments = applies.moments.of_bucket(bucket.number)
-    folded = fold(
-        applies, loaded.changes, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=moments
-    )
-    stopping = first_stopping(bucket, clusters, applies) if decided.finds_stops else {}
-    tracked = folded.tracking_conflicts_alone(conflicts)
-    return bucket_figures(BucketResult(bucket, clusters, applies, conflicts, tracked), stopping, loaded.written)
 
 
 def _commit_times(run: ResolveRun) -> tuple[CommitTimes, CommitTimes]:

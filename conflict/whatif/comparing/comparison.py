@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.run_file import RunFile
+from conflict.engine.columnar.applier_stops import can_stop_by_rows
+from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import ClusterSetup
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
@@ -31,10 +33,18 @@ from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
 from conflict.results.layout import ResultOptions
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
+from conflict.runs.columnar_run import (
+    clear_result,
+    finished_history,
+    needs_reference,
+    refuse_python_rules,
+    settle_run,
+)
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
+from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import Runner, in_threads
+from conflict.runs.settled_by_reference import FROM_THE_MIDDLE, settle_by_reference
 from conflict.shown_text import listed
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
@@ -70,6 +80,10 @@ TAKEN_AS_RECORDED = (
     "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
     "configured functions; users may have done other things under other functions."
 )
+_NO_STOPS = (
+    "Rows from before the logs could stop an applier under other functions, by a unique key or a foreign key, or where "
+    "a row is sent back that it cannot take; the figures are those if they do not."
+)
 _FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
 RESULT, TABLE = "run.json", "comparison.parquet"
 
@@ -102,6 +116,7 @@ class Comparison:
         cut: Why files could not be measured to their end; the bytes before that are counted.
         without_function: Tables that no function is tried on: the run gives them none.
         files: The binlog files, as `conflict.history.ingestion.plan.files_document` returns them.
+        stops_not_known: Whether rows that are not known could stop an applier.
     """
 
     rows: tuple[ComparedPair, ...]
@@ -110,11 +125,18 @@ class Comparison:
     cut: tuple[str, ...] = ()
     without_function: tuple[str, ...] = ()
     files: Sequence[Mapping[str, Any]] = ()
+    stops_not_known: bool = False
 
     @property
     def changes(self) -> int:
         """Row changes that users made."""
         return self.run.changes
+
+    @property
+    def compared(self) -> int:
+        """Those of them that the figures are of: all, but where the logs start in the middle."""
+        counts = [sum(row.figures.compared.values()) for row in self.rows if row.figures and not row.figures.stops]
+        return min(counts, default=0 if self.run.starts else self.changes)
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -124,7 +146,7 @@ class Comparison:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was taken for granted."""
-        return (*assumptions(self.run), TAKEN_AS_RECORDED)
+        return (*assumptions(self.run), *([_NO_STOPS] if self.stops_not_known else []), TAKEN_AS_RECORDED)
 
     def to_arrow(self) -> pa.Table:
         """Return the pairs as `conflict.whatif.comparing.figures.COMPARISON`."""
@@ -141,6 +163,8 @@ class Comparison:
         return {
             "prefer": list(self.prefer),
             "changes": self.changes,
+            "compared_changes": self.compared,
+            "starts_in_the_middle": dict(self.run.starts),
             "doubts": [str(each) for each in self.doubts],
             "checks": self.run.checks(),
             "notes": list(self.notes),
@@ -276,8 +300,8 @@ def _compared(
     ]
     try:
         _refuse_rows_without_key(run, held)
-        resolved, settled = settle_run(runner, run, (history, held), scratch, progress, _FIGURES_ALONE)
-        found = compare_settled(runner, settled, pairs, progress)
+        resolved, common, applied = _settled(runner, run, (history, held), scratch, progress)
+        found = compare_settled(runner, common, applied, pairs, progress)
     except (LeftToReferenceError, NotBuiltError) as error:
         raise ConfigurationError(_left_out(str(error))) from None
     finally:
@@ -299,10 +323,31 @@ def _compared(
         )
         for pair, each in zip(pairs, found, strict=True)
     ]
-    without = _without_function(settled.job.run.numbers, settled.job.run.clusters)
+    without = _without_function(common.numbers, common.clusters)
     ordered, cut = tuple(ranked(rows, wanted.prefer)), () if resolved.errors else cut
     files = files_document(run.configuration.files)
-    return Comparison(ordered, wanted.prefer, resolved, cut, without, files)
+    stops = bool(resolved.starts) and can_stop_by_rows(common.clusters)
+    return Comparison(ordered, wanted.prefer, resolved, cut, without, files, stops)
+
+
+def _settled(
+    runner: Runner, run: Run, read: tuple[Folder, Manifest], scratch: Folder, progress: StageProgress
+) -> tuple[ResolvedRun, ResolveRun, Sequence[ApplierEpochs]]:
+    """
+    Resolve the run as it is configured, which settles when each epoch was applied.
+
+    Raises:
+        LeftToReferenceError: The kernels cannot resolve the run, though it does not start in the middle.
+    """
+    try:
+        resolved, settled = settle_run(runner, run, read, scratch, progress, _FIGURES_ALONE)
+    except LeftToReferenceError as error:
+        if error.kind not in FROM_THE_MIDDLE:
+            raise
+        clear_result(scratch)
+        return settle_by_reference(run, read, scratch, progress, _FIGURES_ALONE)
+    settled.job.clear()
+    return resolved, settled.job.run, settled.applied
 
 
 def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:

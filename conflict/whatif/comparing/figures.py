@@ -95,7 +95,12 @@ def assumptions(resolved: ResolvedRun) -> Iterator[str]:
             )
     summary = resolved.summary
     for name, decisions in summary.undecided.items():
-        if decisions:
+        if decisions and resolved.starts:
+            yield (
+                f"The binlogs leave open how {name} judged {counted(decisions, 'operation')}, those on rows from "
+                "before the logs among them; where it is open when a row was judged, it was at the commit."
+            )
+        elif decisions:
             ranges = {} if summary.contradicted else summary.counter_ranges.get(name, {})
             found = open_figures(summary.counters.get(name, {}), ranges)
             yield f"The binlogs leave open how {name} judged {counted(decisions, 'operation')}{found}."
@@ -140,6 +145,7 @@ COMPARISON = pa.schema(
         *(pa.field(cause.name.lower(), pa.int64()) for cause in _CAUSES),
         pa.field("rejected_transactions", pa.int64()),
         pa.field("partly_rejected_transactions", pa.int64()),
+        pa.field("compared_changes", pa.int64()),
         pa.field("lost_updates", pa.int64()),
         pa.field("lost_rejected", pa.int64()),
         pa.field("lost_overwritten", pa.int64()),
@@ -171,12 +177,15 @@ class Figures:
         lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
         lost_by_table: Per table, users' changes that were lost.
         made: Per cluster, the changes of its users.
+        compared: Per cluster, those of them that could be compared under every pair; the figures are of these.
         differing: Per table, rows that end different.
         rows: Per table, the rows that some change of the binlogs names.
+        known_rows: Per table, those of them that are known at the end under every pair.
         reflected: Per cluster, rows that its applier reflected.
         logged: Per cluster, rows that its applier logged: applied, refreshed and reflected ones.
         rowless: Per cluster, users' updates and deletes that found no row: under other functions it was not there.
         stops: Per cluster, why its applier stopped.
+        alone: How many changes could be compared under this pair; None if all could.
     """
 
     counters: Mapping[str, Mapping[str, int]]
@@ -186,12 +195,15 @@ class Figures:
     lost: Mapping[str, tuple[int, int, int]]
     lost_by_table: Mapping[str, int]
     made: Mapping[str, int]
+    compared: Mapping[str, int]
     differing: Mapping[str, int]
     rows: Mapping[str, int]
+    known_rows: Mapping[str, int]
     reflected: Mapping[str, int]
     logged: Mapping[str, int]
     rowless: Mapping[str, int]
     stops: Mapping[str, Stop]
+    alone: int | None = None
 
     def without_transactions(self) -> Self:
         """Return the figures of a log that does not say which changes are of one transaction."""
@@ -262,6 +274,10 @@ class ComparedPair:
             document |= {"counters": figures.counters, "tables": figures.tables, "lost_by_cluster": figures.lost}
             document |= {"changes_by_cluster": figures.made, "lost_by_table": figures.lost_by_table}
             document |= {"differing_by_table": figures.differing, "rows_by_table": figures.rows}
+            document |= {"compared_by_cluster": figures.compared, "known_rows_by_table": figures.known_rows}
+            document["compared_under_this_pair"] = (
+                sum(figures.made.values()) if figures.alone is None else figures.alone
+            )
         return document
 
     def cells(self) -> dict[str, Any]:
@@ -285,6 +301,7 @@ class ComparedPair:
             "conflicts": figures.conflicts,
             "rejected_transactions": figures.rejected_transactions,
             "partly_rejected_transactions": figures.partly_rejected_transactions,
+            "compared_changes": sum(figures.compared.values()),
             "lost_updates": figures.lost_updates,
             "lost_rejected": rejected,
             "lost_overwritten": overwritten,
@@ -361,7 +378,11 @@ def add_figures(
         for name in names
     }
     rejected_transactions, partly = rejected
-    added = ("lost_by_table", "made", "differing", "rows", "reflected", "logged", "rowless")
+    added = (
+        *("lost_by_table", "made", "compared", "differing", "rows", "known_rows"),
+        *("reflected", "logged", "rowless"),
+    )
+    alone = [each.alone for each in parts if each.alone is not None]
     return Figures(
         counters={name: add_counters(counters.get(name, {}) for counters in every) for name in names},
         tables=tables,
@@ -369,6 +390,7 @@ def add_figures(
         partly_rejected_transactions=partly,
         lost={name: _lost([part.lost[name] for part in parts]) for name in names},
         stops=dict(stops),
+        alone=sum(alone) if alone else None,
         **{field: dict(_sum([getattr(part, field) for part in parts])) for field in added},
     )
 

@@ -227,6 +227,11 @@ class Pair:
     policy: Policy
     binlog_type: int | None = None
 
+    @property
+    def as_it_is(self) -> bool:
+        """Whether it is what the run has."""
+        return self.policy.configured and self.binlog_type is None
+
 
 def parse_policies(
     text: str,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.results.doubts import doubts_of, is_contradicted
+from conflict.results.doubts import doubts_of, is_contradicted, start_words
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted, listed
 from conflict.telling.bytes_by_type import bytes_chart, format_name
@@ -74,13 +74,34 @@ def _best(document: Document, tried: Sequence[Pair]) -> str:
     if len(offered) < 2 or (checks is not None and (is_contradicted(checks) or checks["unrelated_binlogs"])):
         return ""
     names = list(dict.fromkeys(pair["function"] for pair in best))
-    lost, changes = best[0]["lost_updates"], document["changes"]
+    lost, changes = best[0]["lost_updates"], _compared(document)
+    if document["changes"] and not changes:
+        return ""
     share = f" ({lost / changes:.1%})" if changes else ""
     return f"Of what NDB offers, {listed(names)} lose{'s' * (len(names) == 1)} least: {lost:,} of {changes:,}{share}."
 
 
+def _compared(document: Document) -> int:
+    """Return how many changes the figures are of."""
+    return int(document.get("compared_changes", document["changes"]))
+
+
+def _from_the_middle(document: Document) -> Iterator[str]:
+    """Yield how many changes could not be compared, where the logs start in the middle."""
+    starts = document.get("starts_in_the_middle")
+    if starts:
+        changes, compared = document["changes"], _compared(document)
+        rest = f"The figures are of the other {compared:,}" if compared else "There is none left to compare"
+        yield (
+            f"{start_words(starts)}: of {counted(changes, 'change')} {changes - compared:,} could not be compared, "
+            "because what becomes of them under one of the pairs can hang on rows from before the logs. "
+            f"{rest}; rows differ only where both are known at the end."
+        )
+
+
 def _sentences(document: Document) -> Iterator[str]:
     """Yield what the policies do that are no conflict functions, and what was taken for granted."""
+    yield from _from_the_middle(document)
     others = [
         pair["function"]
         for pair in document["pairs"]
@@ -133,7 +154,9 @@ def _losses(document: Document, tried: Sequence[Pair]) -> Table:
             [row[0], pair["binlog_type"], *row[1:], _megabytes(pair)] for row, pair in zip(rows, tried, strict=True)
         ]
     used = next((number for number, pair in enumerate(tried) if pair.get("used")), None)
-    shown = f"{counted(document['changes'], 'change')}{of_type} under {counted(len(tried), 'pair')}"
+    changes, compared = document["changes"], _compared(document)
+    part = f"{compared:,} of " * (compared < changes)
+    shown = f"{part}{counted(changes, 'change')}{of_type} under {counted(len(tried), 'pair')}"
     title = f"{shown}, best first by {', '.join(document['prefer'])}"
     note = "\n".join(_legend(document, tried, marked=used is not None))
     return Table(title, headings, rows, None if used is None else (used, None), note, texts=1 if of_type else 2)

@@ -204,7 +204,9 @@ def test_ranking() -> None:
 
     def row(name: str, lost: int, differing: int) -> ComparedPair:
         return ComparedPair(
-            name, "7", Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {}, {}, {"t": differing}, {}, {}, {}, {}, {})
+            name,
+            "7",
+            Figures({}, {}, 0, 0, {"A": (0, lost, lost)}, {}, {}, {}, {"t": differing}, {}, {}, {}, {}, {}, {}),
         )
 
     rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), ComparedPair("d", "7", error="no")]

@@ -62,7 +62,8 @@ def tried(text: str, policies: str, binlog_type: int | None = None) -> list[Figu
         part = LogPart(), grid.read_table("schedule.parquet", SCHEDULE), manifest
         options = ResultOptions(final_rows=False)
         settled = settle_history(in_process, RUN, grid, out, options, use_evidence=False, part=part)
-        return compare_settled(in_process, settled, [Pair(policy, binlog_type) for policy in asked])
+        pairs = [Pair(policy, binlog_type) for policy in asked]
+        return compare_settled(in_process, settled.job.run, settled.applied, pairs)
 
 
 def key_figures(found: Sequence[Figures | str]) -> list[tuple[int, tuple[int, ...], tuple[int, ...], int]]:

@@ -1,0 +1,84 @@
+"""
+A run from the middle that the reference engine resolved, in the form in which the kernels read it.
+
+The kernels leave some of these runs to the reference engine (`conflict.results.careful`). What it finds of the
+schedule, when epochs were applied and rows judged, holds for other functions too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.config.arguments import StageProgress
+from conflict.engine.columnar.order import ApplierEpochs, Located
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.model import EpochApply, History, timeline_of
+from conflict.history.run import Run
+from conflict.results.careful import CareKind
+from conflict.results.layout import ResultOptions
+from conflict.results.run_document import ResolvedRun
+from conflict.runs.reference_run import run_in_memory
+from conflict.runs.resolve_job import run_of_part
+from conflict.runs.resolve_run import ResolveRun, part_of_log
+from conflict.runs.runner import DEFAULTS
+
+__all__ = ["FROM_THE_MIDDLE", "settle_by_reference"]
+
+# Why a run is left to the reference engine that starts in the middle; its schedule is as any other.
+FROM_THE_MIDDLE = frozenset(
+    (CareKind.MIDDLE_LINKS, CareKind.MIDDLE_REFRESHES, CareKind.MIDDLE_REJECTED, CareKind.MIDDLE_STOP)
+)
+_LENGTH_BYTES = 2  # the number of the table, before the key
+
+
+def settle_by_reference(
+    run: Run, read: tuple[Folder, Manifest], out: Folder, progress: StageProgress, options: ResultOptions
+) -> tuple[ResolvedRun, ResolveRun, list[ApplierEpochs]]:
+    """
+    Resolve a run that starts in the middle with the reference engine.
+
+    Args:
+        run: The run.
+        read: The History of its binlogs, and what it holds.
+        out: Folder for the result, and for what tasks leave for one another.
+        progress: Called with the name of the stage, tasks done, and their number.
+        options: What the result holds.
+
+    Returns:
+        The result; what tasks on the History have in common; and per cluster, the epochs that its applier applies.
+    """
+    resolved, history = run_in_memory(run, out, progress, attrs.evolve(DEFAULTS, final_rows=False))
+    from_the_middle = attrs.evolve(run, span=attrs.evolve(run.span, empty=False))
+    common = run_of_part(from_the_middle, read[0], out, part_of_log(from_the_middle, *read), options)
+    located = _located(common, _judged_early(history))
+    applied = []
+    for cluster in history.clusters:
+        applies = [each for each in cluster.timeline if isinstance(each, EpochApply) and each.applied]
+        applied.append(ApplierEpochs.of_cluster(attrs.evolve(cluster, timeline=timeline_of([], applies)), located))
+    return resolved, common, applied
+
+
+def _judged_early(history: History) -> set[tuple[str, bytes]]:
+    """Return table and key of the rows that were judged some time before the commit."""
+    applies = (each for cluster in history.clusters for each in cluster.timeline if isinstance(each, EpochApply))
+    return {(row.table, row.key) for each in applies for row in each.moments}
+
+
+def _located(run: ResolveRun, rows: Collection[tuple[str, bytes]]) -> Located:
+    """Return bucket and number in it of some rows."""
+    found, keys = dict[tuple[str, bytes], tuple[int, int]](), pa.array({key for _, key in rows}, pa.binary())
+    for number in range(run.manifest.buckets if rows else 0):
+        bucket = run.load_bucket(number, images=False)
+        names = [table.full_name for table in run.numbers.tables]
+        identity = pc.binary_slice(bucket.keys.column("identity"), _LENGTH_BYTES)
+        for key in np.flatnonzero(pc.is_in(identity, value_set=keys).to_numpy(zero_copy_only=False)).tolist():
+            row = names[bucket.key_table[key]], identity[key].as_py()
+            if row in rows:
+                found[row] = number, key
+    return found
