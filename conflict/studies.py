@@ -232,7 +232,7 @@ def conflicts(
     from conflict.history.grid.catalogue import refusing_contradictions
     from conflict.result import Result, read_result
     from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
-    from conflict.results.doubts import doubts_of
+    from conflict.results.doubts import doubts_from_the_middle
     from conflict.results.layout import RESOLVE_AGAIN
 
     if by is not None and by not in tuple(By):
@@ -248,7 +248,7 @@ def conflicts(
         totals = totals_of(rows)
         wanted = (By(by),) if by else dict.fromkeys((*at_a_glance(totals), By.HOUR))
         counts = {each: count_conflicts(rows, each).slice(0, top) for each in wanted}
-        return CountedConflicts(found, which, totals, counts, tuple(doubts_of(found.run)))
+        return CountedConflicts(found, which, totals, counts, doubts_from_the_middle(found.run))
 
 
 def explain(

@@ -50,7 +50,7 @@ from conflict.history.run import Run
 from conflict.pipeline import configuration_of
 from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
-from conflict.results.doubts import Doubt, doubts_of
+from conflict.results.doubts import Doubt, doubts_from_the_middle
 from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.shown_text import short_names
@@ -103,7 +103,7 @@ class Explainer:
     @cached_property
     def doubts(self) -> tuple[Doubt, ...]:
         """What makes the result doubtful, and with it all stories."""
-        return doubts_of(self.result.run)
+        return doubts_from_the_middle(self.result.run)
 
     @cached_property
     def _key_columns(self) -> dict[str, Sequence[str]]:

@@ -21,6 +21,7 @@ __all__ = [
     "Doubt",
     "alarms_of",
     "convergence_words",
+    "doubts_from_the_middle",
     "doubts_of",
     "is_contradicted",
     "not_what_happened",
@@ -88,6 +89,15 @@ def start_words(starts: Mapping[str, int]) -> str:
     """Return where logs start that start in the middle, as a sentence without its end; by cluster, its first epoch."""
     places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in starts.items())
     return f"The logs start in the middle, {places}"
+
+
+def doubts_from_the_middle(run: Document) -> tuple[Doubt, ...]:
+    """Return `doubts_of` a result, and that its logs start in the middle, where nothing else says it."""
+    starts = run["starts_in_the_middle"]
+    left = sum(run["undecided"].values())
+    text = "Rows from before are not known until the logs show them"
+    text += f"; {counted(left, 'decision')} {'is' if left == 1 else 'are'} open" if left else ""
+    return (*doubts_of(run), *([Doubt(start_words(starts), f"{text}.")] if starts else []))
 
 
 def convergence_words(*, converged: bool | None, under_way: bool) -> str:

@@ -56,6 +56,7 @@ def workload(
 
 def _told(document: Mapping[str, Any]) -> Telling:
     """Return what is told of a model that was learnt."""
+    from conflict.results.doubts import start_words
     from conflict.telling.value import Table, Telling
 
     rows = []
@@ -68,5 +69,11 @@ def _told(document: Mapping[str, Any]) -> Telling:
     headings = ("cluster", "transactions per second", "rows each", "epoch, ms", "median travel, ms", "longest, ms")
     table = Table("What users change, and how long epochs are on their way", headings, rows)
     tables = ", ".join(f"{each['name']} ({each['recordcount']:,} rows at first)" for each in document["tables"])
-    said = f"Learnt from {document['seconds']:g} s of the logs; tables: {tables}."
-    return Telling("A model", sentences=(said,), tables=(table,))
+    said = [f"Learnt from {document['seconds']:g} s of the logs; tables: {tables}."]
+    starts = document.get("starts_in_the_middle")
+    if starts:
+        said.append(
+            f"{start_words(starts)}: the model has what users did while both were written, and of the rows from before "
+            "those alone that they changed; others are not known."
+        )
+    return Telling("A model", sentences=tuple(said), tables=(table,))

@@ -242,8 +242,12 @@ def _learn(key, side, value, whole, epoch, group, found):
 
 
 @kernel
-def _make_changes(side, epoch, group, done, changes, unshown, found):
-    """Note what the own changes of a cluster tell that come before a group of an epoch; return how many are done."""
+def _make_changes(side, epoch, group, done, opened, changes, unshown, found):
+    """
+    Note what the own changes of a cluster tell that come before a group of an epoch; return how many are done.
+
+    Before it is `opened`, they tell nothing: an epoch that is in no log can have come after them.
+    """
     end = changes.begin[side + 1]
     while done < end and not reaches(changes.rows[done], epoch, group):
         row = changes.rows[done]
@@ -258,7 +262,7 @@ def _make_changes(side, epoch, group, done, changes, unshown, found):
         if absent and operation != WRITE:
             found.rowless[side, key] += 1
         found.exists[key, side], found.author[key, side] = operation != DELETE, row["epoch"]
-        if unshown.never[unshown.key_table[key]]:
+        if not opened or unshown.never[unshown.key_table[key]]:
             continue
         gone = absent or operation == DELETE
         value = gone or row["after_given"] or (known and found.value[key, side])
@@ -393,13 +397,13 @@ def _judge(place, number, begun, opened, unsure, schedule, changes, rules, decid
         known = found.there[key, here]
         found.begun[key, 0] = known
         found.begun[key, 1] = known and (found.value[key, here] or not existed)
-    if kind == EMPTY or verdict == SKIPPED:
+    doubtful = number >= unshown.unsure_from[here] or contains(unsure, decided.group[place])
+    if kind == EMPTY or (verdict == SKIPPED and not doubtful):
         found.decided[place] = found.tracked[place] = opened
         return
     reflected = rule["secondary"] and kind == REFLECTED
     compares = not reflected and (EQUAL <= cell <= LESS or cell == LESS_IF_UNSEEN)
     hidden = not opened or found.blocked[key] == number
-    doubtful = number >= unshown.unsure_from[here] or contains(unsure, decided.group[place])
     hidden = not _is_settled(place, number, here, begun, doubtful, decided, unshown, found) or hidden
     if not reflected and cell in (BY_EPOCH, LESS_IF_UNSEEN) and apply["max_replicated"] <= unshown.returned[here]:
         hidden = hidden or NO_EPOCH < found.author[key, here] <= unshown.returned[here]
@@ -457,7 +461,8 @@ def find_known(schedule, changes, rules, decided, unshown, found):
         apply = schedule.applies[number]
         here, foreign = apply["applier"], apply["foreign_epoch"]
         follows = np.int64(apply["group"]) + (not apply["traced"])
-        done[here] = _make_changes(here, apply["epoch"], follows, done[here], changes, unshown, found)
+        begun = number > unshown.opens[here]
+        done[here] = _make_changes(here, apply["epoch"], follows, done[here], begun, changes, unshown, found)
         found.own_end[number] = done[here]
         # An epoch that comes again brings what was logged in it again.
         again = foreign <= found.highest[here]
@@ -497,7 +502,7 @@ def find_known(schedule, changes, rules, decided, unshown, found):
                 _flag(number, key, here, apply, found)
             entry += 1
     for side in range(2):
-        done[side] = _make_changes(side, LAST_EPOCH, PAST_ALL_GROUPS, done[side], changes, unshown, found)
-        if unshown.opens[side] >= len(schedule.applies):
-            _forget_all(side, found)
+        opened = unshown.opens[side] < len(schedule.applies)
+        done[side] = _make_changes(side, LAST_EPOCH, PAST_ALL_GROUPS, done[side], opened, changes, unshown, found)
+        if not opened:
             found.own_open[side] = done[side] - changes.begin[side]

@@ -16,6 +16,7 @@ from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     against_recording,
     is_replayed,
+    learnt_from_the_middle,
     model_functions,
     model_types,
     model_words,
@@ -132,7 +133,7 @@ def tell_simulation(document: Figures) -> Telling:
     return Telling(
         "A simulation",
         _lost(found, runs),
-        tuple(_differing(document, found)),
+        (*_differing(document, found), *learnt_from_the_middle(document.get("model") or {})),
         tuple(_tables(document, found)),
         tuple(_charts(found, runs, _of(document))),
         tuple(_stops(found)),

@@ -17,6 +17,7 @@ from conflict.reporting.wording.logs import log_of
 from conflict.reporting.wording.model_words import (
     against_recording,
     is_learnt,
+    learnt_from_the_middle,
     model_types,
     model_words,
     recorded_epochs,
@@ -97,6 +98,7 @@ def _sentences(sweep: SweepResult) -> Iterator[str]:
     """Yield where rows end different in some run, which a median does not show, and what to do next."""
     different = sum(map(bool, sweep.results["rows_that_end_different"].to_pylist()))
     yield f"Rows end different in {different:,} of {counted(sweep.results.num_rows, 'run')} of the grid."
+    yield from learnt_from_the_middle(sweep.document["model"])
     over = sweep.grid("lost_share").over
     if over is not None and not sweep.borders:
         yield f"With `--find 'lost_share < 0.05' --over {over}`, sweep finds where 5 % begin to be lost."

@@ -15,6 +15,7 @@ __all__ = [
     "against_recording",
     "is_learnt",
     "is_replayed",
+    "learnt_from_the_middle",
     "model_functions",
     "model_types",
     "model_words",
@@ -127,6 +128,15 @@ def _latencies(model: Document) -> Iterator[str]:
         elif "latency_ms" in link:
             shape = link.get("latency", "constant")
             yield f"from {name} {link['latency_ms']:g} ms{'' if shape == 'constant' else f', {shape}'}"
+
+
+def learnt_from_the_middle(model: Document) -> Iterator[str]:
+    """Yield what a model lacks that was learnt from logs that start in the middle."""
+    if model.get("starts_in_the_middle"):
+        yield (
+            "The logs from which the model was learnt start in the middle: of the rows from before it has those alone "
+            "that users changed."
+        )
 
 
 def _rate(model: Document) -> str:

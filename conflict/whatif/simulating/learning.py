@@ -31,6 +31,9 @@ from conflict.history.epochs import BinlogEpoch
 from conflict.history.ingestion.plan import files_document
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_clusters
+from conflict.history.run import Run
+from conflict.history.scheduling.schedule import summarize
+from conflict.history.scheduling.start import changes_older_rows, starts_in_the_middle
 from conflict.rules.table_setup import TableSetup
 from conflict.whatif.simulating.clocks import EpochClock, journeys, never_arrived
 from conflict.whatif.simulating.model_file import parse_model
@@ -128,6 +131,7 @@ class _Log:
         epochs: All epochs.
         setups: Its tables, those alone that have a primary key.
         clock: When its epochs were.
+        start: The first epoch of a log that starts in the middle; None if its tables were empty before.
     """
 
     name: str
@@ -136,6 +140,7 @@ class _Log:
     epochs: Sequence[BinlogEpoch] = attrs.field(repr=False)
     setups: Mapping[str, TableSetup] = attrs.field(repr=False)
     clock: EpochClock
+    start: int | None = None
 
     def transactions(self) -> Iterator[Transaction]:
         """Yield the transactions of its users."""
@@ -171,7 +176,19 @@ def read_logs(configuration: Configuration) -> tuple[_Log, _Log]:
         clock = EpochClock.of_log(epochs)
         found.append(_Log(cluster.name, cluster.server_id, cluster.role.value, epochs, keyed, clock))
     first, second = found
-    return first, second
+    return (_from_the_middle(first), _from_the_middle(second)) if _starts_in_the_middle(run, found) else (first, second)
+
+
+def _starts_in_the_middle(run: Run, logs: Sequence[_Log]) -> bool:
+    """Whether tables held rows before the logs start, as `resolve` finds it."""
+    summaries = {log.name: [summarize(epoch) for epoch in log.epochs] for log in logs}
+    if starts_in_the_middle(run.span, run.links, summaries):
+        return True
+    return run.start_is_open and any(changes_older_rows(log.epochs) for log in logs)
+
+
+def _from_the_middle(log: _Log) -> _Log:
+    return attrs.evolve(log, start=log.epochs[0].number)
 
 
 def learnt_model(
@@ -189,11 +206,14 @@ def learnt_model(
 
     Raises:
         ConfigurationError: It is not about two clusters that replicate to each other.
-        HistoryError: A cluster has no transaction of its own, or no table has a primary key.
+        HistoryError: A cluster has no transaction of its own, no table has a primary key, or logs that start in the
+            middle have no time in common.
     """
     logs = read_logs(configuration)
     found = {**scaled(learn(logs, progress), scale), "learnt_from": files_document(configuration.files)}
     sides = [(log.clock, log.epochs, log.server_id) for log in logs]
+    starts = {log.name: log.start for log in logs if log.start is not None}
+    found |= {"starts_in_the_middle": starts} if starts else {}
     late = {log.name: never_arrived(sides[side], sides[1 - side]) for side, log in enumerate(logs)}
     return {**found, "not_arrived": late} if any(late.values()) else found
 
@@ -202,14 +222,20 @@ def learn(logs: tuple[_Log, _Log], progress: Callable[[int, int], None] = lambda
     """
     Return the document of a simulation that does what the users of both clusters did.
 
+    Of logs that start in the middle, what users did while both were written.
+
     Args:
         logs: The logs of both clusters.
         progress: Called with the simulations that were tried, and how many will be.
+
+    Raises:
+        HistoryError: Logs that start in the middle have no time in common in which users changed anything.
     """
+    travel = journeys(*((log.clock, log.epochs, log.server_id) for log in logs))
+    logs = _together(logs, travel.shift)
     loaded = [_loading(log) for log in logs]
     tables = _tables_of(logs)
     numbers = _row_numbers(logs, loaded, tables)
-    travel = journeys(*((log.clock, log.epochs, log.server_id) for log in logs))
     begins = [_begin(log, count) for log, count in zip(logs, loaded, strict=True)]
     # The second cluster's times, in those of the first one.
     shift = [0, travel.shift]
@@ -253,6 +279,27 @@ def scaled(document: dict[str, Any], factor: float) -> dict[str, Any]:
 # -----------------------------------------------------------------------------------------------------------
 
 
+def _together(logs: tuple[_Log, _Log], shift: int) -> tuple[_Log, _Log]:
+    """Return the logs from where both are there, if they start in the middle; `shift`: to the first one's clock."""
+    if all(log.start is None for log in logs):
+        return logs
+    shifts = 0, shift
+    begin = max(log.clock.time(log.epochs[0].number) + by for log, by in zip(logs, shifts, strict=True))
+    first, second = (
+        attrs.evolve(log, epochs=[each for each in log.epochs if log.clock.time(each.number) + by >= begin])
+        for log, by in zip(logs, shifts, strict=True)
+    )
+    if not any(epoch.transactions for log in (first, second) for epoch in log.epochs) or not _tables_of(
+        (first, second)
+    ):
+        message = (
+            "the logs start in the middle, and while both were written users changed no row of a table with a primary "
+            "key; give logs of one time"
+        )
+        raise HistoryError(message)
+    return first, second
+
+
 def _tables_of(logs: Sequence[_Log]) -> list[str]:
     """Return the tables that users changed."""
     changed = {change.table for log in logs for each in log.transactions() for change in each.changes}
@@ -260,7 +307,9 @@ def _tables_of(logs: Sequence[_Log]) -> list[str]:
 
 
 def _loading(log: _Log) -> int:
-    """Return how many transactions loaded the tables: those at the beginning that only insert."""
+    """Return how many transactions loaded the tables: those at the beginning that only insert; from the middle none."""
+    if log.start is not None:
+        return 0
     return sum(1 for _ in takewhile(_only_inserts, log.transactions()))
 
 

@@ -218,7 +218,7 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         top.time("drain_seconds", unit=SECOND) if "drain_seconds" in top else None,
         top.whole("seed", 1),
     )
-    for name in ("learnt_from", "not_arrived"):  # what the model was learnt from, for reports
+    for name in ("learnt_from", "not_arrived", "starts_in_the_middle"):  # what the model was learnt from, for reports
         top.value(name)
     top.finish()
     refuse_unconnected(model)

@@ -15,10 +15,9 @@ from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.errors import ConflictError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.pipeline import ENGINES
 from tests.conflict.cuts import CutRecording, Figures
-from tests.conflict.spliced_logs import part_of
+from tests.conflict.purged_logs import purged_log
 from tests.corpora import RECORDINGS, SHARED
 
 BUNDLED = sorted(path.parent for path in (RECORDINGS / "conflict").glob("*/*_type*/scenario.json"))
@@ -129,8 +128,6 @@ def _purged(configuration: Configuration, share: float, folder: Path) -> tuple[C
     clusters = []
     for each in configuration.clusters:
         (whole,) = each.files
-        epochs = len(scan_epochs(each.server_id, [whole]))
-        kept = range(int(epochs * share), epochs)
-        file = part_of(whole, kept, each.server_id, folder / f"{each.name}.000002")
+        file = purged_log(whole, each.server_id, share, folder / f"{each.name}.000002")
         clusters.append(attrs.evolve(each, servers=(LoggingServer(each.server_id, (file,)),)))
     return tuple(clusters)

@@ -1,6 +1,5 @@
 """`compare` on recordings whose first files were purged: what it counts is what the whole recording gives."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,29 +11,16 @@ import pytest
 import conflict
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.engine.kernels.lost_changes import TimedDecisions, lost_changes
-from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.whatif.comparing import compare_tasks
 from conflict.whatif.comparing.comparison import Comparison
 from conflict.whatif.comparing.known_part import DecidedBucket, KnownPart
 from conflict.whatif.comparing.telling import tell_comparison
 from tests.conflict.cli.commands import invoke
-from tests.conflict.spliced_logs import part_of
+from tests.conflict.purged_logs import purged, purged_demo
 from tests.conflict.whatif.comparing.recorded import compared
 from tests.corpora import DEMO, RECORDINGS, SHARED
 
 FUNCTIONS = "NDB$EPOCH(),NDB$EPOCH_TRANS(),NDB$EPOCH2_TRANS(),NDB$OLD(x),NDB$MAX_DEL_WIN_INS(x),LAST_COMMIT,OVERWRITE"
-
-
-def purged(case: ConflictCase, folder: Path, shares: tuple[float, float]) -> ConflictCase:
-    """Return a recording without the first epochs of both logs, each in a share of its own."""
-    folder.mkdir(parents=True)
-    files: dict[str, list[str]] = {}
-    for share, (name, (file,)) in zip(shares, sorted(case.scenario["binlog_files"].items()), strict=True):
-        server = int(case.scenario["globals"][name]["server_id"])
-        epochs = len(scan_epochs(server, [case.path / file]))
-        part_of(case.path / file, range(int(share * epochs), epochs), server, folder / f"{name}.binlog.000002")
-        files[name] = [f"{name}.binlog.000002"]
-    return attrs.evolve(case, path=folder, scenario={**case.scenario, "binlog_files": files})
 
 
 @attrs.define
@@ -140,12 +126,7 @@ def test_every_live_run_of_type_7(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 @pytest.fixture
 def late(tmp_path: Path) -> Path:
     """Return a run file of the demo whose logs lack their first third."""
-    shutil.copytree(DEMO, tmp_path / "late")
-    for server, name in enumerate("AB", start=1):
-        file = tmp_path / "late" / f"{name}.binlog.000001"
-        epochs = len(scan_epochs(server, [DEMO / file.name]))
-        part_of(DEMO / file.name, range(epochs // 3, epochs), server, file)
-    return tmp_path / "late" / "run.toml"
+    return purged_demo(tmp_path / "late", 1 / 3)
 
 
 def test_it_is_said_once(late: Path, tmp_path: Path) -> None:
@@ -179,11 +160,7 @@ def test_the_share_is_of_what_was_compared(late: Path) -> None:
 
 def test_nothing_is_left_to_compare(tmp_path: Path) -> None:
     """One epoch of each log shows nothing of what was before: no function is said to be best."""
-    shutil.copytree(DEMO, tmp_path / "late")
-    for server, name in enumerate("AB", start=1):
-        file = tmp_path / "late" / f"{name}.binlog.000001"
-        epochs = len(scan_epochs(server, [DEMO / file.name]))
-        part_of(DEMO / file.name, range(epochs - 1, epochs), server, file)
+    purged_demo(tmp_path / "late", 1)
     text = (tmp_path / "late" / "run.toml").read_text()
     (tmp_path / "late" / "run.toml").write_text(f'start = "middle"\n{text}')
     found = conflict.compare(tmp_path / "late" / "run.toml", functions=["NDB$EPOCH()", "NDB$EPOCH2()"])

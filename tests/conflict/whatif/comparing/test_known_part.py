@@ -76,11 +76,11 @@ class Decided:
         return found
 
     def logged(self, chosen: Any) -> list[tuple[Any, ...]]:
-        """Return rows that appliers logged: epoch apply, row, operation, and whether it is a refresh."""
+        """Return rows that appliers logged: epoch apply, row, and the operation; a refresh can also find no row."""
         applies, logged = self.applies, chosen.logged
         columns = (logged.apply, logged.key, logged.operation, logged.refresh)
         rows = zip(*(each.tolist() for each in columns), strict=True)
-        return [(*applies[apply], self.names[key], operation, refresh) for apply, key, operation, refresh in rows]
+        return [(*applies[apply], self.names[key], None if refresh else op) for apply, key, op, refresh in rows]
 
     def ends(self) -> dict[tuple[str, bytes], list[Any]]:
         """Return, per row, the change that each of its columns comes from on each cluster; None where it is absent."""
@@ -164,6 +164,7 @@ def cut_at(history: History, whole: Decided, cuts: tuple[int, int]) -> History:
     cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
 )
 @examples(60)
+@example(seed=20, steps=80, setting=20, roles=USUAL_ROLES, binlog_type=7, complete=True, cuts=(8, 0))
 @example(seed=38, steps=145, setting=0, roles=USUAL_ROLES, binlog_type=7, complete=True, cuts=(0, 3))
 def test_what_is_known_is_what_the_whole_gives(
     seed: int,
