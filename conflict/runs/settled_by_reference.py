@@ -34,7 +34,7 @@ __all__ = ["FROM_THE_MIDDLE", "settle_by_reference"]
 FROM_THE_MIDDLE = frozenset(
     (CareKind.MIDDLE_LINKS, CareKind.MIDDLE_REFRESHES, CareKind.MIDDLE_REJECTED, CareKind.MIDDLE_STOP)
 )
-_LENGTH_BYTES = 2  # the number of the table, before the key
+_NUMBER_BYTES = 2  # of the table, before the key (docs/jobs.md, `identity`)
 
 
 def settle_by_reference(
@@ -72,13 +72,12 @@ def _judged_early(history: History) -> set[tuple[str, bytes]]:
 
 def _located(run: ResolveRun, rows: Collection[tuple[str, bytes]]) -> Located:
     """Return bucket and number in it of some rows."""
-    found, keys = dict[tuple[str, bytes], tuple[int, int]](), pa.array({key for _, key in rows}, pa.binary())
-    for number in range(run.manifest.buckets if rows else 0):
-        bucket = run.load_bucket(number, images=False)
-        names = [table.full_name for table in run.numbers.tables]
-        identity = pc.binary_slice(bucket.keys.column("identity"), _LENGTH_BYTES)
-        for key in np.flatnonzero(pc.is_in(identity, value_set=keys).to_numpy(zero_copy_only=False)).tolist():
-            row = names[bucket.key_table[key]], identity[key].as_py()
-            if row in rows:
-                found[row] = number, key
+    found = dict[tuple[str, bytes], tuple[int, int]]()
+    numbers = {table.full_name: number for number, table in enumerate(run.numbers.tables)}
+    wanted = {numbers[name].to_bytes(_NUMBER_BYTES, "little") + key: (name, key) for name, key in rows}
+    for bucket in range(run.manifest.buckets if rows else 0):
+        identity = run.load_bucket(bucket, images=False).keys.column("identity").combine_chunks()
+        chosen = pc.is_in(identity, value_set=pa.array(wanted, pa.binary())).to_numpy(zero_copy_only=False)
+        for key in np.flatnonzero(chosen).tolist():
+            found[wanted[identity[key].as_py()]] = bucket, key
     return found
