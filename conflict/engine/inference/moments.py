@@ -153,8 +153,18 @@ def find_moments(
     if states is None:
         background_of(*replayed, visit)
     else:
-        visit_applies(*replayed, states, visit)
+        visit_applies(*replayed, visit, states=states, looked_at=_looked_at(applies, wanted))
     return moments
+
+
+def _looked_at(applies: Mapping[str, Sequence[EpochApply]], wanted: Wanted | None) -> dict[str, set[int]]:
+    """Return, per cluster, its own epochs that are looked at."""
+    found: dict[str, set[int]] = {name: set() for name in applies}
+    for name, own in applies.items():
+        for apply in own:
+            if wanted is None or (apply.epoch, apply.group) in wanted[name]:
+                found[apply.source].add(apply.foreign_epoch)
+    return found
 
 
 def _known_rows(
@@ -244,7 +254,8 @@ class _Search:
                     break
             else:
                 moments.unexplained += 1
-        open_rows = tuple(self._open_rows(contested, assumed)) if contested else ()
+        alone = {key: earlier for key, earlier in contested.items() if self.trial.judges_alone(key)}
+        open_rows = tuple(self._open_rows(alone, assumed)) if alone else ()
         if open_rows:
             open_keys = {(row.table, row.key) for row in open_rows}
             others = tuple(each for key, each in self.trial.rejected(assumed) if key not in open_keys)

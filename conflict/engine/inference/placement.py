@@ -2,8 +2,9 @@
 The place of every epoch that left no trace: the schedule from the binlogs alone.
 
 An epoch without a trace belongs where no operation of it changes the rows as they then were. The rows do
-not depend on these places (see `conflict.engine.inference.background`). So each place can be tried by itself
-(`_Trials`), and then all timelines are brought into one order of causes (see `conflict.history.scheduling.placing`).
+not depend on these places (see `conflict.engine.inference.background`). So each place can be tried by itself (see
+`conflict.engine.inference.place_trials`), and then all timelines are brought into one order of causes (see
+`conflict.history.scheduling.placing`).
 
 A place is possible if no operation would have changed a row there: rejected by a function that sends nothing back, a
 missing row, a discarded reflection. One where the epoch stops the applier is possible, too, if nothing was applied
@@ -12,42 +13,34 @@ after it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
 
 from conflict.engine.inference.background import Background, Recorded, Setups, background_of, epochs_known
-from conflict.engine.inference.hypotheses import answers, possible, scratch
-from conflict.engine.inference.not_known import settle
-from conflict.engine.inference.observed import ObservedPass
-from conflict.engine.reference.applier import check_commit, effects_of
-from conflict.engine.reference.cluster import ExceptionRow, LoggedChange
-from conflict.engine.reference.epoch_pass import ApplierStopped, EpochPass
-from conflict.engine.reference.row_store import RowKey, touched_keys
+from conflict.engine.inference.hypotheses import answers
+from conflict.engine.inference.place_trials import PlaceTrials
+from conflict.engine.reference.cluster import ExceptionRow
+from conflict.engine.reference.row_store import RowKey
 from conflict.history.model import (
-    END,
     DefinitionChange,
     EpochApply,
     History,
     Link,
     Position,
     Transaction,
-    Window,
     timeline_of,
 )
 from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
 from conflict.history.scheduling.schedule import logged_at
-from conflict.results.model import Stop
 from conflict.results.open_places import (
     Alternative,
     OpenPlace,
     OpenSchedule,
-    PlaceDecision,
     SkippedChange,
     SkippedEpoch,
 )
 from conflict.rules.foreign_keys import linked_tables
-from conflict.rules.table_setup import TableSetup
 
 __all__ = [
     "Placed",
@@ -55,126 +48,6 @@ __all__ = [
     "restricted",
     "touched_rows",
 ]
-
-
-@attrs.define
-class _Trials:
-    """
-    Tries the untraced epochs of one cluster at places of the other one's timeline.
-
-    Attributes:
-        here: The applying cluster.
-        source: The other cluster.
-        skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
-    """
-
-    here: Background
-    source: Background
-    skip_missing: bool = False
-
-    def places(self, apply: EpochApply, known: int) -> list[tuple[Choice, Alternative]]:
-        """
-        Return the places that an epoch can have had, in order, each with what it did there.
-
-        Args:
-            apply: The epoch apply; without a window, it is an error.
-            known: Max replicated epoch before it.
-        """
-        window = apply.window
-        assert window is not None
-        entries = self.here.cluster.arriving(self.source.cluster, apply.foreign_epoch)
-        if any(isinstance(entry, ExceptionRow) for entry in self.source.cluster.log.get(apply.foreign_epoch, ())):
-            return []
-        changed = self.here.changes_between(self._watched(entries, window), apply.arrived, window.before)
-        ends = zip([apply.arrived, *changed], [*changed, window.before], strict=True)
-        stretches = [Choice(start, stop) for start, stop in ends if start < stop]
-        if window.certain:  # rows that did not change meanwhile do not show where it was
-            moved = [entry for entry in entries if self._changed(entry, apply.arrived, window.before)]
-            found = self._possible(apply, moved, known, stretches)
-            if len({effect.signature for _, effect in found}) < 2:
-                return found
-        return self._possible(apply, entries, known, stretches)
-
-    def _possible(
-        self, apply: EpochApply, entries: list[LoggedChange], known: int, stretches: Iterable[Choice]
-    ) -> list[tuple[Choice, Alternative]]:
-        """Return the stretches where operations of an epoch do not show, each with what they did there."""
-
-        def trial(choice: Choice) -> tuple[Choice, Alternative] | None:
-            effect = self._try(apply, entries, known, choice.start)
-            return None if effect is None else (choice, effect)
-
-        return possible(stretches, trial)
-
-    def _changed(self, entry: LoggedChange, after: Position, before: Position) -> bool:
-        return any(self.here.changes(key, after, before) for key in touched_keys(entry.change))
-
-    def _watched(self, entries: list[LoggedChange], window: Window) -> set[RowKey]:
-        """Return the rows that decide on an epoch: its own; those of checked tables if it may stop the applier."""
-        rows = {key for entry in entries for key in touched_keys(entry.change)}
-        if window.before == END:
-            checked = _checked_tables({table for table, _ in rows}, self.here.cluster.setups)
-            rows |= {row for row in self.here.moments if row[0] in checked}
-        return rows
-
-    def _try(
-        self, apply: EpochApply, entries: list[LoggedChange], known: int, position: Position
-    ) -> Alternative | None:
-        """Return what an epoch does at a position; None if it would show there."""
-        setups = self.here.setups_at(position)
-        touched = {key for entry in entries for key in touched_keys(entry.change)}
-        rows = {key: self.here.row_at(key, position) for key in touched}
-        made = scratch(self.here.cluster, apply, setups, rows, known, skip_missing=self.skip_missing)
-        made.unique_keys.update([key for key in touched if key[0] in setups], made.store)
-        made.foreign_keys.update(touched, made.store)
-        settle(made, self.source.cluster, apply)
-        current = ObservedPass(made, self.source.cluster.cluster, apply)
-        last = apply.window is not None and apply.window.before == END
-        try:
-            current.run(entries)
-            if current.tracker.conflicting:
-                made.store.roll_back()
-                ObservedPass(made, current.source, apply, current.tracker.in_conflict()).run(entries)
-                return None  # the rows of rejected transactions are refreshed
-        except ApplierStopped as stopped:
-            return Alternative(stop=stopped.stop) if last else None
-        if effects_of(current):
-            stop = self._refusal(current, touched, position) if last else None
-            return Alternative(stop=stop) if stop is not None else None
-        if any(exceptions.replicated for exceptions, _ in current.exceptions):
-            return None
-        return Alternative(
-            counters=tuple(sorted((name, count) for name, count in current.counters.items() if count)),
-            exceptions=tuple((exceptions.table.full_name, row) for exceptions, row in current.exceptions),
-            decided=tuple(
-                PlaceDecision(
-                    each.entry.change.table, each.entry.change.key, each.entry.change.operation, each.decision
-                )
-                for each in current.decided
-            ),
-        )
-
-    def _refusal(self, current: EpochPass, touched: Collection[RowKey], position: Position) -> Stop | None:
-        """Return why a pass could not be committed: a unique value that another row has, or a foreign key."""
-        cluster, store = current.cluster, current.cluster.store
-        checked = _checked_tables({table for table, _ in touched}, cluster.setups)
-        others = [key for key in self.here.moments if key[0] in checked and key not in touched]
-        for key in others:
-            store.put(key, self.here.row_at(key, position))
-        cluster.unique_keys.update(others, store)
-        cluster.foreign_keys.update(others, store)
-        try:
-            check_commit(current)
-        except ApplierStopped as stopped:
-            return stopped.stop
-        return None
-
-
-def _checked_tables(touched: Collection[str], setups: Mapping[str, TableSetup]) -> set[str]:
-    """Return the tables whose rows all count when changes of some tables are to be committed."""
-    unique = {table for table in touched if table in setups and setups[table].table.unique_keys}
-    linked = linked_tables(setups)
-    return unique if linked.isdisjoint(touched) else unique | linked
 
 
 NOT_APPLIED = Alternative()
@@ -223,7 +96,7 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
     rows = background_of(history, setups, recorded, known)
     tried: dict[Link, list[Tried]] = {}
     for (name, source), applies in links.items():
-        trials = _Trials(rows[name], rows[source], skip_missing)
+        trials = PlaceTrials(rows[name], rows[source], skip_missing)
         tried[name, source] = [
             [] if apply.window is None else trials.places(apply, epoch)
             for apply, epoch in zip(applies, known[name, source], strict=True)

@@ -9,6 +9,7 @@ arrive in the epochs that are looked at, and those that an applier answered in t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import attrs
 
@@ -55,8 +56,10 @@ def visit_applies(
     setups: Setups,
     recorded: Recorded,
     known: Mapping[Link, Sequence[int]],
-    states: StatesOfRows,
     visit: Visit,
+    *,
+    states: StatesOfRows,
+    looked_at: Mapping[str, AbstractSet[int]],
 ) -> None:
     """
     Visit the traced epoch applies, with the rows that the operations in the History touch as they then were.
@@ -69,8 +72,9 @@ def visit_applies(
         recorded: Per cluster, the effects of its applier that its binlog shows: those of the epoch applies that are
             looked at, and those that it sent back in the epochs that are looked at.
         known: Per link, the max replicated epoch before each epoch apply.
-        states: The states of the rows.
         visit: Called before each epoch apply.
+        states: The states of the rows.
+        looked_at: Per cluster, its own epochs that are looked at: only in these is it wanted what it sent back.
 
     Raises:
         HistoryError: The traces have no order of causes.
@@ -92,6 +96,8 @@ def visit_applies(
             here.cluster.store.put(key, here.row_at(key, (item.epoch, item.group - 1)))
         here.cluster.store.commit()
         visit(here, item, source)
+        if item.epoch not in looked_at[here.cluster.name]:
+            continue
         shown = recorded[here.cluster.name].get(place, {})
         answered = [entry for entry in entries if entry.row in shown]
         if answered:

@@ -243,6 +243,11 @@ class TrialApply:
             current = self._pass(moments, self.entries, conflicting)
         return current
 
+    def judges_alone(self, key: RowKey) -> bool:
+        """Whether a function judges a row, and judges row by row."""
+        function = self._scratch.setups[key[0]].function
+        return function is not None and not function.spec.transactional
+
     def answer(self, key: RowKey, moment: Position | None) -> tuple[RowAnswer, Effect | None] | None:
         """
         Return the decisions on the operations on one row, and their effect.
@@ -254,8 +259,7 @@ class TrialApply:
             key: The row.
             moment: The own position after which it was judged; None for the commit.
         """
-        function = self._scratch.setups[key[0]].function
-        if function is None or function.spec.transactional:
+        if not self.judges_alone(key):
             return None
         numbers = self._numbers[key]
         moments = {} if moment is None else {key: moment}

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.engine.inference.place_trials import PlaceTrials
 from conflict.engine.inference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import resolve
 from conflict.engine.reference.cluster import LoggedChange
@@ -230,7 +232,11 @@ def check(made: World, found: Setups, roles: dict[str, Role]) -> Resolution:
         }
         for at, cluster in enumerate(made.replayed)
     }
-    placed = place_untraced(restricted(known, touched_rows(known, found, recorded)), found, recorded)
+    touched = restricted(known, touched_rows(known, found, recorded))
+    placed = place_untraced(touched, found, recorded)
+    with pytest.MonkeyPatch.context() as patch:  # as if every place were tried with all rows
+        patch.setattr(PlaceTrials, "_rows_tell", lambda *_: False)
+        assert place_untraced(touched, found, recorded) == placed
     selected = {}
     for place in placed.schedule.places:
         answer = answer_of(place, decisions.get((place.applier, place.source, place.foreign_epoch)))
