@@ -1,5 +1,5 @@
 """
-The binlogs of a simulation, as large as wanted: two busy clusters with a function by epoch, from users to files.
+The binlogs of a simulation, as large as wanted: two clusters with any function, quiet or busy, from users to files.
 """
 
 from __future__ import annotations
@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
+import attrs
 import numpy as np
 
 from conflict.whatif.simulating.figures import counters_of
@@ -17,45 +19,75 @@ from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.run_folder import write_run
 
-__all__ = ["COUNTERS", "make_simulated_pair"]
+__all__ = ["BUSY", "COUNTERS", "QUIET", "Shape", "make_simulated_pair"]
 
 COUNTERS = "counters.json"
-RATE, ROWS = 10_000, 1.5  # transactions per second and cluster, and row changes of each
-MODEL = {
-    "function": "NDB$EPOCH()",
-    "recordcount": 500_000,
-    "drain_seconds": 600,
-    "workload": {
-        "transactions_per_second": RATE,
-        "rowspertransaction": {"1": 1, "2": 1},
-        "upsertproportion": 0.9,
-        "insertproportion": 0.05,
-        "deleteproportion": 0.05,
-        "requestdistribution": "zipfian",
-        "zipfianconstant": 0.8,
-    },
-    "clusters": {
-        "A": {"link": {"latency_ms": 40}, "applier": {"row_us": 10}},
-        "B": {"link": {"latency_ms": 40}, "applier": {"row_us": 10}},
-    },
-}
 
 
-def make_simulated_pair(folder: Path, changes: int) -> tuple[int, int]:
+@attrs.frozen
+class Shape:
+    """
+    What users do, on both clusters alike, and how fast appliers are.
+
+    Attributes:
+        rate: Transactions per second.
+        rows: Row changes of each transaction, all as frequent.
+        records: Rows that there are at the start, at most.
+        zipf: How much hot rows are preferred.
+        row_us: Microseconds that an applier takes for a row.
+    """
+
+    rate: int
+    rows: tuple[int, ...]
+    records: int
+    zipf: float
+    row_us: int
+
+    def model(self, function: str, changes: int) -> dict[str, Any]:
+        """Return the model file of about so many row changes, those that appliers log among them."""
+        records = min(self.records, changes // 20)
+        each = sum(self.rows) / len(self.rows)
+        cluster = {"link": {"latency_ms": 40}, "applier": {"row_us": self.row_us}}
+        return {
+            "function": function,
+            "recordcount": records,
+            "seconds": max((changes / 2 - records) / (2 * self.rate * each), 1),
+            "drain_seconds": 600,
+            "workload": {
+                "transactions_per_second": self.rate,
+                "rowspertransaction": {str(count): 1 for count in self.rows},
+                "upsertproportion": 0.9,
+                "insertproportion": 0.05,
+                "deleteproportion": 0.05,
+                "requestdistribution": "zipfian",
+                "zipfianconstant": self.zipf,
+            },
+            "clusters": {"A": cluster, "B": cluster},
+        }
+
+
+QUIET = Shape(10_000, (1, 2), 500_000, 0.8, 10)
+# Few rows, and appliers that fall behind while users work: rows change again and again while an epoch is under way.
+BUSY = Shape(2_000, (1, 2, 4, 8), 2_000, 0.9, 140)
+
+
+def make_simulated_pair(
+    folder: Path, changes: int, *, function: str = "NDB$EPOCH()", shape: Shape = QUIET
+) -> tuple[int, int]:
     """
     Simulate about so many row changes, and write the binlogs, a run file with the schedule, and the counters.
 
     Args:
         folder: Where; it is made.
         changes: Own row changes of both clusters and those that appliers logged.
+        function: The conflict function of the table.
+        shape: What users do, and how fast appliers are.
 
     Returns:
         How many own row changes there are, and how many row changes in all.
     """
-    loaded = min(int(MODEL["recordcount"]), changes // 20)
-    seconds = max((changes / 2 - loaded) / (2 * RATE * ROWS), 1)
     started = time.perf_counter()
-    run = simulate(parse_model({**MODEL, "recordcount": loaded, "seconds": seconds}), 1)
+    run = simulate(parse_model(shape.model(function, changes)), 1)
     simulated = time.perf_counter()
     folder.mkdir(parents=True)
     write_run(run, folder)

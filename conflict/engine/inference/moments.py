@@ -255,10 +255,13 @@ class _Search:
             else:
                 moments.unexplained += 1
         alone = {key: earlier for key, earlier in contested.items() if self.trial.judges_alone(key)}
-        open_rows = tuple(self._open_rows(alone, assumed)) if alone else ()
+        rejected = self.trial.rejected(assumed) if alone else []
+        for key in {key for key, each in rejected if each.with_transaction}:
+            alone.pop(key, None)
+        open_rows = tuple(self._open_rows(alone, assumed))
         if open_rows:
             open_keys = {(row.table, row.key) for row in open_rows}
-            others = tuple(each for key, each in self.trial.rejected(assumed) if key not in open_keys)
+            others = tuple(each for key, each in rejected if key not in open_keys)
             place = self.apply.epoch, self.apply.group
             epoch = OpenEpoch(self.here.cluster.name, self.apply.foreign_epoch, place, open_rows, others)
             moments.open_epochs.append(epoch)
@@ -338,10 +341,7 @@ class _Search:
 
     def _open_rows(self, contested: Mapping[RowKey, list[Position]], assumed: Assumed) -> Iterator[OpenRow]:
         """Yield the rows on which several moments have the effect that the binlog shows, but decide otherwise."""
-        with_transactions = {key for key, each in self.trial.rejected(assumed) if each.with_transaction}
         for key, earlier in contested.items():
-            if key in with_transactions:
-                continue
             found = self._answers(key, assumed.get(key), earlier)
             if len(found) > 1:
                 yield OpenRow(*key, found, 0)
