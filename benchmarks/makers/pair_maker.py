@@ -5,8 +5,9 @@ Binlogs of two clusters that replicate to each other, of any size, quickly.
 
 Both insert rows of one table of integers and a short string, and then update their own. Each applies an epoch of the
 other one in the next epoch of its own, and logs what it applied (`log_replica_updates`). Once per epoch both update the
-same row: the change of B is newer, so A applies it, and B rejects that of A by `NDB$MAX`. A few epochs are encoded once
-and repeated with other keys, values, transaction ids and epochs. The same seed gives the same bytes.
+same row: the change of B is newer, so A applies it, and B rejects that of A by `NDB$MAX`. Before images hold the row as
+it was: an update changes its version alone. A few epochs are encoded once and repeated with other keys, values,
+transaction ids and epochs. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -191,13 +192,13 @@ def _section(cluster: int, author: int, shape: int, rows: int, *, update: bool) 
     servers = [author + 1, cluster + 1]
     while rows:
         count = min(int(random.integers(1, 9)), rows)
-        notes = [b"the quick brown fox jumps"[: random.integers(5, 21)] for _ in range(count)]
+        notes = [b"the quick brown"] * count
         # One event per row or all rows in one event, as transactions of one or of several statements.
         for part in [notes] if transaction % 2 else [[note] for note in notes]:
             made.put_rows(servers[0], 0 if applied else transaction, part, update=update)
         rows, transaction = rows - count, transaction + 1
     if not applied or author or not update:  # A does not win
-        made.put_rows(servers[0], 0 if applied else 200, [b"contested"], update=update)
+        made.put_rows(servers[0], 0 if applied else 200, [b"the quick brown"], update=update)
     if applied:
         made.put_status(author + 1, cluster + 1, 0)
     return made.section()
@@ -239,8 +240,14 @@ def _values(cluster: int, epochs: int, rows: int, seed: int) -> Values:
     before = np.zeros_like(flat)
     same = ids.ravel()[order][1:] == ids.ravel()[order][:-1]
     before[order[1:][same]] = flat[order[:-1][same]]
-    amount = random.integers(0, 10**6, (epochs, rows), dtype=np.uint64)
-    return Values(inserts, ids, version, before.reshape(epochs, rows), amount)
+    before = before.reshape(epochs, rows)
+    if cluster == 0:  # A inserted the rows that both change; then it has the change of B, from the epoch after on
+        before[inserts:, -1] += np.where(before[inserts:, -1] >= 2000 * inserts, 1000, 0).astype(np.uint64)
+    else:
+        first = inserts + contested
+        before[inserts:first, -1] = 2000 * np.arange(len(before[inserts:first])) + rows - 1
+    amount = ids % np.uint64(10**6)
+    return Values(inserts, ids, version, before, amount)
 
 
 _CONTESTED_FROM, _OTHERS_FROM = 1 << 40, 1 << 41

@@ -7,7 +7,8 @@ refreshed is derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 
 import attrs
 
@@ -16,6 +17,7 @@ from conflict.history.restarts import Restarts
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag, Operation
+from ndb_formats.schema.tables import Table
 
 __all__ = [
     "END",
@@ -33,8 +35,11 @@ __all__ = [
     "Start",
     "Timeline",
     "Transaction",
+    "UnloggedChange",
+    "UnloggedKind",
     "Window",
     "timeline_of",
+    "whole_start",
 ]
 
 NO_FLAGS = ConflictFlag(0)
@@ -236,12 +241,50 @@ class Start:
         tables: Tables whose rows are all among these. What other rows of other tables were is not known.
         returned: Own epoch that had come back before the applier applied the first epoch that the other log holds; 0 if
             the logs show all that came back.
+        whole: Whether the log does not start in the middle after all: only rows are not known that their cluster
+            changed without a log.
     """
 
     epoch: int
     rows: Mapping[tuple[str, bytes], Mapping[int, bytes | None]] = attrs.field(factory=dict, repr=False)
     tables: frozenset[str] = frozenset()
     returned: int = 0
+    whole: bool = False
+
+
+def whole_start(tables: Iterable[Table]) -> Start:
+    """Return the start of a log that does not start in the middle, some of whose rows are not known all the same."""
+    return Start(1, tables=frozenset(table.full_name for table in tables), whole=True)
+
+
+class UnloggedKind(Enum):
+    """What a change without a log did to a row."""
+
+    CHANGED = "changed"
+    INSERTED = "inserted"
+    DELETED = "deleted"
+
+
+@attrs.frozen
+class UnloggedChange:
+    """
+    A row that a cluster changed without a log (see `conflict.history.unlogged_changes`).
+
+    Attributes:
+        table: ``database.table``.
+        key: Identity of the row.
+        kind: What happened to it.
+        after: Own position of the last change of the row that the log holds before.
+        shown: Own position of the change that shows it.
+        origin: Where that change is logged; None for a refresh.
+    """
+
+    table: str
+    key: bytes
+    kind: UnloggedKind
+    after: Position
+    shown: Position
+    origin: Origin | None = None
 
 
 @attrs.frozen
@@ -259,6 +302,7 @@ class Cluster:
         ignored: Per source, servers other than its own whose changes it does not take from there.
         filtered: Tables whose changes its applier drops (`replicate_*`), ``database.table``.
         restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
+        unlogged: Rows that it changed without a log, and that are followed.
     """
 
     name: str
@@ -269,6 +313,12 @@ class Cluster:
     ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
     filtered: frozenset[str] = frozenset()
     restarts: Restarts = attrs.field(factory=dict)
+    unlogged: tuple[UnloggedChange, ...] = attrs.field(default=(), repr=False)
+
+    @property
+    def unlogged_rows(self) -> frozenset[tuple[str, bytes]]:
+        """The rows that it changed without a log."""
+        return frozenset((each.table, each.key) for each in self.unlogged)
 
     def takes(self, server_id: int, source: str) -> bool:
         """Whether its applier takes changes of a server from a source: not its own, nor those that are ignored."""
@@ -287,6 +337,7 @@ class History:
         applies: By applying cluster, its epoch applies, those among them that may have been; those of one source in
             order. Empty if all places are given.
         ends: By cluster, the last group of each own epoch; empty if all places are given.
+        unlogged: By cluster, the rows that it changed without a log; `Cluster` has those that are followed.
     """
 
     clusters: tuple[Cluster, ...]
@@ -294,6 +345,7 @@ class History:
     assumed: dict[str, int] = attrs.field(factory=dict)
     applies: dict[str, tuple[EpochApply, ...]] = attrs.field(factory=dict, repr=False)
     ends: dict[str, list[Position]] = attrs.field(factory=dict, repr=False)
+    unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict, repr=False)
 
     def cluster(self, name: str) -> Cluster:
         """Return the cluster of that name."""

@@ -23,6 +23,7 @@ from conflict.history.model import (
     Start,
     Transaction,
     timeline_of,
+    whole_start,
 )
 from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.restarts import Restarts
@@ -47,6 +48,7 @@ from conflict.history.scheduling.start import (
     span_of_times,
     starts_in_the_middle,
 )
+from conflict.history.unlogged_changes import is_too_many, unlogged_changes
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
 
@@ -154,6 +156,18 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
     clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
     made = placed_changes(run.links, {name: reading.changes for name, reading in readings.items()})
+    shown = {
+        name: tuple(
+            unlogged_changes(
+                reading.epochs[: len(summaries[name])],
+                [other.epochs for peer, other in readings.items() if peer != name],
+                reading.changes,
+            )
+        )
+        for name, reading in readings.items()
+    }
+    unlogged = {name: changes for name, changes in shown.items() if changes}
+    followed = {} if is_too_many(unlogged) else unlogged
     for cluster in run.clusters:
         reading = readings[cluster.name]
         cut = _is_cut(run, reading, summaries[cluster.name])
@@ -167,6 +181,8 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
             returned = returned_before(run.links, summaries, cluster.name)
             start = Start(first, given.rows, given.tables, returned)
             applies = certain_applies(applies, start.epoch)
+        elif followed:
+            start = whole_start(run.data_schema.tables)
         applies = [attrs.evolve(each, reported=reading.reports) for each in with_roles(applies, reading.roles)]
         applied[cluster.name] = applies
         transactions: list[Transaction] = [
@@ -186,11 +202,13 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
                 cluster.ignored,
                 run.filtered(cluster),
                 run.restarts_of(cluster),
+                followed.get(cluster.name, ()),
             )
         )
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
-    return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)
+    applies_of = {name: tuple(each) for name, each in applied.items()}
+    return History(tuple(clusters), layouts, assumed, applies_of, ends, unlogged)
 
 
 def within_readings(run: Run, readings: Mapping[str, ClusterReading]) -> Run:

@@ -52,6 +52,11 @@ class CareKind(Enum):
         "of tables whose changes an applier drops (replicate_* filters)",
         "What is filtered is no operation: the kernels decide every change that a cluster logged.",
     )
+    UNLOGGED = _Care(
+        "unlogged",
+        "that a cluster changed without a log",
+        "What such a row was in between is tried, as with rows that are older than the log.",
+    )
     OLDER = _Care(
         "older_than_log",
         "that are older than the log, and whose first change does not show what they were",
@@ -116,6 +121,12 @@ class CareKind(Enum):
         "one_sided_definition",
         "a statement changed a table on one cluster, and the binlogs of the other one do not hold it",
         "Rows of two definitions are compared.",
+        whole=True,
+    )
+    UNLOGGED_DOUBTS = _Care(
+        "unlogged_doubts",
+        "rows were changed without a log, and the logs start in the middle or transactions can be rejected",
+        "What such a row was can decide on all rows of a transaction.",
         whole=True,
     )
     MIDDLE_FILTER = _Care(

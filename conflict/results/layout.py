@@ -65,6 +65,7 @@ __all__ = [
     "staged_exceptions_path",
     "times_of",
     "undecided_path",
+    "unlogged_path",
 ]
 
 
@@ -254,6 +255,24 @@ SKIPPED = pa.schema(
         ("table", pa.string()),
         ("operation", pa.string()),
         ("key", pa.string()),
+    ]
+)
+
+
+def unlogged_path(cluster: str) -> str:
+    """Return the path of the rows that a cluster changed without a log."""
+    return f"unlogged_changes/cluster={cluster}.parquet"
+
+
+UNLOGGED = pa.schema(
+    [
+        ("table", pa.string()),
+        ("key", pa.string()),
+        ("change", pa.string()),
+        ("after_epoch", pa.uint64()),
+        ("shown_epoch", pa.uint64()),
+        ("file", pa.string()),
+        ("position", pa.uint64()),
     ]
 )
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
-from conflict.history.model import Cluster, History, RowChange
+from conflict.history.model import Cluster, History, RowChange, UnloggedChange
 from conflict.history.restarts import Stretch, stretches_of
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
@@ -26,12 +26,14 @@ from conflict.results.layout import (
     OUTCOME_PLACE,
     OUTCOMES,
     SKIPPED,
+    UNLOGGED,
     ResultOptions,
     applied_epochs_path,
     exceptions_path,
     open_places_path,
     open_rows_path,
     skipped_path,
+    unlogged_path,
 )
 from conflict.results.ledger import (
     CONTRADICTED,
@@ -72,6 +74,7 @@ __all__ = [
     "place_columns",
     "write_open",
     "write_resolution",
+    "write_unlogged",
 ]
 
 _OF_ORIGINS = [OUTCOMES.field(name) for name in PLACE]
@@ -98,7 +101,10 @@ class KeyTexts:
     tables: Mapping[str, Table]
 
     def of(
-        self, rows: Iterable[Outcome | OutcomePlace | Undecided | ContradictedRow | SkippedChange | RowChange]
+        self,
+        rows: Iterable[
+            Outcome | OutcomePlace | Undecided | ContradictedRow | SkippedChange | RowChange | UnloggedChange
+        ],
     ) -> pa.Array:
         """Return the text of each row's key; that of a row without one is empty."""
         return pa.array([self._text(row.table, row.key) for row in rows], pa.string())
@@ -328,6 +334,24 @@ def write_open(out: Folder, schedule: OpenSchedule, epochs: Sequence[OpenEpoch],
         for applier, undecided in found.items():
             if undecided:
                 out.write_table(path(applier), undecided_table(_open_decisions(undecided, keys, tables), tables))
+
+
+def write_unlogged(out: Folder, unlogged: Mapping[str, Sequence[UnloggedChange]], keys: KeyTexts) -> None:
+    """Write the rows that clusters changed without a log."""
+    for cluster, changes in unlogged.items():
+        rows = [
+            (
+                each.table,
+                key,
+                each.kind.value,
+                each.after[0],
+                each.shown[0],
+                each.origin.file if each.origin else "",
+                each.origin.position if each.origin else 0,
+            )
+            for each, key in zip(changes, keys.of(changes).to_pylist(), strict=True)
+        ]
+        out.write_table(unlogged_path(cluster), _of_tuples(rows, UNLOGGED))
 
 
 def _skipped(schedule: OpenSchedule, applier: str, keys: KeyTexts) -> pa.Table:

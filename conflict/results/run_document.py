@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Links
+from conflict.history.model import UnloggedChange
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
 from conflict.results.cause_kinds import CauseKind, LikelyCause
@@ -146,6 +147,7 @@ class ResolvedRun:
         other_readings: The results of other readings of the same binlogs (see `conflict.results.run_document`).
         under_way: What appliers had not reached when the logs end.
         moves: Channels that moved, and epochs that were applied again.
+        unlogged: Per cluster, the rows that it changed without a log.
     """
 
     run: Run = attrs.field(repr=False)
@@ -165,6 +167,7 @@ class ResolvedRun:
     other_readings: tuple[ResolvedRun, ...] = attrs.field(default=(), repr=False)
     under_way: tuple[UnderWay, ...] = ()
     moves: ChannelMoves = attrs.field(factory=ChannelMoves)
+    unlogged: Mapping[str, Sequence[UnloggedChange]] = attrs.field(factory=dict)
 
     @property
     def contradicted(self) -> bool:
@@ -230,6 +233,9 @@ class ResolvedRun:
             "epochs_left_out": self.epochs_left_out,
             "unrelated_binlogs": self.unrelated,
             "changes_under_way": [attrs.asdict(each) for each in self.under_way],
+            "unlogged_changes": {
+                name: dict(Counter(each.table for each in changes)) for name, changes in self.unlogged.items()
+            },
             "epochs_with_assumed_place": self.assumed,
             "definition_notes": list(self.notes),
             "log_remarks": [attrs.asdict(each) for each in self.remarks],

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from conflict.history.unlogged_changes import MOST_FOLLOWED
 from conflict.results.careful import said_of
 from conflict.results.doubts import (
     alarms_of,
@@ -51,7 +52,7 @@ def tell_result(run: Document) -> Telling:
         tuple(_sentences(run)),
         tuple(_with_mark(table, ", which is not what happened" * wrong) for table in tables),
         alarms=(*alarms_of(doubts), *_stops(run)),
-        warnings=(*_skipped(run), *_setups(run), *_left_open(run), *warnings_of(doubts)),
+        warnings=(*_skipped(run), *_unlogged(run), *_setups(run), *_left_open(run), *warnings_of(doubts)),
     )
 
 
@@ -157,6 +158,25 @@ def _skipped(run: Document) -> Iterator[str]:
             "applied later ones: a skip (sql_replica_skip_counter, replica_skip_errors, a stop that was passed), or a "
             "conflict function that is not given rejected all of it. The rows are in skipped_epochs/."
         )
+
+
+def _unlogged(run: Document) -> Iterator[str]:
+    """Yield how many rows a cluster changed without a log, and what follows from that."""
+    found = run.get("unlogged_changes", {})
+    total = sum(sum(tables.values()) for tables in found.values())
+    for cluster, tables in found.items():
+        rows = counted(sum(tables.values()), "row")
+        changed = f"{cluster} changed {rows} of {', '.join(tables)} without a log"
+        if total > MOST_FOLLOWED:
+            yield (
+                f"{changed}, or more (ndb_restore, sql_log_bin=0, or a client that does not log): too many to follow. "
+                "Decisions and counters are those of the logs alone. The first rows are in unlogged_changes/."
+            )
+        else:
+            yield (
+                f"{changed} (sql_log_bin=0, ndb_restore, or a client that does not log): later changes show it. Until "
+                "then it is not known what a row was, and decisions on it can be open. unlogged_changes/ has the rows."
+            )
 
 
 def _left_open(run: Document) -> Iterator[str]:

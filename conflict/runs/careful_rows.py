@@ -91,10 +91,13 @@ def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
     }
     dropped = frozenset[str]().union(*(cluster.filtered for cluster in history.clusters))
     filtered = sum(table in dropped for table, _ in rows.located)
+    unlogged = frozenset[tuple[str, bytes]]().union(*(cluster.unlogged_rows for cluster in history.clusters))
+    followed = sum(row in unlogged and row[0] not in dropped for row in rows.located)
     numbers = {
         CareKind.NO_KEY: len(keyless),
-        CareKind.FOREIGN_KEY: len(rows.located) - filtered,
+        CareKind.FOREIGN_KEY: len(rows.located) - filtered - followed,
         CareKind.FILTERED: filtered,
+        CareKind.UNLOGGED: followed,
     }
     return {kind.value.name: number for kind, number in numbers.items() if number}
 

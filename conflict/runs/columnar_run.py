@@ -19,6 +19,7 @@ from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
 from conflict.engine.columnar.setups import changes_functions, compares_reflected
+from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.epoch_files import read_summaries
@@ -39,6 +40,7 @@ from conflict.results.summary import RunSummary
 from conflict.results.table_causes import of_mark
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.channel_moves import find_moves
+from conflict.runs.finding_unlogged import find_unlogged, refuse_to_follow
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_job import SettledHistory, settle_history
@@ -175,7 +177,9 @@ def run_columnar(
                 history, held = _history(runner, run, scratch, progress, options)
                 if any(_marked_otherwise(run, held)):
                     raise LeftToReferenceError(CareKind.OTHER_MARKS)
-                resolved, settled = settle_run(runner, run, (history, held), out, progress, options)
+                resolved, settled = settle_run(
+                    runner, run, (history, held), out, progress, options, follow_unlogged=True
+                )
                 if resolved.contradicted and any(CauseKind.ROLE in cause.kinds for cause in resolved.likely_causes):
                     raise LeftToReferenceError(CareKind.CHANGING_ROLES)  # the role may have changed
                 settled.write()
@@ -227,9 +231,13 @@ def settle_run(
     out: Folder,
     progress: StageProgress,
     kept: ResultOptions,
+    *,
+    follow_unlogged: bool = False,
 ) -> tuple[ResolvedRun, SettledHistory]:
     """
     Resolve a History and what it holds; a log that turns out to start in the middle is resolved as one that does.
+
+    `follow_unlogged`: look for rows that clusters changed without a log, and leave them to the reference engine.
 
     Returns:
         The result of the run, with all that the binlogs object to it; and what `SettledHistory.write` makes a result
@@ -245,7 +253,9 @@ def settle_run(
     if facts is not None and any(each.hides_epochs for each in facts.values()):
         raise LeftToReferenceError(CareKind.NAMELESS_EPOCHS)
     part = part_of_log(run, history, held)
-    settled = settle_history(runner, run, history, out, kept, progress=progress, part=part)
+    unlogged = find_unlogged(runner, run, history, part, progress) if follow_unlogged else NO_UNLOGGED
+    refuse_to_follow(unlogged, run, part)
+    settled = settle_history(runner, run, history, out, kept, progress=progress, part=part, unlogged=unlogged)
     summary = settled.summary()
     unexplained = run.start_is_open and not settled.part.starts and any(summary.unexplained.values())
     if unexplained and (changes_older_rows(history, settled.manifest) or changes_older_keyless_rows(settled.job.run)):
@@ -272,6 +282,7 @@ def settle_run(
         starts=starts,
         under_way=changes_under_way(run.links, settled.applied_epochs(), settled.epoch_sizes()),
         moves=find_moves(runner, settled.job.run, settled.resolved.found.applies, progress),
+        unlogged=unlogged.changes,
     )
     return resolved, settled
 

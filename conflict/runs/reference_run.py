@@ -44,6 +44,7 @@ from conflict.results.resolution_ledger import (
     ReferenceLedger,
     write_open,
     write_resolution,
+    write_unlogged,
 )
 from conflict.results.run_document import ResolvedRun, changes_under_way, is_same_result, reading_path, with_readings
 from conflict.results.summary import with_open_rows, with_open_schedule
@@ -213,6 +214,7 @@ def _written(
     summary = write_resolution(out, ledger)
     keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
     write_open(out, placed.schedule, moments.open_epochs, keys)
+    write_unlogged(out, history.unlogged, keys)
     summary = with_open_schedule(summary, placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
     if any(reading.shown_roles for reading in readings.values()):
@@ -238,7 +240,12 @@ def _written(
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in epochs.items()},
         settled=tuple(moments.inferences),
-        starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
+        starts={
+            cluster.name: cluster.start.epoch
+            for cluster in history.clusters
+            if cluster.start is not None and not cluster.start.whole
+        },
+        unlogged=history.unlogged,
         likely_causes=(
             *declared_types(images, run.setups.over_time),
             *likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops),

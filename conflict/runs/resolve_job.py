@@ -27,6 +27,7 @@ from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_result import numbered_stretches
 from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, ends_apart
+from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
@@ -35,13 +36,13 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
 from conflict.history.grid.schemas import SCHEDULE
 from conflict.history.ingestion.extension import changes_that_count, row_steps
-from conflict.history.model import Cluster, EpochApply, Start
+from conflict.history.model import Cluster, EpochApply, Start, UnloggedChange
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import OpenSchedule, possible_restarts
-from conflict.results.resolution_ledger import KeyTexts, write_open
+from conflict.results.resolution_ledger import KeyTexts, write_open, write_unlogged
 from conflict.results.summary import (
     BucketSummary,
     RunSummary,
@@ -105,11 +106,13 @@ def settle_history(
     use_evidence: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
     part: tuple[LogPart, pa.Table, Manifest] | None = None,
+    unlogged: UnloggedRows = NO_UNLOGGED,
 ) -> SettledHistory:
     """
     Write the parts of all buckets, and settle when each epoch was applied.
 
-    `SettledHistory.write` writes the rest of the result. Arguments and errors are those of `resolve_history`.
+    `SettledHistory.write` writes the rest of the result. Arguments and errors are those of `resolve_history`;
+    `unlogged`: rows that clusters changed without a log.
     """
     if part is None:
         part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
@@ -128,6 +131,10 @@ def settle_history(
     if common.filtered.any():
         careful = CarefulRows(common.filtered | common.linked.tables)
         common = attrs.evolve(common, careful=careful)
+    if unlogged.are_followed:
+        careful = CarefulRows(np.zeros(len(numbers.tables), np.bool_), unlogged.keys)
+        careful = careful if common.careful is None else common.careful.joined(careful)
+        common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)
@@ -137,7 +144,7 @@ def settle_history(
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     applied = [ApplierEpochs.of_table(schedule, name, log_part.starts.get(name)) for name in manifest.clusters]
     tables = frozenset(table for known in run.setups.at_end.values() for table in known)
-    settled = SettledHistory(job, applied, job.resolve(applied), Moments(), placed, tables)
+    settled = SettledHistory(job, applied, job.resolve(applied), Moments(), placed, tables, unlogged=unlogged.changes)
     if use_evidence:
         settled = _explained(settled, settling, schedule)
     return settled
@@ -192,6 +199,7 @@ class SettledHistory:
         placed: The places of untraced epochs; None if there are none.
         tables: The tables that a cluster had at some time.
         not_examined: Epoch applies that were not examined for whether they leave open when a row was judged.
+        unlogged: Per cluster, the rows that it changed without a log; the first ones, if they are too many to follow.
     """
 
     job: ResolveJob
@@ -201,6 +209,7 @@ class SettledHistory:
     placed: Placed | None
     tables: frozenset[str]
     not_examined: int = 0
+    unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
 
     @property
     def part(self) -> LogPart:
@@ -257,6 +266,7 @@ class SettledHistory:
         keys = KeyTexts(layouts_of(run.manifest, run.numbers), tables)
         schedule = OpenSchedule() if self.placed is None else self.placed.schedule
         write_open(run.out, schedule, self.moments.open_epochs, keys)
+        write_unlogged(run.out, self.unlogged, keys)
 
 
 def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:

@@ -25,7 +25,7 @@ from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CONSEQUENCES, SCHEDULE, part
-from conflict.history.model import EpochApply, Start
+from conflict.history.model import EpochApply, Start, UnloggedChange, whole_start
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.start import (
@@ -136,6 +136,7 @@ class ResolveRun:
         part: The part of the logs that is read.
         view: What another policy or format makes of the logged changes; None for the changes as they are.
         careful: Rows of keyed tables that the reference engine resolves; None for none.
+        unlogged: Per cluster, the rows that it changed without a log, if they are followed; they are among `careful`.
     """
 
     history: Folder
@@ -147,6 +148,18 @@ class ResolveRun:
     part: LogPart = WHOLE
     view: BucketView | None = None
     careful: CarefulRows | None = None
+    unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
+
+    def start_of(self, name: str) -> Start | None:
+        """Return where the log of a cluster starts, if some rows of it are not known; None if all are."""
+        if self.unlogged and name not in self.part.starts:
+            return whole_start(self.numbers.tables)
+        return self.part.starts.get(name)
+
+    @property
+    def looks_at_effects(self) -> bool:
+        """Whether the effects in the binlogs tell of rows that are not known."""
+        return self.part.starts_in_the_middle or bool(self.unlogged)
 
     @property
     def shared(self) -> Folder:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.order import LOGGED, NO_CAUSE, ORDER, OWN
+from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
@@ -127,7 +128,7 @@ def decide_by_reference(
         cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
     }
     given = _known_transactions(run, applies, conflicts, transactions)
-    shown = recorded if run.part.starts_in_the_middle else None
+    shown = recorded if run.looks_at_effects else None
     resolution = resolve(history, setups, skip_missing=run.clusters[0].skip_missing, shown=shown, given=given)
     return Decided(rows, history, recorded, setups, resolution)
 
@@ -167,7 +168,7 @@ def _known_transactions(
     run: ResolveRun, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
 ) -> dict[str, list[KnownTransactions]] | None:
     """Return what is known of transactions per cluster and epoch apply; None if none can be in conflict."""
-    if not run.needs_rounds:
+    if not run.needs_rounds or not transactional_tables(run.clusters).any():
         return None
     groups, offsets = conflicts.groups.tolist(), conflicts.offsets.tolist()
     passed, last, alone = (
@@ -231,16 +232,16 @@ def _history(
             recorded[cluster.name].setdefault(NOWHERE, {})
         own = _applies_of(applies, side, names[1 - side], key_of)
         timeline = timeline_of(transactions, own)
-        start = run.part.starts.get(cluster.name)
         clusters.append(
             Cluster(
                 cluster.name,
                 cluster.server_id,
                 timeline,
                 cluster.role,
-                start,
+                run.start_of(cluster.name),
                 filtered=cluster.filtered,
                 restarts=cluster.restarts,
+                unlogged=run.unlogged.get(cluster.name, ()),
             )
         )
     layouts = {layout.table: layout for layout in run.manifest.layouts(run.numbers) if layout is not None}

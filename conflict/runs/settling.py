@@ -237,9 +237,17 @@ class Settling:
             if any(cluster.name in each.showing for each in parts):
                 recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
             timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
-            start = common.part.starts.get(cluster.name)
-            filtered = self.run.filtered(cluster)
-            clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start, filtered=filtered))
+            clusters.append(
+                Cluster(
+                    cluster.name,
+                    cluster.server_id,
+                    timeline,
+                    cluster.role,
+                    common.start_of(cluster.name),
+                    filtered=self.run.filtered(cluster),
+                    unlogged=common.unlogged.get(cluster.name, ()),
+                )
+            )
         ends = {
             name: epoch_ends([each for each in read_summaries(grid, name, len(segments)) if each.number in read])
             for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)

@@ -27,6 +27,7 @@ from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int32, Int64
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.schemas import IMAGES, KEYLESS, PLACE, keyless_part
+from conflict.history.grid.writer import IDENTITY_PREFIX
 from conflict.history.model import Origin, Position, RowChange, Transaction
 from conflict.history.row_identities import identities_without_key
 from conflict.history.scheduling.start import changes_older_rows
@@ -55,7 +56,6 @@ __all__ = [
 
 # Represents the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
 NOWHERE: Position = (0, -1)
-_IDENTITY_PREFIX = 2  # bytes of the table's number before the key
 
 
 @attrs.frozen
@@ -167,7 +167,7 @@ def _located(bucket: Bucket, needed: Bool) -> dict[tuple[str, bytes], tuple[int,
     identities = bucket.keys.column("identity").take(pa.array(numbers)).to_pylist()
     names = [bucket.numbers.tables[table].full_name for table in bucket.key_table[numbers].tolist()]
     return {
-        (name, identity[_IDENTITY_PREFIX:]): (bucket.number, number)
+        (name, identity[IDENTITY_PREFIX:]): (bucket.number, number)
         for name, identity, number in zip(names, identities, numbers.tolist(), strict=True)
     }
 
@@ -201,7 +201,7 @@ def _effects(bucket: Bucket, side: int, rows: Int64) -> Iterator[tuple[int, int,
     arrays = [columns.of_rows(name, rows).tolist() for name in names]
     for epoch, group, table, effect, digest, identity in zip(*arrays, identities, strict=True):
         name = bucket.numbers.tables[table].full_name
-        yield epoch, group, name, identity[_IDENTITY_PREFIX:], Effect(effect), digest
+        yield epoch, group, name, identity[IDENTITY_PREFIX:], Effect(effect), digest
 
 
 def touched_history(
@@ -228,7 +228,7 @@ def _change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run:
     before, after = (_image(row[which], row[f"{which}_columns"], layout) for which in IMAGES.names)
     table, moved_to = run.numbers.tables[row["table"]], None
     if table.primary_key:
-        key = row["identity"][_IDENTITY_PREFIX:]
+        key = row["identity"][IDENTITY_PREFIX:]
     else:
         key, moved_to = identities_without_key(table, before, after)
     return RowChange(

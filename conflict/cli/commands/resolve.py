@@ -94,4 +94,5 @@ def code_of(resolved: ResolvedRun) -> ExitCode:
         return ExitCode.CONTRADICTED
     if any(remark.lost for remark in resolved.remarks):
         return ExitCode.CUT_SHORT
-    return ExitCode.WARNED if resolved.remarks or resolved.summary.schedule.skipped else ExitCode.DONE
+    warned = resolved.remarks or resolved.summary.schedule.skipped or resolved.unlogged
+    return ExitCode.WARNED if warned else ExitCode.DONE

@@ -308,6 +308,8 @@ def doubt_contradicted(
         return {}
     derived, shown = effects_of(final), cluster.shown_by(apply)
     arrived = {each.entry.row for each in final.decided} - unclear_rows(cluster, source, apply)
+    if cluster.cluster.start.whole:
+        arrived &= cluster.cluster.unlogged_rows | source.cluster.unlogged_rows
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
     if wrong and cluster.given is not None:
         raise OtherConflictsError

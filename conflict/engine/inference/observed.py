@@ -9,12 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from conflict.engine.inference.rows import OlderRow, rows_at_start
+from conflict.engine.inference.rows import NOT_KNOWN, OlderRow, rows_at_start
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.decide import decide_by_function, missing_image
 from conflict.engine.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import START, EpochApply, Position, RowChange, RowMoment, Transaction
+from conflict.history.model import (
+    START,
+    EpochApply,
+    Position,
+    RowChange,
+    RowMoment,
+    Transaction,
+    UnloggedChange,
+)
 from conflict.history.shown_effects import Effect
 from conflict.rules.decision import APPLIED, Decision, Verdict
 from conflict.rules.functions import ConflictFunction, Image
@@ -80,12 +88,15 @@ class ObservedCluster(ReplayedCluster):
     unclear: dict[int, set[RowKey]] = attrs.field(factory=dict)
     last_unclear: dict[RowKey, int] = attrs.field(factory=dict)
     met: set[RowKey] = attrs.field(factory=set)
+    _unlogged: dict[Position, list[UnloggedChange]] = attrs.field(factory=dict)
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         self.store = rows_at_start(self.cluster)
         self.foreign_keys.update(self.store.rows, self.store)
+        for each in self.cluster.unlogged:
+            self._unlogged.setdefault(each.after, []).append(each)
 
     @property
     def known_transactions(self) -> KnownTransactions | None:
@@ -95,6 +106,21 @@ class ObservedCluster(ReplayedCluster):
     def shown_by(self, apply: EpochApply) -> Mapping[RowKey, Effect]:
         """Return the effects that its binlog shows of an epoch apply."""
         return self.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
+
+    def commit(self, transaction: Transaction) -> None:
+        """Make the changes of one of its own transactions, and log them."""
+        super().commit(transaction)
+        self.forget_unlogged((transaction.epoch, transaction.group))
+
+    def forget_unlogged(self, position: Position) -> None:
+        """Forget the rows that were changed without a log after an own position, which the log does not show sooner."""
+        for each in self._unlogged.pop(position, ()):
+            row = each.table, each.key
+            self.store.put(row, NOT_KNOWN)
+            self.last_unclear[row] = each.shown[0]
+            self.unique_keys.update({row}, self.store)
+            self.foreign_keys.update({row}, self.store)
+        self.store.commit()
 
     def make(self, change: RowChange, transaction: Transaction) -> None:
         """Make a change of an own transaction."""

@@ -172,6 +172,7 @@ class ObservedApplier(Applier):
             self._track_as_shown(apply)
             take_shown(here, apply)
             here.applied(apply, source)
+            here.forget_unlogged((apply.epoch, apply.group))
             return
         self._settled, self._undecided = settle(here, source, apply), []
         self._may_have_forgotten = self._tracking and not apply.restarted
@@ -231,6 +232,8 @@ class ObservedApplier(Applier):
         settled.forget(here, apply, final)
         take_unclear(here, source, apply)
         take_contradicted(here, apply, wrong, settled)
+        if apply.traced:
+            here.forget_unlogged((apply.epoch, apply.group))
 
 
 def resolve(

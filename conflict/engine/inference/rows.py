@@ -114,7 +114,7 @@ class OlderRows(RowStore):
 
     def holds_all(self, table: str) -> bool:
         """Whether every row of a table is here."""
-        return table in self.given
+        return table in self.given and not any(name == table for name, _ in self._lost)
 
     def _set(self, key: RowKey, row: Row | None) -> None:
         super()._set(key, None if row is NOT_KNOWN else row)

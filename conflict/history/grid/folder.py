@@ -99,7 +99,7 @@ def _folds_case(folder: Path) -> bool:
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
-_DIGEST = "after_digest"
+_DIGESTS = ("before_digest", "after_digest")
 ARROW = ".arrow"
 _DELETIONS, _PAUSE = 40, 0.05  # seconds
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
@@ -120,11 +120,11 @@ def _write_options(schema: pa.Schema) -> dict[str, Any]:
     encodings = {
         field.name: "DELTA_BINARY_PACKED" if pa.types.is_unsigned_integer(field.type) else "BYTE_STREAM_SPLIT"
         for field in schema
-        if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared, _DIGEST)
+        if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared, *_DIGESTS)
     }
     dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     return {
-        "compression": {name: "none" if name in (*compared, _DIGEST) else "lz4" for name in schema.names},
+        "compression": {name: "none" if name in (*compared, *_DIGESTS) else "lz4" for name in schema.names},
         "column_encoding": encodings,
         "use_dictionary": dictionaries + compared,
         "dictionary_pagesize_limit": _COMPARED_DICTIONARY_BYTES if compared else _DICTIONARY_BYTES,

@@ -75,6 +75,7 @@ _DECISION: list[tuple[str, pa.DataType]] = [
     ("ordinal", pa.int32()),
     ("before_columns", _CARRIED),
     ("before_value", pa.uint64()),
+    ("before_digest", pa.uint64()),
     ("after_columns", _CARRIED),
     ("after_value", pa.uint64()),
     ("after_digest", pa.uint64()),
@@ -99,11 +100,12 @@ CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
 # The columns that say where a row change is logged (see `conflict.history.model.Origin`).
 PLACE = ("file", "position", "payload_position", "row")
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
+_NOT_KEYLESS = ("before_value", "before_digest", "after_value", "after_digest")
 # Rows of tables without a primary key: of the cluster itself, and what its applier logged (`own` is false).
 KEYLESS = pa.schema(
     [
         pa.field("own", pa.bool_()),
-        *(field for field in CHANGES if field.name not in ("key", "before_value", "after_value", "after_digest")),
+        *(field for field in CHANGES if field.name not in ("key", *_NOT_KEYLESS)),
         *IMAGES,
     ]
 )

@@ -36,7 +36,10 @@ from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["PartBuilder", "bucket_of", "identity_of", "write_history", "write_parts"]
+__all__ = ["IDENTITY_PREFIX", "PartBuilder", "bucket_of", "identity_of", "write_history", "write_parts"]
+
+
+IDENTITY_PREFIX = 2  # bytes of an identity that are the number of its table
 
 
 def identity_of(table: int, key: bytes) -> bytes:
@@ -115,6 +118,7 @@ class PartBuilder:
                 ordinal,
                 _carried(change.before),
                 _value(change.before, resolve),
+                self._before_digest(change, number),
                 _carried(change.after),
                 _value(change.after, resolve),
                 _digest(change),
@@ -123,6 +127,14 @@ class PartBuilder:
             )
         )
         rows.images.append(_images(change))
+
+    def _before_digest(self, change: RowChange, table: int) -> int:
+        """Return the digest of a before image; 0 where it carries the key alone, which tells nothing else."""
+        before = change.before
+        if before is None or change.flags & ConflictFlag.READ:
+            return 0
+        alone = set(before.present) <= set(self.numbers.tables[table].key_ordinals)
+        return 0 if alone else digest_of(before)
 
     def _add_keyless(self, change: RowChange, place: tuple[int, int, int], *, own: bool) -> None:
         """Add a row of a table without a primary key; `place`: epoch, group, and number among the own rows of it."""

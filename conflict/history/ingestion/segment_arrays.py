@@ -192,6 +192,8 @@ class SegmentRows(NamedTuple):
         after_size: Bytes of the after image; -1 if there is none. int64.
         digest: Digest of the after image (see `conflict.history.grid.columns`); 0 if there is none, or the row was only
             read. uint64.
+        before_digest: Digest of the before image; 0 if there is none, it carries the key alone, or the row was only
+            read. uint64.
         before_value: Value of the resolve column in the before image; 0 if it is NULL or absent. uint64.
         after_value: The same of the after image. uint64.
         bucket: Its bucket. int32.
@@ -207,6 +209,7 @@ class SegmentRows(NamedTuple):
     after_start: Int64
     after_size: Int64
     digest: UInt64
+    before_digest: UInt64
     before_value: UInt64
     after_value: UInt64
     bucket: Int32

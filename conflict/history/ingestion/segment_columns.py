@@ -198,6 +198,7 @@ class _Parts:
             self.ordered.ordinals[rows],
             before_columns,
             found.before_value[rows],
+            found.before_digest[rows],
             after_columns,
             found.after_value[rows],
             found.digest[rows],

@@ -160,7 +160,8 @@ class SegmentWalk:
                 before_size=sizes[0],
                 after_start=starts[1],
                 after_size=sizes[1],
-                digest=self._digests(chunk, batch, event, starts[1], sizes[1]),
+                digest=self._digests(chunk, batch, event, (starts[1], sizes[1]), self.shapes.after),
+                before_digest=self._digests(chunk, batch, event, (starts[0], sizes[0]), self._telling()),
                 before_value=values[0],
                 after_value=values[1],
                 bucket=buckets,
@@ -169,12 +170,42 @@ class SegmentWalk:
             )
         )
 
-    def _digests(self, chunk: EventChunk, batch: Int64, event: Int64, starts: Int64, sizes: Int64) -> UInt64:
-        """Return the digests of after images, 0 for reads, which write no values. Shape (rows,)."""
-        facts = self._walk.facts
-        reads = ((facts.flags & int(ConflictFlag.READ) != 0) & ~facts.no_flags)[event]
-        digests = np.where(reads, np.uint64(0), digests_of_columns(self.shapes.after)[batch])
-        add_values(chunk.data, starts, np.where(reads, -1, sizes), digests)
+    def _telling(self) -> list[bytes]:
+        """Return the bitmaps of the before images that carry more than the key, by shape; no bytes for the others."""
+        found = []
+        for bitmap, table, status in zip(self.shapes.before, self.shapes.table, self.shapes.of_status, strict=True):
+            key = () if status else self.shapes.numbers.tables[table].key_ordinals
+            more = not status and int.from_bytes(bitmap, "little") & ~sum(1 << place for place in key)
+            found.append(bitmap if more else b"")
+        return found
+
+    def _digests(
+        self,
+        chunk: EventChunk,
+        batch: Int64,
+        event: Int64,
+        images: tuple[Int64, Int64],
+        carried: Sequence[bytes],
+    ) -> UInt64:
+        """
+        Return the digests of before or after images. Shape (rows,).
+
+        Args:
+            chunk: Holds the images.
+            batch: The shape of each row. Shape (rows,).
+            event: Its event. Shape (rows,).
+            images: Where each image starts, and its bytes, -1 for none. Shape of both (rows,).
+            carried: What images carry, by shape; those that carry no bytes have the digest 0, like reads, which write
+                no values.
+        """
+        facts, (starts, sizes) = self._walk.facts, images
+        upper = digests_of_columns(carried)
+        if not upper.any():
+            return np.zeros(len(batch), np.uint64)
+        nothing = ((facts.flags & int(ConflictFlag.READ) != 0) & ~facts.no_flags)[event]
+        nothing |= np.array([not each for each in carried], np.bool_)[batch]
+        digests = np.where(nothing, np.uint64(0), upper[batch])
+        add_values(chunk.data, starts, np.where(nothing, -1, sizes), digests)
         return digests
 
     def _keys(self, place: int, shape: BatchShape, chunk: EventChunk, cells: Cells, rows: Int64) -> KeyRows:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.grid.columns import digest_of
 from conflict.history.grid.writer import PartBuilder, bucket_of, identity_of
 from conflict.history.model import Origin, RowChange, Transaction
 from conflict.history.run import TableNumbers
@@ -96,6 +97,13 @@ class TestResolveColumn:
         assert (row["before_columns"], row["before_value"]) == before
         assert (row["after_columns"], row["after_value"]) == after
 
+    def test_before_images_that_tell_more_than_the_key(self):
+        """Those have a digest; an image of the key alone, and no image, have none."""
+        digests = [built(change(text))[0][0]["before_digest"] for text in ("u1=7>9", "u1=9", "i1=5", "d1")]
+        (before,) = [change("i1=7").after]
+        assert before is not None
+        assert digests == [digest_of(before), 0, 0, 0]
+
     def test_a_table_without_a_resolve_column(self):
         """Nothing is compared, so nothing is kept."""
         ((row,), _) = built(change("un1=5>6"))
@@ -134,6 +142,7 @@ class TestRows:
             "ordinal": 0,
             "before_columns": b"\x01",
             "before_value": 0,
+            "before_digest": 0,
             "after_columns": b"\x03",
             "after_value": 5,
             "after_digest": 0,  # a read writes no values

@@ -1,0 +1,93 @@
+"""
+The stage that looks for rows which clusters changed without a log, in a History: a task for each bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from conflict.config.arguments import StageProgress
+from conflict.engine.columnar.bucket import load_bucket
+from conflict.engine.columnar.unlogged_rows import UnloggedRows, find_unlogged_rows
+from conflict.engine.kernels.arrays import Bool
+from conflict.history.grid.epoch_files import read_summaries
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.model import Position
+from conflict.history.run import Run, TableNumbers
+from conflict.history.scheduling.start import Bounds
+from conflict.results.careful import CareKind, LeftToReferenceError
+from conflict.runs.resolve_run import LogPart
+from conflict.runs.runner import Runner
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["find_unlogged", "refuse_to_follow"]
+
+ReadPart = tuple[LogPart, pa.Table, Manifest]
+
+
+def find_unlogged(runner: Runner, run: Run, history: Folder, part: ReadPart, progress: StageProgress) -> UnloggedRows:
+    """Return the rows that clusters changed without a log; `part`: what is read of the History."""
+    log_part, _, manifest = part
+    tasks = [
+        _UnloggedTask(history, bucket, manifest, run.numbers, log_part.bounds) for bucket in range(manifest.buckets)
+    ]
+    return UnloggedRows.joined(runner(_UnloggedTask.find, tasks, partial(progress, "comparing images")))
+
+
+def refuse_to_follow(found: UnloggedRows, run: Run, part: ReadPart) -> None:
+    """
+    Make sure that the columnar engine can follow these rows.
+
+    Raises:
+        LeftToReferenceError: The logs start in the middle, or transactions are judged.
+    """
+    functions = [setup.function for setups in run.setups.at_start.values() for setup in setups.values()]
+    judges_transactions = any(each is not None and each.spec.transactional for each in functions)
+    if found.are_followed and (part[0].starts_in_the_middle or judges_transactions):
+        raise LeftToReferenceError(CareKind.UNLOGGED_DOUBTS)
+
+
+@attrs.frozen
+class _UnloggedTask:
+    """A bucket in which changes without a log are looked for: see `conflict.engine.columnar.unlogged_rows`."""
+
+    history: Folder
+    bucket: int
+    manifest: Manifest
+    numbers: TableNumbers
+    bounds: Mapping[str, Bounds] | None
+
+    def find(self) -> UnloggedRows:
+        """Return them."""
+        layouts = self.manifest.layouts(self.numbers)
+        bucket = load_bucket(
+            self.history, self.bucket, self.manifest, self.numbers, layouts, images=False, bounds=self.bounds
+        )
+        first, second = (self._updated(name) for name in self.manifest.clusters)
+        return find_unlogged_rows(bucket, (first, second), self._foreign_epochs, self.manifest.files)
+
+    def _updated(self, name: str) -> Bool:
+        """Return the tables whose updates the log of a cluster holds as updates. Shape (tables,)."""
+        update = Operation.UPDATE_ROW.name
+        found = {
+            table
+            for segment in self.manifest.segments[name]
+            for table, texts in segment.images.items()
+            if any(text.startswith(update) for text in texts)
+        }
+        return np.array([table.full_name in found for table in self.numbers.tables], np.bool_)
+
+    def _foreign_epochs(self, side: int) -> dict[Position, list[int]]:
+        """Return the foreign epochs of each epoch apply of a cluster, by own position."""
+        name = list(self.manifest.clusters)[side]
+        found: dict[Position, list[int]] = {}
+        for summary in read_summaries(self.history, name, len(self.manifest.segments[name])):
+            for each in summary.applied:
+                found.setdefault((summary.number, each.group), []).append(each.epoch)
+        return found
