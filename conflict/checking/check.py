@@ -48,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     servers.no_applied_epochs,
     servers.no_replica_updates,
     servers.no_binlog,
+    servers.compressed_epochs,
     servers.few_gci_bits,
     servers.useless_reads,
     servers.unknown_variables,

@@ -104,6 +104,7 @@ class Code(Enum):
     FEW_GCI_BITS = (24, _WARNING, "too few extra GCI bits")
     UNKNOWN_VARIABLES = (25, _NOTE, "variables that are not known")
     USELESS_READS = (26, _NOTE, "reads that have no effect")
+    COMPRESSED_EPOCHS = (27, _WARNING, "compressed epochs that come back", 1296)
     # Roles and clusters.
     NO_ROLE = (30, _REFUSED, "no role", ServerStop.NO_ROLE)
     ROLE_PASS = (31, _WARNING, "role PASS")

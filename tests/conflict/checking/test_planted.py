@@ -118,6 +118,12 @@ PLANTED = {
         {("022", "A"), ("025", "C")},
     ),
     "no binlog": (OLD, {"a": {"ndb_log_bin": "OFF"}}, {("023", "A")}),
+    "compressed epochs": (OLD, {"a": {"binlog_transaction_compression": "ON"}}, {("027", "A")}),
+    "compressed epochs in a ring": (
+        OLD,
+        {"clusters": THIRD, "entries": RING, "a": {"binlog_transaction_compression": "ON"}},
+        {("027", "A"), ("025", "C")},
+    ),
     "few bits": (with_(EPOCH, function="NDB$EPOCH(4)"), {}, {("024", "A")}),
     "long checkpoints": (
         EPOCH,
