@@ -51,6 +51,7 @@ from conflict.pipeline import configuration_of
 from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_from_the_middle
+from conflict.results.layout import UNLOGGED, unlogged_path
 from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.shown_text import short_names
@@ -303,7 +304,7 @@ class Explainer:
         answer = () if number is None else answer_of(told, [number])
         because, follows = self._trees([] if marked is None else [marked])
         functions = {(name, table): self._function_text(name, table) for name in logs}
-        notes = self._notes(logs, outcomes)
+        notes = (*self._unlogged(row), *self._notes(logs, outcomes))
         story = Story(
             table,
             key,
@@ -420,6 +421,16 @@ class Explainer:
                 because[place], below = trees_of(self._epoch_of(each), each["group"], self._words)
                 follows += below
         return tuple(because.values()), tuple(follows)
+
+    def _unlogged(self, row: WantedRow) -> Iterator[str]:
+        """Yield where a cluster changed a row without a log."""
+        for name in self.result.run["unlogged_changes"]:
+            for each in self.result.folder.read_table(unlogged_path(name), UNLOGGED).to_pylist():
+                if (each["table"], each["key"]) == row:
+                    yield (
+                        f"{name} {each['change']} the row without a log, between its epochs {each['after_epoch']} and "
+                        f"{each['shown_epoch']}: what the row on {name} was there is not known."
+                    )
 
     def _notes(self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation]) -> tuple[str, ...]:
         document = self.result.run

@@ -13,6 +13,7 @@ import pytest
 from conflict.config.configuration import LoggingServer
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.engine.columnar.unlogged_rows import UnloggedRows
+from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
@@ -21,6 +22,7 @@ from conflict.history.reading import read_clusters
 from conflict.history.run import Run
 from conflict.history.unlogged_changes import MISSING, LoggedState, unlogged_changes, unlogged_of_row
 from conflict.pipeline import ENGINES
+from conflict.result import Result
 from conflict.results.telling import tell_result
 from conflict.runs.finding_unlogged import find_unlogged
 from conflict.runs.ingest_job import ingest
@@ -171,3 +173,13 @@ def test_both_readers_find_the_same(path: Path, tmp_path: Path) -> None:
         changes = columnar(run, tmp_path / f"h{number}").changes
         assert {name: set(own) for name, own in changes.items()} == scalar
         assert number or not scalar
+
+
+def test_explain_names_the_change(tmp_path: Path) -> None:
+    """The story of the row says who changed it, and when."""
+    case = ConflictCase.load(HIDDEN / "hidden_changes_epoch2_trans_type7")
+    run, out = make_run(case.configuration(), lambda _: {}), Folder(str(tmp_path))
+    explainer = Explainer(Result(out, ENGINES["local"](run, out).to_json("local"), {}), run)
+    (first,), (other,) = (explainer.row(*each).notes for each in (("ops.t2", "a=2, b=z2"), ("ops.t1", "k=1")))
+    assert first.startswith("A deleted the row without a log, between its epochs 4458176053258 and 4462471020546")
+    assert other.startswith("A changed the row without a log")
