@@ -32,7 +32,8 @@ _WORDS = {
     CauseKind.FUNCTION: f"another conflict function, or none, was in force ({_GIVE})",
     CauseKind.ROLE: "another role was in force (--primary, or role in the run file)",
     CauseKind.PRIMARY: "the other cluster was the primary, or both were (--primary)",
-    CauseKind.FILES: "a file, or some events, are missing (give all binlog files of both servers)",
+    CauseKind.FILES: "a file, or some events, are missing (give all binlog files of both servers; changes under "
+    "sql_log_bin=0 are in none)",
     CauseKind.DEFINITION: "the PRIMARY KEY is not the one that the definition says (--schema, schema in the run file)",
     CauseKind.BINLOG_TYPE: "another binlog type was in force (binlog_type of its row of mysql.ndb_replication)",
     CauseKind.VALUES: "the binlogs are not of the same time, or one of them was altered",
