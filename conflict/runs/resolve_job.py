@@ -132,7 +132,7 @@ def settle_history(
         careful = CarefulRows(common.filtered | common.linked.tables)
         common = attrs.evolve(common, careful=careful)
     if unlogged.are_followed:
-        careful = CarefulRows(np.zeros(len(numbers.tables), np.bool_), unlogged.keys)
+        careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
         careful = careful if common.careful is None else common.careful.joined(careful)
         common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
     if log_part.starts_in_the_middle and not common.refreshes_tell:
