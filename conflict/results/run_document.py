@@ -148,6 +148,7 @@ class ResolvedRun:
         under_way: What appliers had not reached when the logs end.
         moves: Channels that moved, and epochs that were applied again.
         unlogged: Per cluster, the rows that it changed without a log.
+        unlogged_followed: Whether the decisions on these rows are open where they depend on what a row was.
     """
 
     run: Run = attrs.field(repr=False)
@@ -168,6 +169,7 @@ class ResolvedRun:
     under_way: tuple[UnderWay, ...] = ()
     moves: ChannelMoves = attrs.field(factory=ChannelMoves)
     unlogged: Mapping[str, Sequence[UnloggedChange]] = attrs.field(factory=dict)
+    unlogged_followed: bool = False
 
     @property
     def contradicted(self) -> bool:
@@ -233,6 +235,7 @@ class ResolvedRun:
             "epochs_left_out": self.epochs_left_out,
             "unrelated_binlogs": self.unrelated,
             "changes_under_way": [attrs.asdict(each) for each in self.under_way],
+            "unlogged_followed": self.unlogged_followed,
             "unlogged_changes": {
                 name: dict(Counter(each.table for each in changes)) for name, changes in self.unlogged.items()
             },

@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 
-from conflict.history.unlogged_changes import MOST_FOLLOWED
 from conflict.results.careful import said_of
 from conflict.results.doubts import (
     alarms_of,
@@ -162,21 +161,17 @@ def _skipped(run: Document) -> Iterator[str]:
 
 def _unlogged(run: Document) -> Iterator[str]:
     """Yield how many rows a cluster changed without a log, and what follows from that."""
-    found = run.get("unlogged_changes", {})
-    total = sum(sum(tables.values()) for tables in found.values())
-    for cluster, tables in found.items():
+    for cluster, tables in run.get("unlogged_changes", {}).items():
         rows = counted(sum(tables.values()), "row")
-        changed = f"{cluster} changed {rows} of {', '.join(tables)} without a log"
-        if total > MOST_FOLLOWED:
-            yield (
-                f"{changed}, or more (ndb_restore, sql_log_bin=0, or a client that does not log): too many to follow. "
-                "Decisions and counters are those of the logs alone. The first rows are in unlogged_changes/."
-            )
+        changed = (
+            f"{cluster} changed {rows} of {', '.join(tables)} without a log (sql_log_bin=0, ndb_restore, or a client "
+            "that does not log): later changes show it."
+        )
+        if run["unlogged_followed"]:
+            follows = "Until then it is not known what a row was, and decisions on it can be open."
         else:
-            yield (
-                f"{changed} (sql_log_bin=0, ndb_restore, or a client that does not log): later changes show it. Until "
-                "then it is not known what a row was, and decisions on it can be open. unlogged_changes/ has the rows."
-            )
+            follows = "It is not followed: decisions and counters are those of the logs alone, and there may be more."
+        yield f"{changed} {follows} unlogged_changes/ has the rows."
 
 
 def _left_open(run: Document) -> Iterator[str]:

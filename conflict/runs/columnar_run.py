@@ -40,7 +40,7 @@ from conflict.results.summary import RunSummary
 from conflict.results.table_causes import of_mark
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.channel_moves import find_moves
-from conflict.runs.finding_unlogged import find_unlogged, refuse_to_follow
+from conflict.runs.finding_unlogged import find_unlogged, followed
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_job import SettledHistory, settle_history
@@ -254,7 +254,7 @@ def settle_run(
         raise LeftToReferenceError(CareKind.NAMELESS_EPOCHS)
     part = part_of_log(run, history, held)
     unlogged = find_unlogged(runner, run, history, part, progress) if follow_unlogged else NO_UNLOGGED
-    refuse_to_follow(unlogged, run, part)
+    unlogged = followed(unlogged, run, part)
     settled = settle_history(runner, run, history, out, kept, progress=progress, part=part, unlogged=unlogged)
     summary = settled.summary()
     unexplained = run.start_is_open and not settled.part.starts and any(summary.unexplained.values())
@@ -262,7 +262,10 @@ def settle_run(
         clear_result(out)
         from_the_middle = attrs.evolve(run, span=attrs.evolve(run.span, empty=False))
         part = part_of_log(from_the_middle, history, held)
-        settled = settle_history(runner, from_the_middle, history, out, kept, progress=progress, part=part)
+        unlogged = followed(unlogged, from_the_middle, part)
+        settled = settle_history(
+            runner, from_the_middle, history, out, kept, progress=progress, part=part, unlogged=unlogged
+        )
         summary = settled.summary()
     manifest = settled.manifest
     causes = _causes(run, history, manifest, summary, facts)
@@ -283,6 +286,7 @@ def settle_run(
         under_way=changes_under_way(run.links, settled.applied_epochs(), settled.epoch_sizes()),
         moves=find_moves(runner, settled.job.run, settled.resolved.found.applies, progress),
         unlogged=unlogged.changes,
+        unlogged_followed=unlogged.are_followed,
     )
     return resolved, settled
 

@@ -26,7 +26,7 @@ from conflict.runs.resolve_run import LogPart
 from conflict.runs.runner import Runner
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["find_unlogged", "refuse_to_follow"]
+__all__ = ["find_unlogged", "followed"]
 
 ReadPart = tuple[LogPart, pa.Table, Manifest]
 
@@ -40,17 +40,24 @@ def find_unlogged(runner: Runner, run: Run, history: Folder, part: ReadPart, pro
     return UnloggedRows.joined(runner(_UnloggedTask.find, tasks, partial(progress, "comparing images")))
 
 
-def refuse_to_follow(found: UnloggedRows, run: Run, part: ReadPart) -> None:
+# Of so many row changes, the reference engine resolves all for the sake of a few rows: a minute or two.
+MOST_CHANGES = 200_000
+
+
+def followed(found: UnloggedRows, run: Run, part: ReadPart) -> UnloggedRows:
     """
-    Make sure that the columnar engine can follow these rows.
+    Return these rows, not to be followed if the columnar engine cannot, and the logs are too large for the other one.
 
     Raises:
-        LeftToReferenceError: The logs start in the middle, or transactions are judged.
+        LeftToReferenceError: The columnar engine cannot: the logs start in the middle, or transactions are judged.
     """
     functions = [setup.function for setups in run.setups.at_start.values() for setup in setups.values()]
     judges_transactions = any(each is not None and each.spec.transactional for each in functions)
-    if found.are_followed and (part[0].starts_in_the_middle or judges_transactions):
-        raise LeftToReferenceError(CareKind.UNLOGGED_DOUBTS)
+    if not found.are_followed or not (part[0].starts_in_the_middle or judges_transactions):
+        return found
+    if part[2].changes > MOST_CHANGES:
+        return attrs.evolve(found, follow=False)
+    raise LeftToReferenceError(CareKind.UNLOGGED_DOUBTS)
 
 
 @attrs.frozen

@@ -246,6 +246,7 @@ def _written(
             if cluster.start is not None and not cluster.start.whole
         },
         unlogged=history.unlogged,
+        unlogged_followed=any(cluster.unlogged for cluster in history.clusters),
         likely_causes=(
             *declared_types(images, run.setups.over_time),
             *likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops),

@@ -38,15 +38,17 @@ class UnloggedRows:
     Attributes:
         changes: Per cluster, the changes; only the first ones where there are more than are followed.
         keys: Numbers of the rows by bucket.
+        follow: Whether they are to be followed, if they are not too many.
     """
 
     changes: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
     keys: Mapping[int, Int64] = attrs.field(factory=dict)
+    follow: bool = True
 
     @property
     def are_followed(self) -> bool:
         """Whether there are some, and not too many to follow."""
-        return bool(self.changes) and not is_too_many(self.changes)
+        return self.follow and bool(self.changes) and not is_too_many(self.changes)
 
     @classmethod
     def joined(cls, parts: Sequence[UnloggedRows]) -> UnloggedRows:

@@ -23,8 +23,9 @@ from conflict.history.run import Run
 from conflict.history.unlogged_changes import MISSING, LoggedState, unlogged_changes, unlogged_of_row
 from conflict.pipeline import ENGINES
 from conflict.result import Result
+from conflict.results.careful import LeftToReferenceError
 from conflict.results.telling import tell_result
-from conflict.runs.finding_unlogged import find_unlogged
+from conflict.runs.finding_unlogged import find_unlogged, followed
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_run import part_of_log
 from conflict.runs.runner import in_threads
@@ -183,3 +184,20 @@ def test_explain_names_the_change(tmp_path: Path) -> None:
     (first,), (other,) = (explainer.row(*each).notes for each in (("ops.t2", "a=2, b=z2"), ("ops.t1", "k=1")))
     assert first.startswith("A deleted the row without a log, between its epochs 4458176053258 and 4462471020546")
     assert other.startswith("A changed the row without a log")
+
+
+def test_large_logs_are_not_followed_for_a_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only the reference engine could follow, the kernels resolve them without, and that is said."""
+    run = make_run(ConflictCase.load(HIDDEN / "hidden_changes_epoch2_trans_type7").configuration(), lambda _: {})
+    history = Folder(str(tmp_path / "history"))
+    part = part_of_log(run, history, ingest(in_threads, run, history).manifest)
+    found = find_unlogged(in_threads, run, history, part, lambda *_: None)
+    with pytest.raises(LeftToReferenceError):
+        followed(found, run, part)
+    monkeypatch.setattr("conflict.runs.finding_unlogged.MOST_CHANGES", 10)
+    left = followed(found, run, part)
+    assert (left.changes, left.are_followed) == (found.changes, False)
+    document = json.loads(json.dumps(ENGINES["local"](run, Folder(str(tmp_path / "out"))).to_json("local")))
+    assert not any("not followed" in text for text in tell_result(document).warnings)
+    told = tell_result({**document, "unlogged_followed": False})
+    assert any("not followed" in text for text in told.warnings)
