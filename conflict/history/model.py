@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import attrs
 
 from conflict.config.definitions import DefinitionStep
-from conflict.history.restarts import Restarts
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
+
+if TYPE_CHECKING:
+    from conflict.history.restarts import Restarts
 
 __all__ = [
     "END",

@@ -125,8 +125,8 @@ class CareKind(Enum):
     )
     UNLOGGED_DOUBTS = _Care(
         "unlogged_doubts",
-        "rows were changed without a log, and the logs start in the middle or transactions can be rejected",
-        "What such a row was can decide on all rows of a transaction.",
+        "rows were changed without a log, and the logs hold at most 200,000 row changes",
+        "What such a row was can decide on other rows, of transactions in conflict and of tables that refer to it.",
         whole=True,
     )
     MIDDLE_FILTER = _Care(

@@ -240,6 +240,10 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         _add(total, {name: getattr(part, name) for name in names})
     clusters = {name for part in parts for name in part.counters}
     total["counters"] = {name: add_counters(part.counters[name] for part in parts) for name in sorted(clusters)}
+    total["stretches"] = {
+        name: {each: {counter: value for counter, value in sorted(own.items()) if value} for each, own in apart.items()}
+        for name, apart in sorted(total.get("stretches", {}).items())
+    }
     less, more = total.pop("less"), total.pop("more")
     total["counter_ranges"] = {
         name: {

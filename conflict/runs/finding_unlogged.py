@@ -46,18 +46,20 @@ MOST_CHANGES = 200_000
 
 def followed(found: UnloggedRows, run: Run, part: ReadPart) -> UnloggedRows:
     """
-    Return these rows, not to be followed if the columnar engine cannot, and the logs are too large for the other one.
+    Return these rows, in logs that are too large for the reference engine; not to be followed where that is needed.
+
+    It is needed where the logs start in the middle, or transactions are judged.
 
     Raises:
-        LeftToReferenceError: The columnar engine cannot: the logs start in the middle, or transactions are judged.
+        LeftToReferenceError: The logs are small enough for the reference engine.
     """
     functions = [setup.function for setups in run.setups.at_start.values() for setup in setups.values()]
     judges_transactions = any(each is not None and each.spec.transactional for each in functions)
-    if not found.are_followed or not (part[0].starts_in_the_middle or judges_transactions):
+    if not found.are_followed:
         return found
-    if part[2].changes > MOST_CHANGES:
-        return attrs.evolve(found, follow=False)
-    raise LeftToReferenceError(CareKind.UNLOGGED_DOUBTS)
+    if part[2].changes <= MOST_CHANGES:
+        raise LeftToReferenceError(CareKind.UNLOGGED_DOUBTS)
+    return attrs.evolve(found, follow=not part[0].starts_in_the_middle and not judges_transactions)
 
 
 @attrs.frozen

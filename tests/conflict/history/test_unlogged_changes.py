@@ -201,3 +201,14 @@ def test_large_logs_are_not_followed_for_a_few_rows(tmp_path: Path, monkeypatch:
     assert not any("not followed" in text for text in tell_result(document).warnings)
     told = tell_result({**document, "unlogged_followed": False})
     assert any("not followed" in text for text in told.warnings)
+
+
+def test_in_large_logs_the_rows_alone_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels resolve all other rows, and the result is that of the reference engine."""
+    monkeypatch.setattr("conflict.runs.finding_unlogged.MOST_CHANGES", 10)
+    run = make_run(ConflictCase.load(HIDDEN / "hidden_changes_epoch_type8").configuration(), lambda _: {})
+    local = ENGINES["local"](run, Folder(str(tmp_path / "local")))
+    reference = ENGINES["reference"](run, Folder(str(tmp_path / "reference")))
+    assert (local.engine, local.unlogged_followed, local.summary.careful) == ("", True, {"unlogged": 1})
+    for figure in ("counters", "counter_ranges", "differing_rows", "contradicted", "rows"):
+        assert getattr(local.summary, figure) == getattr(reference.summary, figure)

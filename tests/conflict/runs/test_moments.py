@@ -87,7 +87,7 @@ def test_the_same_rows_are_open_in_many_worlds(function: str, seed: int, early: 
     compare(function, seed, early)
 
 
-@pytest.mark.parametrize("seed", [2, 4, 7, 10])
+@pytest.mark.parametrize("seed", [2, 10, 26, 37])
 def test_rows_are_open(seed: int) -> None:
     """There are such rows in these worlds, whose binlogs leave other rows unexplained."""
     assert compare("NDB$EPOCH()", seed, [0, 2], contradicted=True) > 0
