@@ -64,6 +64,7 @@ __all__ = [
     "schedule_of",
     "usable_epochs",
     "with_changes",
+    "with_unlogged",
     "within_readings",
 ]
 
@@ -156,18 +157,6 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
     clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
     made = placed_changes(run.links, {name: reading.changes for name, reading in readings.items()})
-    shown = {
-        name: tuple(
-            unlogged_changes(
-                reading.epochs[: len(summaries[name])],
-                [other.epochs for peer, other in readings.items() if peer != name],
-                reading.changes,
-            )
-        )
-        for name, reading in readings.items()
-    }
-    unlogged = {name: changes for name, changes in shown.items() if changes}
-    followed = {} if is_too_many(unlogged) else unlogged
     for cluster in run.clusters:
         reading = readings[cluster.name]
         cut = _is_cut(run, reading, summaries[cluster.name])
@@ -181,8 +170,6 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
             returned = returned_before(run.links, summaries, cluster.name)
             start = Start(first, given.rows, given.tables, returned)
             applies = certain_applies(applies, start.epoch)
-        elif followed:
-            start = whole_start(run.data_schema.tables)
         applies = [attrs.evolve(each, reported=reading.reports) for each in with_roles(applies, reading.roles)]
         applied[cluster.name] = applies
         transactions: list[Transaction] = [
@@ -202,13 +189,36 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
                 cluster.ignored,
                 run.filtered(cluster),
                 run.restarts_of(cluster),
-                followed.get(cluster.name, ()),
             )
         )
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
     applies_of = {name: tuple(each) for name, each in applied.items()}
-    return History(tuple(clusters), layouts, assumed, applies_of, ends, unlogged)
+    return History(tuple(clusters), layouts, assumed, applies_of, ends)
+
+
+def with_unlogged(run: Run, readings: Mapping[str, ClusterReading], history: History) -> History:
+    """Return a History with the rows that clusters changed without a log, which are followed unless they are many."""
+    summaries = usable_epochs(run, readings)
+    shown = {
+        name: tuple(
+            unlogged_changes(
+                reading.epochs[: len(summaries[name])],
+                [other.epochs for peer, other in readings.items() if peer != name],
+                reading.changes,
+            )
+        )
+        for name, reading in readings.items()
+    }
+    unlogged = {name: changes for name, changes in shown.items() if changes}
+    history = attrs.evolve(history, unlogged=unlogged)
+    if not unlogged or is_too_many(unlogged):
+        return history
+    whole = whole_start(run.data_schema.tables)
+    clusters = (
+        attrs.evolve(each, start=each.start or whole, unlogged=unlogged.get(each.name, ())) for each in history.clusters
+    )
+    return attrs.evolve(history, clusters=tuple(clusters))
 
 
 def within_readings(run: Run, readings: Mapping[str, ClusterReading]) -> Run:

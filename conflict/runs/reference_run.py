@@ -24,6 +24,7 @@ from conflict.history.reading import (
     possible_readings,
     read_clusters,
     usable_epochs,
+    with_unlogged,
     within_readings,
 )
 from conflict.history.roles import FittingMarks
@@ -184,7 +185,7 @@ def _resolve_reading(
     summaries = usable_epochs(run, readings)
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, run.setups.at_start
-    history = history_of(run, readings, hints)
+    history = with_unlogged(run, readings, history_of(run, readings, hints))
     placed = place_in_memory(history, at_start, recorded, skip_missing=run.configuration.skip_missing)
     history = placed.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
