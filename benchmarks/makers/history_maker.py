@@ -313,9 +313,10 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
         side.ordinal.astype(np.int32),
         _bitmaps(before),
         np.where(before & UPDATED, side.before, none) if compared else none,
+        _digests(bucket, side, side.before, np.where(before == _KEY_ALONE, 0, before)),
         _bitmaps(after),
         np.where(after & UPDATED, side.value, none) if compared else none,
-        _digests(bucket, side, after),
+        _digests(bucket, side, side.value, after),
         transaction + np.uint64(server_id(cluster) << 56),
         run.astype(np.int16),
         (4 + EVENT_BYTES * (change - clock.starts[edges[run]])).astype(np.uint64),
@@ -324,11 +325,14 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
     ]
 
 
-def _digests(bucket: MadeBucket, side: Side, after: Array) -> Array:
-    """Return the digests of after images (see `conflict.history.grid.columns`)."""
-    offsets, data = image_bytes(bucket.ids[side.place], side.value, after)
-    starts, sizes = offsets[:-1].astype(np.int64), np.where(after == 0, -1, np.diff(offsets)).astype(np.int64)
-    digests = digests_of_columns([bytes([each]) if each else b"" for each in range(256)])[after]
+_KEY_ALONE = 1  # the set of columns of a before image that has no digest
+
+
+def _digests(bucket: MadeBucket, side: Side, values: Array, sets: Array) -> Array:
+    """Return the digests of images with those resolve columns (see `conflict.history.grid.columns`)."""
+    offsets, data = image_bytes(bucket.ids[side.place], values, sets)
+    starts, sizes = offsets[:-1].astype(np.int64), np.where(sets == 0, -1, np.diff(offsets)).astype(np.int64)
+    digests = digests_of_columns([bytes([each]) if each else b"" for each in range(256)])[sets]
     add_values(data, starts, sizes, digests)
     return digests
 
@@ -350,7 +354,7 @@ def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> tuple[list[An
         own.epochs[slots[applied]],
         groups[applied].astype(np.int32),
         effect,
-        np.where(effect == Effect.CHANGED, _digests(bucket, side, after)[last], np.uint64(0)),
+        np.where(effect == Effect.CHANGED, _digests(bucket, side, side.value, after)[last], np.uint64(0)),
     ]
     return columns, np.searchsorted(slots[applied], _edges(plan.shape)).tolist()
 
