@@ -25,7 +25,7 @@ from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CONSEQUENCES, SCHEDULE, part
-from conflict.history.model import EpochApply, Start, UnloggedChange, whole_start
+from conflict.history.model import Cluster, EpochApply, Start, Timeline, UnloggedChange, whole_start
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.start import (
@@ -155,6 +155,19 @@ class ResolveRun:
         if self.unlogged and name not in self.part.starts:
             return whole_start(self.numbers.tables)
         return self.part.starts.get(name)
+
+    def cluster_with(self, cluster: ClusterSetup, timeline: Timeline) -> Cluster:
+        """Return a cluster of a History with some items of its timeline."""
+        return Cluster(
+            cluster.name,
+            cluster.server_id,
+            timeline,
+            cluster.role,
+            self.start_of(cluster.name),
+            filtered=cluster.filtered,
+            restarts=cluster.restarts,
+            unlogged=self.unlogged.get(cluster.name, ()),
+        )
 
     @property
     def looks_at_effects(self) -> bool:

@@ -24,7 +24,7 @@ from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
-from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment, timeline_of
+from conflict.history.model import EpochApply, History, Position, RowMoment, timeline_of
 from conflict.history.shown_effects import Effect
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.careful import CareKind
@@ -232,18 +232,7 @@ def _history(
             recorded[cluster.name].setdefault(NOWHERE, {})
         own = _applies_of(applies, side, names[1 - side], key_of)
         timeline = timeline_of(transactions, own)
-        clusters.append(
-            Cluster(
-                cluster.name,
-                cluster.server_id,
-                timeline,
-                cluster.role,
-                run.start_of(cluster.name),
-                filtered=cluster.filtered,
-                restarts=cluster.restarts,
-                unlogged=run.unlogged.get(cluster.name, ()),
-            )
-        )
+        clusters.append(run.cluster_with(cluster, timeline))
     layouts = {layout.table: layout for layout in run.manifest.layouts(run.numbers) if layout is not None}
     return History(tuple(clusters), layouts), recorded
 

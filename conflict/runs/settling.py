@@ -23,7 +23,7 @@ from conflict.engine.inference.row_states import StatesOfRows
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.grid.epoch_files import read_epoch_sizes, read_summaries
 from conflict.history.grid.manifest import Manifest
-from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position, timeline_of
+from conflict.history.model import DefinitionChange, EpochApply, History, Position, timeline_of
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
@@ -232,22 +232,12 @@ class Settling:
         """Return a History of rows that were read, and what the binlogs show of them."""
         common, manifest, grid = self.common, self.common.manifest, self.common.history
         clusters, recorded = [], {}
-        for cluster in self.run.clusters:
+        for cluster in common.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, common)
             if any(cluster.name in each.showing for each in parts):
                 recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
             timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
-            clusters.append(
-                Cluster(
-                    cluster.name,
-                    cluster.server_id,
-                    timeline,
-                    cluster.role,
-                    common.start_of(cluster.name),
-                    filtered=self.run.filtered(cluster),
-                    unlogged=common.unlogged.get(cluster.name, ()),
-                )
-            )
+            clusters.append(common.cluster_with(cluster, timeline))
         ends = {
             name: epoch_ends([each for each in read_summaries(grid, name, len(segments)) if each.number in read])
             for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)
