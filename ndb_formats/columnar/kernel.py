@@ -65,16 +65,19 @@ class Kernel:
         self.python_values = False
         self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
         self._forms: dict[Mode, Callable[..., Any]] = {}
+        self._compiled_entry: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel as its process does; called from Python, not from another kernel."""
         assert self.use is not Use.PART, f"{self.__name__} is compiled for other kernels alone"
-        compiled = self._forms.get(Mode.COMPILED)
+        # Not `_forms`: while another thread binds the names that it calls, a form is there that cannot run yet.
+        compiled = self._compiled_entry
         if compiled is not None:
             return compiled(*arguments)
         if Process.mode is Mode.INTERPRETED and (Process.fixed or not self._is_cached()):
             return self._interpreted(*map(_as_numba_takes, arguments))
-        return self.form(Mode.COMPILED)(*arguments)
+        self._compiled_entry = self.form(Mode.COMPILED)
+        return self._compiled_entry(*arguments)
 
     def _interpreted(self, *arguments: Any) -> Any:
         records: dict[int, _Records] = {}

@@ -1,10 +1,14 @@
 """Kernels give the same compiled and interpreted, and run interpreted while the work is small and none is compiled."""
 
+import importlib.util
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import numpy.typing as npt
@@ -211,3 +215,43 @@ def test_a_small_log_needs_no_numba(tmp_path: Path):
     assert done.stderr.splitlines()[-1] == "False"
     assert "### UPDATE" in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+TWO_KERNELS = """
+from ndb_formats.columnar.kernel import kernel, part
+
+@kernel
+def first(number):
+    return second(number)
+
+@part
+def second(number):
+    return number + 1
+"""
+
+
+def test_a_thread_waits_until_another_one_has_bound_all_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is made while another thread makes it too is compiled with what it calls."""
+    file = tmp_path / "two_kernels.py"
+    file.write_text(TWO_KERNELS)
+    spec = importlib.util.spec_from_file_location("two_kernels", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    half_made, go_on, compiled = threading.Event(), threading.Event(), Kernel._compiled
+
+    def slowly(self: Kernel, function: FunctionType) -> object:
+        if self is module.second:
+            half_made.set()
+            assert go_on.wait(60)
+        return compiled(self, function)
+
+    monkeypatch.setattr(Kernel, "_compiled", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(module.first, 1)
+        assert half_made.wait(60)
+        other = threads.submit(module.first, 1)
+        wait([other], timeout=1)
+        go_on.set()
+        assert (one.result(), other.result()) == (2, 2)
