@@ -156,6 +156,12 @@ class FunctionSpec:
         return self.write is not Cell.REJECT_IF_PRESENT
 
     @property
+    def compares_alone(self) -> bool:
+        """Whether its decisions on a row depend on nothing but the row's existence and its resolve column."""
+        cells = {self.write, self.update, self.delete}
+        return self.python is None and cells.isdisjoint({Cell.BY_EPOCH, Cell.LESS_IF_UNSEEN})
+
+    @property
     def delete_delete_conflicts(self) -> bool:
         """Whether a delete of a missing row puts its transaction in conflict."""
         return self.transactional and self.uses_role

@@ -4,8 +4,9 @@ What an epoch apply would have done, had its rows been judged at other moments.
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -13,14 +14,17 @@ import attrs
 from conflict.engine.inference.background import Background
 from conflict.engine.inference.hypotheses import scratch
 from conflict.engine.inference.observed import ObservedCluster, ObservedPass
+from conflict.engine.inference.rows import OlderRow
 from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.cluster import LoggedChange
-from conflict.engine.reference.decide import DependencyTracker
+from conflict.engine.reference.decide import DependencyTracker, compared_value, stored_value
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import EpochApply, Position
 from conflict.history.shown_effects import Effect
 from conflict.results.open_places import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
+from conflict.rules.functions import ConflictFunction
+from ndb_formats.schema.tables import Table
 
 __all__ = ["RowsJudged", "TrialApply"]
 
@@ -145,6 +149,7 @@ class TrialApply:
     _numbers: dict[RowKey, list[int]] = attrs.field(init=False)  # of the entries of each row
     # By row, number of its state, and those of its transactions that are rejected.
     _rows: dict[tuple[RowKey, int | None, frozenset[int]], TriedRow] = attrs.field(init=False, factory=dict)
+    _values: dict[RowKey, list[int]] = attrs.field(init=False, factory=dict)  # that the operations on a row bring
 
     def __attrs_post_init__(self) -> None:
         cluster = self.here.cluster
@@ -281,14 +286,29 @@ class TrialApply:
                 seen.add(state)
                 yield moment
 
-    def _judged_by(self, key: RowKey, row: Row | None) -> object:
-        """Return all of a row that a decision on it depends on."""
-        function = self._scratch.setups[key[0]].function
-        column = None if function is None else function.column
-        if row is None or column is None:
+    def _judged_by(self, key: RowKey, row: Row | None) -> Hashable:
+        """Return all of a row that the decisions on its operations depend on."""
+        setup = self._scratch.setups[key[0]]
+        function = setup.function
+        if row is None or function is None or function.column is None:
             return row and (row.local, row.epoch)
-        value = row.payloads.get(self._scratch.setups[key[0]].table.ordinal(column))
-        return row.local, row.epoch, value
+        if isinstance(row, OlderRow) or not function.spec.compares_alone:
+            return row.local, row.epoch, row.payloads.get(setup.table.ordinal(function.column))
+        stored = stored_value(row, function, setup.table)
+        assert stored is not None
+        compared = self._compared(key, function, setup.table)
+        place = bisect.bisect_left(compared, stored)
+        return place, place < len(compared) and compared[place] == stored
+
+    def _compared(self, key: RowKey, function: ConflictFunction, table: Table) -> list[int]:
+        """Return the values that the operations on a row bring, in order; a decision depends on which are greater."""
+        found = self._values.get(key)
+        if found is None:
+            changes = [self.entries[number].change for number in self._numbers[key]]
+            images = [image for change in changes for image in (change.before, change.after)]
+            values = {compared_value(image, function, table) for image in images}
+            found = self._values[key] = sorted(value for value in values if value is not None)
+        return found
 
     def _judged(self, current: ObservedPass, numbers: Sequence[int]) -> Iterator[JudgedOperation]:
         """Yield the operations of a pass; `numbers` are those of its entries."""
