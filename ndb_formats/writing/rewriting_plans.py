@@ -89,6 +89,11 @@ class Counts:
         if lacking:
             self.lacking.setdefault(outcome, set()).update(lacking)
 
+    @property
+    def complete(self) -> bool:
+        """Whether every change that the format applies to was rewritten."""
+        return all(outcome.rewritten or outcome.result == OTHER_ENGINE for outcome in self.rows)
+
 
 @attrs.define
 class TablePlan:

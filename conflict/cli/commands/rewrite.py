@@ -54,7 +54,7 @@ def rewrite(
 
     Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --out minimal
     """
-    from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
+    from conflict.cli.views.rewrite import counts_json, print_counts
     from ndb_formats.columnar.log_scan import log_remarks
     from ndb_formats.rules.relogging import LoggedAs
     from ndb_formats.writing.rewriting_plans import Plans, Target
@@ -88,7 +88,7 @@ def rewrite(
             f"[yellow]warning:[/yellow] {escape(str(cut))}; its complete transactions were written", soft_wrap=True
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
-    if warned or not is_complete(plans.counts):
+    if warned or not plans.counts.complete:
         raise typer.Exit(ExitCode.WARNED)
 
 

@@ -11,9 +11,9 @@ from conflict.shown_text import counted
 from conflict.telling.terminal import table_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.relogging import Basis
-from ndb_formats.writing.rewriting_plans import OTHER_ENGINE, Counts, RewriteOutcome
+from ndb_formats.writing.rewriting_plans import Counts, RewriteOutcome
 
-__all__ = ["counts_json", "is_complete", "print_counts"]
+__all__ = ["counts_json", "print_counts"]
 
 _CHANGED = {
     Operation.WRITE_ROW: "columns that are not the default",
@@ -59,11 +59,6 @@ def counts_json(counts: Counts) -> dict[str, object]:
             for outcome in _ordered(counts)
         ]
     }
-
-
-def is_complete(counts: Counts) -> bool:
-    """Return whether every change that the format applies to was rewritten."""
-    return all(outcome.rewritten or outcome.result == OTHER_ENGINE for outcome in counts.rows)
 
 
 def _ordered(counts: Counts) -> list[RewriteOutcome]:

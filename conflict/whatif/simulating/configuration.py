@@ -27,7 +27,7 @@ from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
 from conflict.whatif.simulating.kernels.world import FOREVER, Stamp
-from conflict.whatif.simulating.table_entries import LONGEST
+from conflict.whatif.simulating.toml_entries import LONGEST
 from conflict.whatif.simulating.workload import Purpose, Workload, stream
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema

@@ -29,7 +29,7 @@ from conflict.whatif.simulating.configuration import (
     refuse_unconnected,
 )
 from conflict.whatif.simulating.kernels.world import Stamp
-from conflict.whatif.simulating.table_entries import MILLISECOND, SECOND, TableEntries, is_time
+from conflict.whatif.simulating.toml_entries import MILLISECOND, SECOND, TomlEntries, is_time
 from conflict.whatif.simulating.workload_file import workload_of
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import effective_format, parse_binlog_type
@@ -199,7 +199,7 @@ def parse_model(document: Mapping[str, Any]) -> Model:
     Raises:
         ConfigurationError: Something in it is missing or wrong.
     """
-    top = TableEntries("", with_preset(document))
+    top = TomlEntries("", with_preset(document))
     clusters = top.table("clusters")
     names = tuple(clusters.given) or ("A", "B")
     if len(names) < 2:
@@ -275,23 +275,21 @@ def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _tables(top: TableEntries, names: Sequence[str]) -> tuple[ModelTable, ...]:
+def _tables(top: TomlEntries, names: Sequence[str]) -> tuple[ModelTable, ...]:
     """Return the tables; what a table does not say, the top of the file says for all."""
     general = {name: top.value(name) for name in ("function", "primary", "binlog_type", "x", "recordcount", "columns")}
     general = {name: value for name, value in general.items() if value is not None}
     given = top.value("tables", [{"name": "usertable"}])
     if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given) or not given:
         top.refuse("tables", "one [[tables]] per table")
-    tables = tuple(
-        _table(TableEntries(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given
-    )
+    tables = tuple(_table(TomlEntries(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
     known = [table.name for table in tables]
     if len(set(known)) < len(known) or not all(name.isidentifier() and len(name) <= 64 for name in known):
         top.refuse("tables", "each table a name of its own, of up to 64 letters, digits and underscores")
     return tables
 
 
-def _table(words: TableEntries, names: Sequence[str]) -> ModelTable:
+def _table(words: TomlEntries, names: Sequence[str]) -> ModelTable:
     functions = _functions(words, names)
     by_column = any("(x)" in text.replace(" ", "") for text in functions.values())
     binlog_type = parse_binlog_type(words.value("binlog_type", 7))
@@ -310,7 +308,7 @@ def _table(words: TableEntries, names: Sequence[str]) -> ModelTable:
     return table
 
 
-def _functions(words: TableEntries, names: Sequence[str]) -> dict[str, str]:
+def _functions(words: TomlEntries, names: Sequence[str]) -> dict[str, str]:
     """Return the function of a table by cluster: one text for both, or for the primary; or a table by cluster."""
     given, primary = words.value("function"), words.text("primary", names[0], names)
     if given is None:
@@ -328,10 +326,10 @@ def _functions(words: TableEntries, names: Sequence[str]) -> dict[str, str]:
 
 
 def _site(
-    words: TableEntries, name: str, number: int, usual: Role, common: Mapping[str, Any], tables: Sequence[ModelTable]
+    words: TomlEntries, name: str, number: int, usual: Role, common: Mapping[str, Any], tables: Sequence[ModelTable]
 ) -> Site:
     """Return a cluster; its workload is the common one with its own entries laid over it."""
-    work = TableEntries(f"clusters.{name}.workload", _over(common, words.table("workload").given))
+    work = TomlEntries(f"clusters.{name}.workload", _over(common, words.table("workload").given))
     site = Site(
         name,
         words.whole("server_id", number, low=1, high=2**32 - 1),
@@ -350,7 +348,7 @@ def _site(
     return site
 
 
-def _sources(words: TableEntries) -> tuple[str, ...] | None:
+def _sources(words: TomlEntries) -> tuple[str, ...] | None:
     """Return the clusters that a cluster replicates from; None if that is not said."""
     given = words.value("replicates_from")
     if given is not None and not (isinstance(given, list) and all(isinstance(name, str) for name in given)):
@@ -358,7 +356,7 @@ def _sources(words: TableEntries) -> tuple[str, ...] | None:
     return None if given is None else tuple(given)
 
 
-def _link(words: TableEntries) -> Link:
+def _link(words: TomlEntries) -> Link:
     kind = words.text("latency", "trace" if "trace_ms" in words else "constant", _LATENCIES)
     given = words.value("trace_ms", [])
     if not isinstance(given, list) or not all(map(_is_moment, given)) or (kind == "trace") != bool(given):
@@ -379,7 +377,7 @@ def _is_moment(given: object) -> bool:
     return isinstance(given, list) and len(given) == 2 and is_time(given[0], SECOND) and is_time(given[1], MILLISECOND)
 
 
-def _applier(words: TableEntries) -> ApplierSettings:
+def _applier(words: TomlEntries) -> ApplierSettings:
     applier = ApplierSettings(words.time("epoch_ms", 1), words.time("row_us", 10, 1), words.spans("stops"))
     words.finish()
     return applier

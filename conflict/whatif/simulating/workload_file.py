@@ -10,7 +10,7 @@ from typing import Any
 from conflict.whatif.simulating.configuration import ModelTable
 from conflict.whatif.simulating.kernels.world import Wish
 from conflict.whatif.simulating.key_choice import KeyChoice, Weighted, key_choice
-from conflict.whatif.simulating.table_entries import SECOND, TableEntries, is_number
+from conflict.whatif.simulating.toml_entries import SECOND, TomlEntries, is_number
 from conflict.whatif.simulating.workload import InsertKeys, Listed, Mix, Pairs, Shapes, Workload
 
 __all__ = ["WISHES", "workload_of"]
@@ -29,7 +29,7 @@ _DISTRIBUTION = ("zipfianconstant", "hotspotdatafraction", "hotspotopnfraction")
 _OWN_WORDS = {"zipfianconstant": "constant", "hotspotdatafraction": "data", "hotspotopnfraction": "operations"}
 
 
-def workload_of(words: TableEntries, tables: Sequence[ModelTable]) -> Workload:
+def workload_of(words: TomlEntries, tables: Sequence[ModelTable]) -> Workload:
     """
     Return a workload.
 
@@ -64,13 +64,13 @@ def workload_of(words: TableEntries, tables: Sequence[ModelTable]) -> Workload:
     return found
 
 
-def _shapes(words: TableEntries, numbers: Mapping[str, int]) -> Shapes:
+def _shapes(words: TomlEntries, numbers: Mapping[str, int]) -> Shapes:
     if "transactions" in words:
         return _listed(words, numbers)
     return _pairs(words, numbers) if "wishes" in words else _mix(words, numbers)
 
 
-def _inserts(words: TableEntries, numbers: Mapping[str, int]) -> dict[int, InsertKeys]:
+def _inserts(words: TomlEntries, numbers: Mapping[str, int]) -> dict[int, InsertKeys]:
     """Return which keys inserts have: one word for all tables, or a word per table."""
     given, known = words.value("insertkeys", InsertKeys.OWN.value), tuple(InsertKeys)
     if not isinstance(given, Mapping):
@@ -80,7 +80,7 @@ def _inserts(words: TableEntries, numbers: Mapping[str, int]) -> dict[int, Inser
     return {numbers[name]: InsertKeys(each.text(name, InsertKeys.OWN.value, known)) for name in given}
 
 
-def _rates(words: TableEntries) -> tuple[float, ...]:
+def _rates(words: TomlEntries) -> tuple[float, ...]:
     given = words.value("transactions_per_second", 100)
     rates = given if isinstance(given, list) else [given]
     if not rates or not all(is_number(each, high=10**9) for each in rates):
@@ -88,7 +88,7 @@ def _rates(words: TableEntries) -> tuple[float, ...]:
     return tuple(float(each) for each in rates)
 
 
-def _mix(words: TableEntries, numbers: Mapping[str, int]) -> Mix:
+def _mix(words: TomlEntries, numbers: Mapping[str, int]) -> Mix:
     proportions = {wish: words.number(name) for name, wish in _PROPORTIONS.items()}
     if not any(proportions.values()):
         proportions = {Wish.UPDATE: 1.0}
@@ -98,7 +98,7 @@ def _mix(words: TableEntries, numbers: Mapping[str, int]) -> Mix:
     return Mix(proportions, _sizes(words), tables, words.whole("tablespertransaction", 1, low=1, high=MOST_ROWS))
 
 
-def _sizes(words: TableEntries) -> dict[int, float]:
+def _sizes(words: TomlEntries) -> dict[int, float]:
     """Return the weight of each number of rows per transaction: one number, or a table of weights."""
     given = words.value("rowspertransaction", 1)
     if isinstance(given, Mapping):
@@ -109,7 +109,7 @@ def _sizes(words: TableEntries) -> dict[int, float]:
     return {words.whole("rowspertransaction", 1, low=1, high=MOST_ROWS): 1.0}
 
 
-def _pairs(words: TableEntries, numbers: Mapping[str, int]) -> Pairs:
+def _pairs(words: TomlEntries, numbers: Mapping[str, int]) -> Pairs:
     """Return wishes with weights: [wish, table, weight]."""
     given: Any = words.value("wishes")
     try:
@@ -122,7 +122,7 @@ def _pairs(words: TableEntries, numbers: Mapping[str, int]) -> Pairs:
     return Pairs(pairs, weights, _sizes(words), words.number("sametable", 0, high=1))
 
 
-def _listed(words: TableEntries, numbers: Mapping[str, int]) -> Listed:
+def _listed(words: TomlEntries, numbers: Mapping[str, int]) -> Listed:
     """Return transactions as they are listed: [weight, [[wish, table], ...]]."""
     given: Any = words.value("transactions")
     shapes, weights = [], []
@@ -137,7 +137,7 @@ def _listed(words: TableEntries, numbers: Mapping[str, int]) -> Listed:
     return Listed(tuple(shapes), tuple(weights))
 
 
-def _keys(words: TableEntries, numbers: Mapping[str, int]) -> dict[int, KeyChoice]:
+def _keys(words: TomlEntries, numbers: Mapping[str, int]) -> dict[int, KeyChoice]:
     """Return how rows are chosen: by weights where a table has some, else by the distribution."""
     parameters = {_OWN_WORDS[name]: words.number(name, low=0) for name in _DISTRIBUTION if name in words}
     common = key_choice(words.text("requestdistribution", "uniform"), **parameters)
@@ -152,7 +152,7 @@ def _keys(words: TableEntries, numbers: Mapping[str, int]) -> dict[int, KeyChoic
     return found
 
 
-def _column_sets(words: TableEntries, tables: Sequence[ModelTable]) -> dict[int, tuple[tuple[int, float], ...]]:
+def _column_sets(words: TomlEntries, tables: Sequence[ModelTable]) -> dict[int, tuple[tuple[int, float], ...]]:
     """Return which columns updates of a table set, by table: [[[column numbers], weight], ...]."""
     given = words.table("columnsets")
     _refuse_unknown(words, "columnsets", given.given, {table.name: 0 for table in tables})
@@ -185,6 +185,6 @@ def _weight(given: object) -> float:
     return float(given)
 
 
-def _refuse_unknown(words: TableEntries, name: str, given: Mapping[str, Any], numbers: Mapping[str, int]) -> None:
+def _refuse_unknown(words: TomlEntries, name: str, given: Mapping[str, Any], numbers: Mapping[str, int]) -> None:
     if given.keys() - numbers.keys():
         words.refuse(name, f"an entry per table: {', '.join(numbers)}")

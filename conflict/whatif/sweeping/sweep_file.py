@@ -17,7 +17,7 @@ import attrs
 from conflict.config.text_file import located, parsed_toml, read_text, refuse_address
 from conflict.errors import ConfigurationError
 from conflict.whatif.simulating.model_file import parse_model, with_preset
-from conflict.whatif.simulating.table_entries import TableEntries, is_number
+from conflict.whatif.simulating.toml_entries import TomlEntries, is_number
 
 __all__ = ["AXES", "Point", "Sweep", "document_at", "load_sweep"]
 
@@ -194,7 +194,7 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     """
     text = read_text(path)
     with located(path):
-        words = TableEntries("", parsed_toml(text))
+        words = TomlEntries("", parsed_toml(text))
         seeds = words.whole("seeds", 1, low=1)
         axes = _axes(words.table("grid"), seeds)
         given = words.value("model") if model_file is None else str(model_file.absolute())
@@ -212,7 +212,7 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     return sweep
 
 
-def _axes(words: TableEntries, seeds: int) -> dict[str, tuple[Any, ...]]:
+def _axes(words: TomlEntries, seeds: int) -> dict[str, tuple[Any, ...]]:
     axes: dict[str, tuple[Any, ...]] = {}
     points = 1
     if "seed" in words:

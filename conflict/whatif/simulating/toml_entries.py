@@ -13,7 +13,7 @@ from conflict.errors import ConfigurationError
 from conflict.whatif.simulating.kernels.world import FOREVER
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["LONGEST", "MILLISECOND", "SECOND", "TableEntries", "is_number", "is_time"]
+__all__ = ["LONGEST", "MILLISECOND", "SECOND", "TomlEntries", "is_number", "is_time"]
 
 MILLISECOND, SECOND = 1000, 1_000_000
 MOST = 2.0**53  # up to here every whole number is a float
@@ -31,7 +31,7 @@ def is_time(value: object, unit: int) -> TypeGuard[float]:
 
 
 @attrs.define
-class TableEntries:
+class TomlEntries:
     """
     The entries of a table.
 
@@ -98,12 +98,12 @@ class TableEntries:
                 self.refuse(name, shape)
         return tuple((round(start * SECOND), round(stop[0] * SECOND) if stop else LONGEST) for start, *stop in given)
 
-    def table(self, name: str) -> TableEntries:
+    def table(self, name: str) -> TomlEntries:
         """Return a table within this one; empty if it is not given."""
         value = self.value(name, {})
         if not isinstance(value, Mapping):
             self.refuse(name, "a table")
-        return TableEntries(f"{self.where}.{name}".removeprefix("."), value)
+        return TomlEntries(f"{self.where}.{name}".removeprefix("."), value)
 
     def weights(self, name: str) -> Mapping[str, float]:
         """Return weights by name; empty if they are not given."""
