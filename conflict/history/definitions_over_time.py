@@ -37,7 +37,15 @@ from conflict.rules.table_setup import (
     refusal_of_column,
     set_up,
 )
-from ndb_formats.columnar.log_scan import LoggedIncident, LoggedTable, LogItem, ScannedStatement, remarks_on, scan_log
+from ndb_formats.columnar.log_scan import (
+    LoggedIncident,
+    LoggedPayload,
+    LoggedTable,
+    LogItem,
+    ScannedStatement,
+    remarks_on,
+    scan_log,
+)
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions
@@ -108,6 +116,9 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         hints_of=hints_of,
         pieces=pieces,
         restarts=restarts,
+        compressed=frozenset(
+            name for name, scan in scans.items() if any(isinstance(item, LoggedPayload) for item in scan)
+        ),
     )
 
 

@@ -20,7 +20,7 @@ import attrs
 from conflict.config.configuration import LogPiece
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError
-from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
+from conflict.history.model import LAST_GROUP, DefinitionChange, Origin, ReturnedEpoch, RowChange, Transaction
 from conflict.history.row_identities import GroupPart, GroupsWithoutIds, identities_without_key, key_of_change
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
@@ -73,6 +73,8 @@ class BinlogEpoch:
         time: Second since 1970 at which it was logged.
         committed: Microsecond since 1970 at which it committed, by its Gtid event; else that of `time`.
         unread: Whether it has rows of tables that are not read.
+        compressed: Whether it stands in a compressed transaction.
+        returned: The row of `ndb_apply_status` in a compressed transaction that brings an older own epoch back.
     """
 
     number: int
@@ -82,11 +84,25 @@ class BinlogEpoch:
     time: int = attrs.field(default=0, eq=False)
     committed: int = attrs.field(default=0, eq=False)
     unread: bool = False
+    compressed: bool = attrs.field(default=False, eq=False)
+    returned: ReturnedEpoch | None = attrs.field(default=None, eq=False)
+
+    @property
+    def relays(self) -> bool:
+        """Whether it has row operations that the applier took as they came, which `log_replica_updates` logs."""
+        return any(not change.flags & _CONSEQUENCE for _, change in self.consequences)
 
 
 @attrs.define
 class _Open:
-    """A binlog transaction that is being read; `wrong_key` tells which of its changes does not fit its table's key."""
+    """
+    A binlog transaction that is being read.
+
+    Attributes:
+        wrong_key: Which of its changes does not fit its table's key.
+        returned: As in `BinlogEpoch`, before its group is known.
+        returned_by: Id of the NDB transaction that brought it back; None if ids are not logged.
+    """
 
     number: int | None = None
     time: int = 0
@@ -97,6 +113,9 @@ class _Open:
     applied: list[AppliedEpoch] = attrs.field(factory=list)
     wrong_key: WrongKeyError | None = None
     unread: bool = False
+    compressed: bool = False
+    returned: ReturnedEpoch | None = None
+    returned_by: int | None = None
 
     def group_of(self, transaction_id: int | None, part: GroupPart) -> int:
         """Return the number of the group of the next event."""
@@ -228,9 +247,8 @@ class EpochReader:
         if opened is None:
             message = "it is outside a transaction"
             raise CorruptError(message)
-        transaction_id = rows.extra.transaction_id if rows.extra else None
         if table_map.full_name == APPLY_STATUS:
-            self._apply_status(opened, rows, transaction_id, layout_of(table_map))
+            self._apply_status(opened, event, rows, layout_of(table_map))
             return
         version = None if self.moment is None else self.moment.find(table_map.database, table_map.table)
         if version is not None and version.layout is not None:
@@ -291,8 +309,10 @@ class EpochReader:
             return key_of_change(table, before, after), None
         return identities_without_key(table, before, after)
 
-    def _apply_status(self, opened: _Open, rows: RowsEvent, transaction_id: int | None, layout: RowLayout) -> None:
-        for _, after in rows.rows(layout):
+    def _apply_status(self, opened: _Open, event: Event, rows: RowsEvent, layout: RowLayout) -> None:
+        transaction_id = rows.extra.transaction_id if rows.extra else None
+        opened.compressed = event.payload_position > 0  # BEGIN stands at 0
+        for number, (_, after) in enumerate(rows.rows(layout)):
             if after is None:
                 continue
             if not has_status_columns(layout.types) or not is_status_image(after.present):
@@ -307,6 +327,10 @@ class EpochReader:
             elif server_id != self.server_id:
                 group = opened.group_of(transaction_id, GroupPart.STATUS)
                 opened.applied.append(AppliedEpoch(group, server_id, epoch))
+            elif opened.compressed and opened.returned is None:
+                origin = Origin(event.file, event.position, event.payload_position, number)
+                opened.returned_by = transaction_id
+                opened.returned = ReturnedEpoch(LAST_GROUP, epoch, server_id, origin)
 
     def _layout(self, table_map: TableMap, table: Table) -> RowLayout:
         layout = layout_of(table_map, table)
@@ -333,6 +357,9 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
         else:
             consequences.append((group, change))
     transactions = tuple(Transaction(number, group, tuple(changes)) for group, changes in sorted(own.items()))
+    returned = opened.returned
+    if returned is not None:
+        returned = attrs.evolve(returned, group=opened.groups.get(opened.returned_by, LAST_GROUP))
     return BinlogEpoch(
         number,
         transactions,
@@ -341,6 +368,8 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
         opened.time,
         opened.committed,
         opened.unread,
+        opened.compressed,
+        returned,
     )
 
 

@@ -32,7 +32,9 @@ __all__ = [
     "History",
     "Link",
     "Origin",
+    "Payloads",
     "Position",
+    "ReturnedEpoch",
     "RowChange",
     "RowMoment",
     "Start",
@@ -291,6 +293,45 @@ class UnloggedChange:
 
 
 @attrs.frozen
+class ReturnedEpoch:
+    """
+    The row of `ndb_apply_status` that brings an own epoch back, in the compressed transaction of a later own one.
+
+    Attributes:
+        group: The group of the later epoch that holds it.
+        epoch: The epoch that comes back.
+        server: Id of the SQL node whose epoch it is and whose log it stands in.
+        origin: Where it is logged.
+    """
+
+    group: int
+    epoch: int
+    server: int
+    origin: Origin | None = None
+
+
+@attrs.frozen
+class Payloads:
+    """
+    What a cluster logged in compressed transactions. A replica takes all of one, also what it made itself.
+
+    An event within a Transaction_payload event is applied whatever server id it bears: an applier that reads the log
+    tells by the id of the Transaction_payload event, which is that of the logging server.
+
+    Attributes:
+        epochs: Own epochs that are compressed.
+        returned: By such an epoch, the first row of `ndb_apply_status` in it that brings an older own one back.
+        transactions: Ids of the NDB transactions of the cluster's applier in such epochs, by own position.
+        relays: Whether the log holds what the cluster's applier applied (`log_replica_updates`).
+    """
+
+    epochs: frozenset[int] = frozenset()
+    returned: Mapping[int, ReturnedEpoch] = attrs.field(factory=dict)
+    transactions: Mapping[Position, int] = attrs.field(factory=dict)
+    relays: bool = True
+
+
+@attrs.frozen
 class Cluster:
     """
     One cluster of a History.
@@ -306,6 +347,7 @@ class Cluster:
         filtered: Tables whose changes its applier drops (`replicate_*`), ``database.table``.
         restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
         unlogged: Rows that it changed without a log, and that are followed.
+        payloads: What it logged in compressed transactions.
     """
 
     name: str
@@ -317,11 +359,22 @@ class Cluster:
     filtered: frozenset[str] = frozenset()
     restarts: Restarts = attrs.field(factory=dict)
     unlogged: tuple[UnloggedChange, ...] = attrs.field(default=(), repr=False)
+    payloads: Payloads = attrs.field(default=Payloads(), repr=False)
 
     @property
     def unlogged_rows(self) -> frozenset[tuple[str, bytes]]:
         """The rows that it changed without a log."""
         return frozenset((each.table, each.key) for each in self.unlogged)
+
+    def shows_later(self, apply: EpochApply) -> bool:
+        """Whether its log shows an epoch apply or a later one of the same source, so that nothing stopped it there."""
+        return any(
+            isinstance(item, EpochApply)
+            and item.traced
+            and item.source == apply.source
+            and item.foreign_epoch >= apply.foreign_epoch
+            for item in reversed(self.timeline)
+        )
 
     def takes(self, server_id: int, source: str) -> bool:
         """Whether its applier takes changes of a server from a source: not its own, nor those that are ignored."""

@@ -20,6 +20,7 @@ from conflict.history.model import (
     DefinitionChange,
     EpochApply,
     History,
+    Payloads,
     Start,
     Transaction,
     timeline_of,
@@ -84,6 +85,7 @@ class ClusterReading:
         reports: Whether its binlog says which epochs its applier took (`ndb_log_apply_status`).
         shown_roles: The changes of its role that its binlog shows, if nothing else tells of them.
         roles: Where they are taken to have been.
+        taken_whole: Whether a replica takes all of what it logged in compressed transactions.
     """
 
     cluster: ClusterConfiguration
@@ -95,6 +97,7 @@ class ClusterReading:
     reports: bool = True
     shown_roles: Sequence[ShownChange] = ()
     roles: Sequence[RoleChange] = ()
+    taken_whole: bool = True
 
 
 def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
@@ -189,12 +192,46 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
                 cluster.ignored,
                 run.filtered(cluster),
                 run.restarts_of(cluster),
+                payloads=_payloads(run, reading, summaries) if reading.taken_whole else Payloads(),
             )
         )
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
     applies_of = {name: tuple(each) for name, each in applied.items()}
     return History(tuple(clusters), layouts, assumed, applies_of, ends)
+
+
+def _payloads(run: Run, reading: ClusterReading, summaries: Mapping[str, Sequence[Summary]]) -> Payloads:
+    """
+    Return what a cluster logged in compressed transactions; nothing if a replica is shown to skip within them.
+
+    Args:
+        run: The run.
+        reading: The cluster's.
+        summaries: Per cluster, its own epochs; those of the replicas show which ones they applied.
+    """
+    cluster = reading.cluster
+    epochs = reading.epochs[: len(summaries[cluster.name])]
+    compressed = frozenset(epoch.number for epoch in epochs if epoch.compressed)
+    returned = {epoch.number: epoch.returned for epoch in epochs if epoch.returned is not None}
+    replicas = (each.name for each in run.links.replicas(cluster.name))
+    taken = (
+        each.epoch
+        for name in replicas
+        for summary in summaries[name]
+        for each in summary.applied
+        if each.server_id == cluster.server_id
+    )
+    if not compressed or any(epoch in returned for epoch in taken):
+        return Payloads()
+    transactions = {
+        (epoch.number, group): change.transaction_id
+        for epoch in epochs
+        if epoch.compressed
+        for group, change in epoch.consequences
+        if change.transaction_id is not None
+    }
+    return Payloads(compressed, returned, transactions, any(epoch.relays for epoch in epochs))
 
 
 def with_unlogged(run: Run, readings: Mapping[str, ClusterReading], history: History) -> History:

@@ -180,6 +180,7 @@ class Run:
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
         pieces: By cluster, what is read as its log, where it has several SQL nodes; see `conflict.history.log_pieces`.
         restarts: The restarts of servers within their logs; those of a server in order.
+        compressed: The clusters whose logs hold compressed transactions.
     """
 
     configuration: Configuration
@@ -192,6 +193,7 @@ class Run:
     hints_of: HintsOf | None = attrs.field(default=None, eq=False, repr=False)
     pieces: Mapping[str, tuple[LogPiece, ...]] = attrs.field(factory=dict, repr=False)
     restarts: tuple[Restart, ...] = ()
+    compressed: frozenset[str] = frozenset()
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:

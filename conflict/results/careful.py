@@ -105,6 +105,12 @@ class CareKind(Enum):
         "They are found by their content, in every way that fits.",
         whole=True,
     )
+    COMPRESSED = _Care(
+        "compressed_epochs",
+        "a cluster logs what it applied in compressed transactions",
+        "They bring changes back to the cluster that made them, which applies them again.",
+        whole=True,
+    )
     CHANGING_ROLES = _Care(
         "changing_roles",
         "the roles of the clusters change",

@@ -8,13 +8,14 @@ from collections import Counter
 
 import attrs
 
-from conflict.history.model import EpochApply, Origin
+from conflict.history.model import EpochApply, Origin, ReturnedEpoch
 from conflict.history.shown_effects import Effect
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.stops import Misfit, ServerStop, StopError
+from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
@@ -31,6 +32,7 @@ __all__ = [
     "StopPlace",
     "StoppedAt",
     "Undecided",
+    "stop_at_returned",
 ]
 
 
@@ -47,6 +49,7 @@ class Stop:
         operation: The operation that stopped it.
         origin: Where that operation is in the other cluster's binlog.
         message: What is wrong, and what to do.
+        words: The server's words, where they name more than a table.
     """
 
     kind: ServerStop
@@ -56,6 +59,7 @@ class Stop:
     operation: Operation
     origin: Origin | None
     message: str
+    words: str | None = None
 
     @property
     def error(self) -> StopError:
@@ -65,8 +69,32 @@ class Stop:
     @property
     def server(self) -> str | None:
         """The server's words; None if they hold more than we know."""
-        words = self.kind.words
+        words = self.words or self.kind.words
         return None if words is None else words.format(table=self.table, name=self.table.rpartition(".")[2])
+
+
+def stop_at_returned(cluster: str, source: str, foreign_epoch: int, returned: ReturnedEpoch) -> Stop:
+    """
+    Return the stop of an applier to which an epoch brings an older one of the same source again.
+
+    Args:
+        cluster: The applier's cluster.
+        source: The cluster whose epochs they are.
+        foreign_epoch: The epoch that it could not apply.
+        returned: The older one.
+    """
+    kind = ServerStop.RETURNED_EPOCH
+    names = {"cluster": cluster, "source": source, "server": returned.server}
+    names |= {"lower": _in_full(returned.epoch), "higher": _in_full(foreign_epoch)}
+    message = f"{kind.because(**names)}; {kind.advice.format(**names)}"
+    assert kind.words is not None
+    words = kind.words.format(**names)
+    return Stop(kind, foreign_epoch, APPLY_STATUS, None, Operation.WRITE_ROW, returned.origin, message, words)
+
+
+def _in_full(epoch: int) -> str:
+    """Return an epoch as the server prints it."""
+    return f"{epoch >> 32}/{epoch & 0xFFFFFFFF} ({epoch})"
 
 
 @attrs.frozen

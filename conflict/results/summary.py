@@ -217,7 +217,7 @@ class RunSummary:
 def stop_to_json(stop: Stop) -> dict[str, Any]:
     """Return a stop as a document."""
     document = {**attrs.asdict(stop), "operation": stop.operation.name, "server": stop.server}
-    del document["kind"]
+    del document["kind"], document["words"]
     return {"error": stop.error, **document}
 
 

@@ -102,6 +102,15 @@ class ServerStop(Enum):
         "{change} lacks {column} in its {image} image, where {function} looks for it",
         "log the table with another binlog_type",
     )
+    RETURNED_EPOCH = (
+        StopError.FROM_NDB,
+        (
+            "SQL thread stopped as applying epoch {lower} from Source ServerId {server} which is lower than previously "
+            "applied epoch {higher}."
+        ),
+        "epoch {higher} is compressed and holds a row for the older epoch {lower} that {cluster} skips elsewhere",
+        "set ndb_log_transaction_compression = OFF and binlog_transaction_compression = OFF on {source}",
+    )
     # Data nodes check these when the applier commits.
     DUPLICATE_VALUE = (
         StopError.DUPLICATE_VALUE,

@@ -79,9 +79,7 @@ def _marked_otherwise(run: Run, manifest: Manifest) -> Iterator[LikelyCause]:
 
 def _lacks_something(history: Folder, manifest: Manifest) -> bool:
     """Whether a binlog shows no epoch or no change of the other cluster, or row changes without a transaction id."""
-    schedule = history.read_table("schedule.parquet", SCHEDULE, ["applier", "traced"])
-    traced = schedule.filter(schedule.column("traced")).column("applier")
-    if set(pc.unique(traced).to_pylist()) != set(manifest.clusters):
+    if _traced(history) != set(manifest.clusters):
         return True
     if not all(any(map(history.exists, _paths(manifest, "consequences", name))) for name in manifest.clusters):
         return True
@@ -90,6 +88,12 @@ def _lacks_something(history: Folder, manifest: Manifest) -> bool:
         for name in manifest.clusters
         for path in _paths(manifest, "changes", name)
     )
+
+
+def _traced(history: Folder) -> set[str]:
+    """Return the clusters whose binlogs show epochs that their appliers took."""
+    schedule = history.read_table("schedule.parquet", SCHEDULE, ["applier", "traced"])
+    return set(pc.unique(schedule.filter(schedule.column("traced")).column("applier")).to_pylist())
 
 
 def _roles_change(history: Folder) -> bool:
@@ -247,6 +251,8 @@ def settle_run(
         LeftToReferenceError: Only the reference engine can resolve it.
     """
     history, held = read
+    if not run.compressed.isdisjoint(_traced(history)):
+        raise LeftToReferenceError(CareKind.COMPRESSED)
     if _roles_change(history):
         raise LeftToReferenceError(CareKind.CHANGING_ROLES)
     facts = _facts_of_history(history, held) if _lacks_something(history, held) else None

@@ -97,18 +97,30 @@ def run_in_memory(
         for cluster in run.clusters
     }
     found = _best_readings(run, possible_readings(run, readings, hints), hints, progress)
+    if run.compressed and found[0].contradictions:
+        skipping = {name: attrs.evolve(each, taken_whole=False) for name, each in readings.items()}
+        others = _best_readings(run, possible_readings(run, skipping, hints), hints, progress)
+        if others[0].contradictions < found[0].contradictions:
+            run, found = attrs.evolve(run, notes=(*run.notes, _SKIPS)), others
     runs = [
         _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
         for number, each in enumerate(found, start=1)
     ]
-    others = [each.resolution for each in found[1:]]
+    further = [each.resolution for each in found[1:]]
     resolved = attrs.evolve(
         runs[0],
         run=run,
-        summary=with_readings(runs[0].summary, found[0].resolution, others),
+        notes=run.notes,
+        summary=with_readings(runs[0].summary, found[0].resolution, further),
         other_readings=tuple(runs[1:]),
     )
     return resolved, found[0].history
+
+
+_SKIPS = (
+    "the appliers skip changes of their own cluster in compressed transactions, too, as their binlogs show; those of "
+    "MySQL NDB Cluster 9.7 do not"
+)
 
 
 @attrs.frozen
@@ -127,6 +139,11 @@ class _ResolvedReading:
         """Per cluster, the epochs that count."""
         summaries = usable_epochs(self.run, self.readings)
         return {name: reading.epochs[: len(summaries[name])] for name, reading in self.readings.items()}
+
+    @property
+    def contradictions(self) -> int:
+        """How many rows the binlogs show otherwise."""
+        return sum(len(rows) for _, rows in self.compared().values())
 
     def compared(self) -> Compared:
         """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
@@ -164,8 +181,7 @@ def _best_readings(
             if not found and number == len(readings) - 1:
                 raise
             continue
-        count = 0 if len(readings) == 1 else sum(len(rows) for _, rows in resolved.compared().values())
-        found.append((count, resolved))
+        found.append((0 if len(readings) == 1 else resolved.contradictions, resolved))
     least = min(count for count, _ in found)
     kept: list[_ResolvedReading] = []
     for resolved in (resolved for count, resolved in found if count == least):

@@ -120,7 +120,15 @@ class LoggedEnd:
     text: str
 
 
-LogItem = ScannedStatement | LoggedTable | ScannedChange | LoggedIncident | LoggedEnd
+@attrs.frozen
+class LoggedPayload:
+    """The first compressed transaction of a file."""
+
+    file: str
+    position: int
+
+
+LogItem = ScannedStatement | LoggedTable | ScannedChange | LoggedIncident | LoggedEnd | LoggedPayload
 
 
 def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
@@ -182,20 +190,47 @@ class _Events:
 
 
 def _items(events: _Events, *, verify: bool) -> Iterator[LogItem]:
-    index = events.index
+    index, known, first = events.index, set[bytes](), True
     for number in definition_events(events.data, index.positions, index.types, index.sizes, events.trailer).tolist():
-        if events.around is not None and index.types[number] in _NOT_INSIDE:
-            continue
         event = events.event(number, verify=verify)
         if event.type is EventType.TRANSACTION_PAYLOAD_EVENT:
             with locate(event):
-                inside = list(_items(events.inside(event), verify=verify))
+                inside = list(_items_inside(events.inside(event), known))
+            if first:
+                yield LoggedPayload(event.file, event.position)
+                first = False
             yield from inside
         elif (found := _read(events, number, event)) is not None:
             yield found
 
 
-_NOT_INSIDE = (EventType.TABLE_MAP_EVENT, EventType.TRANSACTION_PAYLOAD_EVENT)  # readers unpack once
+def _items_inside(events: _Events, known: set[bytes]) -> Iterator[LogItem]:
+    """
+    Yield the items of a compressed transaction.
+
+    Args:
+        events: The events inside it; readers unpack once, so one that is itself compressed is passed over.
+        known: Table_map events of others in its file since the last statement; a new one is added.
+    """
+    index = events.index
+    for number in definition_events(events.data, index.positions, index.types, index.sizes, events.trailer).tolist():
+        if index.types[number] == EventType.TRANSACTION_PAYLOAD_EVENT:
+            continue
+        if index.types[number] == EventType.TABLE_MAP_EVENT:
+            start = int(index.positions[number]) + EVENT_HEADER_SIZE
+            identity = events.data[start : start + _TABLE_ID_SIZE].tobytes() + index.sizes[number].tobytes()
+            if identity in known:
+                continue
+            known.add(identity)
+        elif index.types[number] in _STATEMENTS:
+            known.clear()
+        found = _read(events, number, events.event(number, verify=False))
+        if found is not None:
+            yield found
+
+
+_TABLE_ID_SIZE = 6
+_STATEMENTS = (EventType.QUERY_EVENT, EventType.MARIADB_QUERY_COMPRESSED_EVENT)
 
 
 def _is_of_ndb(events: _Events, number: int) -> bool:

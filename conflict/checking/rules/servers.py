@@ -29,8 +29,9 @@ __all__ = [
 ]
 
 _IDS, _STATUS, _UPDATES = "ndb_log_transaction_id", "ndb_log_apply_status", "log_replica_updates"
-_READS, _COMPRESSION = "ndb_log_exclusive_reads", "binlog_transaction_compression"
-_BINLOG = ("log_bin", "ndb_log_bin")
+_READS, _BINLOG = "ndb_log_exclusive_reads", ("log_bin", "ndb_log_bin")
+# Started with the first one, a server turns on the second, which alone decides on epochs.
+_COMPRESSION = ("binlog_transaction_compression", "ndb_log_transaction_compression")
 
 
 def no_applied_epochs(subject: Subject) -> Iterator[Finding]:
@@ -85,22 +86,31 @@ def no_binlog(subject: Subject) -> Iterator[Finding]:
 
 def compressed_epochs(subject: Subject) -> Iterator[Finding]:
     """
-    Yield clusters whose compressed log brings the changes of a replica back to it.
+    Yield clusters whose compressed log brings the changes of a replica back to it, or its own epochs.
 
-    The replica does not skip them by their server id, because that stands within the compressed transaction. Recorded
-    from MySQL NDB Cluster 9.7.2: the applier stopped with error 1296 in each of four runs.
+    The replica skips neither, because the server ids stand within the compressed transaction. Recorded from MySQL NDB
+    Cluster 9.7.2: the applier stopped with error 1296 in each of four runs.
     """
     for cluster in subject.clusters:
-        if not _is_on(cluster, _COMPRESSION) or _is_on(cluster, _UPDATES) is False:
+        on = next((name for name in _COMPRESSION if _is_on(cluster, name)), None)
+        if on is None:
             continue
-        back = [each for each in subject.links.replicas(cluster.name) if each.name in _origins(subject, cluster.name)]
-        for replica in back:
+        for replica in subject.links.replicas(cluster.name):
+            if replica.name not in _origins(subject, cluster.name):
+                continue
+            stops = all(_is_on(each, _STATUS) is not False for each in (cluster, replica))
+            if not stops and _is_on(cluster, _UPDATES) is False:
+                continue
             sentence = (
-                f"The log is compressed ({_COMPRESSION} = ON) and holds changes of {replica.name}, which replicates "
-                "from here. It does not skip its own changes in compressed transactions, and its applier stops: "
-                '"applying epoch ... which is lower than previously applied epoch".'
+                f"The log is compressed ({on} = ON) and holds what {replica.name} logged, which replicates from here. "
+                "It does not skip its own changes in compressed transactions, and "
             )
-            fix = set_in_my_cnf(cluster.name, _COMPRESSION, "OFF")
+            sentence += (
+                'its applier stops: "applying epoch ... which is lower than previously applied epoch".'
+                if stops
+                else "its applier applies them again, over later ones."
+            )
+            fix = set_in_my_cnf(cluster.name, on, "OFF")
             yield Finding(Code.COMPRESSED_EPOCHS, sentence, (TablePlace(cluster.name),), fix)
 
 

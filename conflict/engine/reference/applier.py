@@ -75,8 +75,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     result.effects.setdefault((apply.epoch, apply.group), {}).update(effects_of(final))
     result.images.setdefault((apply.epoch, apply.group), {}).update(_given_images(final))
     log = cluster.log.setdefault(apply.epoch, [])
-    log += _changed_rows(final)
-    log += _refreshes(final)
+    log += _with_transaction_id(final, [*_changed_rows(final), *_refreshes(final)])
     for (exceptions, row), each in zip(final.exceptions, final.excepted, strict=True):
         name = exceptions.table.full_name
         outcome = _outcome(each, None, final).place
@@ -88,11 +87,11 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
         if exceptions.replicated:
             log.append(ExceptionRow(cluster.server_id, name, row, outcome))
     for entry in source.log.get(apply.foreign_epoch, []):
-        taken = isinstance(entry, ExceptionRow) and cluster.cluster.takes(entry.server_id, source.name)
+        taken = isinstance(entry, ExceptionRow) and cluster.takes(entry.server_id, source, apply.foreign_epoch)
         if isinstance(entry, ExceptionRow) and taken and entry.table not in cluster.cluster.filtered:
             result.exceptions.setdefault(entry.table, []).append(entry.row)
             result.excepted.setdefault(entry.table, []).append(entry.outcome)
-            if cluster.relays:
+            if cluster.sends_on:
                 log.append(entry)
     for counter, value in final.counters.items():
         result.counters[counter] += value
@@ -104,12 +103,20 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     cluster.applied(apply, source)
 
 
+def _with_transaction_id(final: EpochPass, logged: list[LoggedChange]) -> list[LoggedChange]:
+    """Return what a pass logs, with the id of its NDB transaction if that is known, as it is of compressed epochs."""
+    known = final.cluster.cluster.payloads.transactions.get((final.apply.epoch, final.apply.group))
+    if known is None:
+        return logged
+    return [attrs.evolve(each, change=attrs.evolve(each.change, transaction_id=known)) for each in logged]
+
+
 def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
-    """Yield one event per row that the pass changed and does not refresh: reflected, or relayed to a third cluster."""
+    """Yield one event per row that the pass changed and does not refresh: reflected, or sent on as it came."""
     cluster = final.cluster
     for key, changed in final.changed.items():
         foreign = changed.server_id != cluster.server_id
-        if key in final.refreshes or (foreign and not cluster.relays):
+        if key in final.refreshes or (foreign and not cluster.sends_on):
             continue
         event = merged_change(
             cluster.setups[key[0]],
@@ -131,7 +138,7 @@ def _changed_copies(final: EpochPass) -> Iterator[tuple[RowChange, int]]:
     for change in final.copies.reflected:
         sent = attrs.evolve(change, flags=ConflictFlag.REFLECTED, transaction_id=FROM_AN_APPLIER)
         yield sent, final.cluster.server_id
-    for change, server_id in final.copies.made if final.cluster.relays else ():
+    for change, server_id in final.copies.made if final.cluster.sends_on else ():
         yield attrs.evolve(change, transaction_id=FROM_AN_APPLIER), server_id
 
 

@@ -223,6 +223,11 @@ class ReplayedCluster:
         """Server id of its logging and applying server."""
         return self.cluster.server_id
 
+    @property
+    def sends_on(self) -> bool:
+        """Whether what its applier applied can reach an applier: a third cluster's, or one that takes all it gets."""
+        return self.relays or bool(self.cluster.payloads.epochs and self.cluster.payloads.relays)
+
     def act_as(self, role: Role | None) -> None:
         """Take a role; none if its role is the one that it has."""
         self.role = self.role if role is None else role
@@ -279,14 +284,18 @@ class ReplayedCluster:
         self.foreign_keys.update(self.store.rows, self.store)
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
-        """Return the operations of a foreign epoch that this cluster takes, as it does not take its own."""
+        """Return the operations of a foreign epoch that this cluster takes."""
         return [
             entry
             for entry in source.log.get(epoch, [])
             if isinstance(entry, LoggedChange)
-            and self.cluster.takes(entry.server_id, source.name)
+            and self.takes(entry.server_id, source, epoch)
             and entry.change.table not in self.cluster.filtered
         ]
+
+    def takes(self, server_id: int, source: ReplayedCluster, epoch: int) -> bool:
+        """Whether its applier takes changes of a server from an epoch: not its own, if they are not compressed."""
+        return epoch in source.cluster.payloads.epochs or self.cluster.takes(server_id, source.name)
 
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
@@ -297,5 +306,5 @@ class ReplayedCluster:
         if apply.traced and apply.reported:
             logged = self.relayed.setdefault(apply.epoch, {})
             logged[source.name] = max(logged.get(source.name, 0), apply.foreign_epoch)
-            if self.relays:
+            if self.sends_on:
                 logged.update({name: epoch for name, epoch in came_back.items() if name != self.name})

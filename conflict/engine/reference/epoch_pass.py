@@ -21,9 +21,9 @@ from conflict.engine.reference.decide import (
     missing_image,
 )
 from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
-from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
+from conflict.history.model import NO_FLAGS, Cluster, EpochApply, ReturnedEpoch, RowChange
 from conflict.history.run import fitted, misfit
-from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace
+from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace, stop_at_returned
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -133,13 +133,30 @@ class EpochPass:
         Raises:
             ApplierStopped: The applier cannot go on.
         """
+        returned = self._returned()
         for entry in changes:
+            if returned is not None and entry.group > returned.group:
+                break
             try:
                 self.handle(entry)
             except ApplierStopped as stopped:
                 stopped.place = StopPlace(tuple(entry.steps), bool(self.rejected))
                 raise
+        if returned is not None:
+            stop = stop_at_returned(self.cluster.name, self.source.name, self.apply.foreign_epoch, returned)
+            raise ApplierStopped(stop)
         self.make_exceptions_rows()
+
+    def _returned(self) -> ReturnedEpoch | None:
+        """
+        Return the older epoch of its source that the epoch brings again and that stops the applier; None if none does.
+
+        Source: `Ndb_applier::verify_next_epoch` in the server's ``ndb_applier.cc``.
+        """
+        returned = self.source.payloads.returned.get(self.apply.foreign_epoch)
+        if returned is None or self.apply.source_server not in (0, returned.server):
+            return None  # an applier compares the epochs of the SQL node from whose log it reads
+        return None if self.cluster.cluster.shows_later(self.apply) else returned
 
     def handle(self, entry: LoggedChange) -> None:
         """

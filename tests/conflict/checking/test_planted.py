@@ -119,6 +119,12 @@ PLANTED = {
     ),
     "no binlog": (OLD, {"a": {"ndb_log_bin": "OFF"}}, {("023", "A")}),
     "compressed epochs": (OLD, {"a": {"binlog_transaction_compression": "ON"}}, {("027", "A")}),
+    "compressed epochs of NDB alone": (OLD, {"b": {"ndb_log_transaction_compression": "ON"}}, {("027", "B")}),
+    "compressed epochs, of which nothing comes back": (
+        OLD,
+        {"a": {"ndb_log_transaction_compression": "ON", "ndb_log_apply_status": "OFF", "log_replica_updates": "OFF"}},
+        set(),
+    ),
     "compressed epochs in a ring": (
         OLD,
         {"clusters": THIRD, "entries": RING, "a": {"binlog_transaction_compression": "ON"}},

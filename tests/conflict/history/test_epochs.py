@@ -8,7 +8,7 @@ import pytest
 
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import Origin
+from conflict.history.model import Origin, ReturnedEpoch
 from ndb_formats.binlog_reader import Event
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError, WrongKeyError
 from ndb_formats.events.header import EventHeader
@@ -262,6 +262,26 @@ class TestTransactions:
         assert reader.rows_pending == 3
         feed([COMMIT], reader)
         assert reader.rows_pending == 0
+
+
+class TestPayloads:
+    """Epochs in compressed transactions."""
+
+    OLDER = status(OWN, 4, 9, b"binlog.000001")
+
+    def test_an_older_own_epoch_in_one(self):
+        """It comes back in the group of the foreign epoch that brought it; the place is that in the payload."""
+        rows = [insert(1), insert(7, transaction=9), self.OLDER, status(OTHER, 11, 9)]
+        (epoch,) = feed([BEGIN, COMMIT, payload([BEGIN, *MAPS, status(OWN, 5), *rows, COMMIT])])
+        before = [BEGIN, *MAPS, status(OWN, 5), *rows[:2]]
+        start = sum(len(event_bytes(code, body, checksum=False)) for code, _, body in before)
+        assert (epoch.compressed, epoch.applied) == (True, (AppliedEpoch(1, OTHER, 11),))
+        assert epoch.returned == ReturnedEpoch(1, 4, OWN, Origin("binlog.000001", 300, start))
+
+    def test_in_a_plain_log(self):
+        """Whoever reads it skips the row."""
+        epoch = epoch_of(insert(7, transaction=9), self.OLDER, status(OTHER, 11, 9))
+        assert (epoch.compressed, epoch.returned) == (False, None)
 
 
 class TestFaults:
