@@ -15,6 +15,7 @@ A History on disk to a result on disk: the driver of the resolve job. Computes d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import attrs
 import numpy as np
@@ -36,7 +37,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
 from conflict.history.grid.schemas import SCHEDULE
 from conflict.history.ingestion.extension import changes_that_count, row_steps
-from conflict.history.model import Cluster, EpochApply, Start, UnloggedChange
+from conflict.history.model import Cluster, EpochApply, Position, Start, UnloggedChange
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.results.careful import CareKind, LeftToReferenceError
@@ -140,14 +141,32 @@ def settle_history(
     job = ResolveJob(runner, common, progress)
     settling = Settling(runner, common, run, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
+    tables = frozenset(table for known in run.setups.at_end.values() for table in known)
+    settle = partial(_settled, job, schedule, tables=tables, unlogged=unlogged.changes)
+    settled = settle(placed)
+    if use_evidence and placed is not None and settled.contradicted:
+        again = settling.place_contradicted(_applies(schedule, manifest), placed, settled.differing())
+        if again.schedule.skipped != placed.schedule.skipped:
+            job.clear()
+            settled = settle(again)
+    if use_evidence:
+        settled = _explained(settled, settling)
+    return settled
+
+
+def _settled(
+    job: ResolveJob,
+    schedule: pa.Table,
+    placed: Placed | None,
+    tables: frozenset[str],
+    unlogged: Mapping[str, tuple[UnloggedChange, ...]],
+) -> SettledHistory:
+    """Resolve the buckets, with untraced epochs where they were placed."""
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
-    applied = [ApplierEpochs.of_table(schedule, name, log_part.starts.get(name)) for name in manifest.clusters]
-    tables = frozenset(table for known in run.setups.at_end.values() for table in known)
-    settled = SettledHistory(job, applied, job.resolve(applied), Moments(), placed, tables, unlogged=unlogged.changes)
-    if use_evidence:
-        settled = _explained(settled, settling, schedule)
-    return settled
+    starts = job.run.part.starts
+    applied = [ApplierEpochs.of_table(schedule, name, starts.get(name)) for name in job.run.manifest.clusters]
+    return SettledHistory(job, schedule, applied, job.resolve(applied), Moments(), placed, tables, unlogged=unlogged)
 
 
 def run_of_part(
@@ -160,15 +179,15 @@ def run_of_part(
     return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part)
 
 
-def _explained(settled: SettledHistory, settling: Settling, schedule: pa.Table) -> SettledHistory:
+def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory:
     """Return the result with the moments of judging that explain what the binlogs show."""
     job, resolved = settled.job, settled.resolved
     examined = Examined({name: {} for name in job.run.manifest.clusters})
     examined.add_whole(resolved.positions(resolved.left_out))
     examined.add_open(resolved, job.run)
-    if any(summary.contradicted for summary in resolved.summaries):
-        examined.add_whole(job.differing(resolved.found))
-    clusters = _timelines(schedule, job.run.manifest, job.run.part.starts)
+    if settled.contradicted:
+        examined.add_whole(settled.differing())
+    clusters = _timelines(settled.schedule, job.run.manifest, job.run.part.starts)
     applies = {
         cluster.name: [item for item in cluster.timeline if isinstance(item, EpochApply)] for cluster in clusters
     }
@@ -193,6 +212,7 @@ class SettledHistory:
 
     Attributes:
         job: The stages, and what all their tasks have in common.
+        schedule: The epoch applies at their places, as a table `SCHEDULE`.
         applied: Per cluster, the epochs that its applier applies, with the moments of judging that were found.
         resolved: The parts that the buckets wrote.
         moments: The moments of judging that explain what the binlogs show.
@@ -203,6 +223,7 @@ class SettledHistory:
     """
 
     job: ResolveJob
+    schedule: pa.Table = attrs.field(repr=False)
     applied: Sequence[ApplierEpochs]
     resolved: Resolved
     moments: Moments
@@ -210,6 +231,15 @@ class SettledHistory:
     tables: frozenset[str]
     not_examined: int = 0
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the binlogs contradict the result."""
+        return any(summary.contradicted for summary in self.resolved.summaries)
+
+    def differing(self) -> dict[str, set[Position]]:
+        """Return, per applier, the own positions of epoch applies for which the binlogs show other effects."""
+        return self.job.differing(self.resolved.found)
 
     @property
     def part(self) -> LogPart:

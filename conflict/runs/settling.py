@@ -18,7 +18,7 @@ from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.columnar.order import Located
 from conflict.engine.inference.background import Recorded
 from conflict.engine.inference.moments import Moments, find_moments
-from conflict.engine.inference.placement import Placed, place_untraced
+from conflict.engine.inference.placement import Placed, can_be_skips, place_untraced
 from conflict.engine.inference.row_states import StatesOfRows
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.grid.epoch_files import read_epoch_sizes, read_summaries
@@ -142,17 +142,51 @@ class Settling:
     progress: StageProgress
     changes: Mapping[str, Sequence[DefinitionChange]] = attrs.field(factory=dict)
 
-    def place_untraced(self, applies: Applies) -> Placed:
-        """Place the epochs that left no trace, from the rows that they touch."""
-        placed = self._placed(applies, frozenset())
+    def place_untraced(self, applies: Applies, whole: AbstractSet[tuple[str, int]] = frozenset()) -> Placed:
+        """
+        Place the epochs that left no trace, from the rows that they touch.
+
+        Args:
+            applies: Per cluster, the epoch applies of its applier.
+            whole: Applier and number of the epochs that are looked at with all of their rows. Of others, rows that did
+                not change meanwhile do not count: they tell only that an epoch was applied nowhere.
+        """
+        placed = self._placed(applies, whole)
         # All rows of an epoch are needed to say what it does where its place is open.
         slots = placed.schedule.slots
-        still_open = frozenset(
+        still_open = whole | {
             (place.applier, place.foreign_epoch)
             for place in placed.schedule.places
             if slots[place.applier, place.source][place.slot].certain
+        }
+        return placed if still_open <= whole else self._placed(applies, still_open)
+
+    def place_contradicted(
+        self, applies: Applies, placed: Placed, differing: Mapping[str, AbstractSet[Position]]
+    ) -> Placed:
+        """
+        Place the epochs again, with all rows of those that left no trace and for which the binlogs show other effects.
+
+        So epochs are found that were never applied.
+
+        Args:
+            applies: As for `place_untraced`.
+            placed: What that returned.
+            differing: Per cluster, the own positions of epoch applies for which its binlog shows other effects.
+        """
+        shown = {
+            name: {
+                each.foreign_epoch for each in own if not each.traced and (each.epoch, each.group) in differing[name]
+            }
+            for name, own in placed.applies.items()
+        }
+        whole = frozenset(
+            (name, epoch)
+            for name, epochs in shown.items()
+            if can_be_skips(len(epochs), applies[name])
+            for epoch in epochs
         )
-        return self._placed(applies, still_open) if still_open else placed
+        return self.place_untraced(applies, whole) if whole else placed
 
     def _placed(self, applies: Applies, whole: AbstractSet[tuple[str, int]]) -> Placed:
         """Place the epochs; `whole`: applier and number of those whose rows are all read."""

@@ -66,9 +66,16 @@ class PlaceTrials:
         if window.certain:  # rows that did not change meanwhile do not show where it was
             moved = [entry for entry in entries if self._changed(entry, apply.arrived, window.before)]
             found = self._possible(apply, moved, known, stretches)
-            if len({effect.signature for _, effect in found}) < 2:
+            alike = len({effect.signature for _, effect in found}) < 2
+            if alike and (len(moved) == len(entries) or not self._shows(apply, entries, known, found)):
                 return found
         return self._possible(apply, entries, known, stretches)
+
+    def _shows(
+        self, apply: EpochApply, entries: list[LoggedChange], known: int, found: Sequence[tuple[Choice, Alternative]]
+    ) -> bool:
+        """Whether an epoch shows where those of its rows do not that changed: its other rows show everywhere then."""
+        return bool(found) and self._try(apply, entries, known, found[0][0].start) is None
 
     def _possible(
         self, apply: EpochApply, entries: list[LoggedChange], known: int, stretches: Sequence[Choice]

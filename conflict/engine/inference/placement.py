@@ -44,6 +44,7 @@ from conflict.rules.foreign_keys import linked_tables
 
 __all__ = [
     "Placed",
+    "can_be_skips",
     "place_untraced",
     "restricted",
     "touched_rows",
@@ -147,8 +148,12 @@ def _skipped(
         entries = rows[name].cluster.arriving(rows[source].cluster, apply.foreign_epoch)
         changed = tuple(SkippedChange(each.change.table, each.change.key, each.change.operation) for each in entries)
         found[apply.foreign_epoch] = SkippedEpoch(name, source, apply.foreign_epoch, changed)
-    few = len(found) <= max(_MOST_SKIPPED, _SKIPPED_SHARE * len(applies))
-    return found if few else {}
+    return found if can_be_skips(len(found), applies) else {}
+
+
+def can_be_skips(count: int, applies: Sequence[EpochApply]) -> bool:
+    """Whether so many of the epochs that an applier received are few enough to have been skipped."""
+    return count <= max(_MOST_SKIPPED, _SKIPPED_SHARE * len(applies))
 
 
 def _up_to_stop(tried: Sequence[Tried], places: Sequence[Place]) -> list[Place]:

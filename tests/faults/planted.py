@@ -1,0 +1,313 @@
+"""
+The planted list: operations put into quiet recordings, and what a result says of each.
+
+    python -m tests.faults.planted [SEED] [PLACES]
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+import attrs
+import pyarrow.dataset as pads
+
+from conflict.cli.commands.resolve import code_of
+from conflict.cli.refusals import ExitCode
+from conflict.config.configuration import Configuration
+from conflict.conformance.case import ConflictCase
+from conflict.errors import ConflictError
+from conflict.history.definitions_over_time import make_run
+from conflict.history.grid.folder import Folder
+from conflict.history.log_files import check_log_files
+from conflict.history.run import Run
+from conflict.pipeline import ENGINES
+from conflict.results.cause_kinds import CauseKind
+from conflict.results.files import read_rows
+from conflict.results.layout import rows_folder
+from conflict.results.run_document import ResolvedRun
+from conflict.runs.runner import ResolveOptions
+from ndb_formats.errors import FormatError
+from ndb_formats.types.values import Value
+from tests.corpora import RECORDINGS, SHARED
+from tests.faults.edited_logs import EditedLog, EditedPair, Row
+from tests.faults.planting import PLANTS, Plant, Planted, final_rows
+
+
+class Noticed(Enum):
+    """What became of a fault."""
+
+    NAMED = "named"
+    REFUSED = "refused, named"
+    NAMED_WRONG = "named, but a decision or a row is wrong"
+    OTHERWISE = "named as something else"
+    UNEXPLAINED = "contradicted, no cause that fits"
+    SILENT = "silent, and wrong"
+    INVISIBLE = "not said, and right"
+
+
+@attrs.frozen(eq=False)
+class Found:
+    """
+    A result.
+
+    Attributes:
+        resolved: What was resolved.
+        decisions: What was decided on each operation; None if that is open.
+        rows: The rows at the end, by cluster.
+    """
+
+    resolved: ResolvedRun
+    decisions: Mapping[Operation, tuple[str, str | None] | None]
+    rows: Mapping[str, Mapping[Row, dict[str, Value]]]
+
+    @property
+    def skipped(self) -> set[tuple[str, int]]:
+        """The epochs that count as never applied, with the applier."""
+        return {(each.applier, each.foreign_epoch) for each in self.resolved.summary.schedule.skipped}
+
+    @property
+    def unlogged(self) -> set[tuple[str, Row]]:
+        """The rows that were changed without a log, with their cluster."""
+        return {(name, (each.table, each.key)) for name, own in self.resolved.unlogged.items() for each in own}
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is said."""
+        summary = self.resolved.summary
+        return (
+            code_of(self.resolved) is ExitCode.DONE
+            and not summary.stops
+            and not self.resolved.moves.repeated
+            and not self.resolved.starts
+            and not self.resolved.run.definitions
+        )
+
+
+Operation = tuple[object, ...]
+
+
+def find(configuration: Configuration, engine: str) -> Found:
+    """Resolve a run without steps, as users do."""
+    with tempfile.TemporaryDirectory() as folder:
+        check_log_files(configuration)
+        out = Folder(f"{folder}/out")
+        run = make_run(configuration)
+        resolved = ENGINES[engine](run, out, options=ResolveOptions(all_outcomes=True))
+        return Found(resolved, _decisions(out, run), {each.name: _rows(out, run, each.name) for each in run.clusters})
+
+
+def _decisions(out: Folder, run: Run) -> dict[Operation, tuple[str, str | None] | None]:
+    found: dict[Operation, tuple[str, str | None] | None] = {}
+    for applier in (each.name for each in run.clusters):
+        if out.exists(f"outcomes/applier={applier}"):
+            names = ["source_epoch", "ordinal", "table", "key", "operation", "refresh", "verdict", "cause"]
+            table = pads.dataset(f"{out.uri}/outcomes/applier={applier}", format="parquet", partitioning=None)
+            for *operation, verdict, cause in zip(
+                *(each.to_pylist() for each in table.to_table(names).columns), strict=True
+            ):
+                found[applier, *operation] = None if verdict == "CANNOT_TELL" else (verdict, cause)
+        if out.exists(f"undecided/applier={applier}"):
+            table = pads.dataset(f"{out.uri}/undecided/applier={applier}", format="parquet", partitioning=None)
+            names = ["source_epoch", "table", "key"]
+            left = set(zip(*(each.to_pylist() for each in table.to_table(names).columns), strict=True))
+            found.update({each: None for each in found if each[0] == applier and (each[1], each[3], each[4]) in left})
+    return found
+
+
+def _rows(out: Folder, run: Run, cluster: str) -> dict[Row, dict[str, Value]]:
+    found: dict[Row, dict[str, Value]] = {}
+    for table, setup in run.setups.at_end[cluster].items():
+        shown, _ = setup.shown
+        for values in read_rows(out, rows_folder(cluster, table), shown):
+            row = dict(zip((each.name for each in shown.columns), values, strict=True))
+            found[table, repr([row[each] for each in shown.primary_key]).encode()] = row
+    return found
+
+
+def _true_rows(log: EditedLog, run: Run) -> dict[Row, dict[str, Value]]:
+    """Return the rows at the end of a log, under the values of their keys."""
+    found = {}
+    for (name, _), row in final_rows(log).items():
+        table = run.schema.find(*name.split(".", 1))
+        assert table is not None
+        found[name, repr([row[each] for each in table.primary_key]).encode()] = row
+    return found
+
+
+@attrs.frozen(eq=False)
+class Recording:
+    """A quiet recording, and its result."""
+
+    name: str
+    pair: EditedPair
+    found: Found
+
+
+def quiet_recording(path: Path) -> Recording | None:
+    """Return a recording in which nothing happens that is to be said, and whose logs hold its rows; else None."""
+    case = ConflictCase.load(path)
+    configuration = case.configuration()
+    if len(configuration.clusters) != 2 or any(len(each.files) > 1 for each in configuration.clusters):
+        return None
+    if not all(table.primary_key for table in configuration.schema.tables):
+        return None
+    try:
+        found = find(configuration, "local")
+        pair = EditedPair.read(configuration)
+    except (ConflictError, FormatError):
+        return None
+    rows = {log.cluster: _true_rows(log, found.resolved.run) for log in pair.logs}
+    if not found.is_quiet or rows != found.rows or min(len(log.epochs) for log in pair.logs) < _FEWEST:
+        return None
+    return Recording(f"{path.parent.name}/{path.name}", pair, found)
+
+
+_FEWEST = 4  # epochs of a log
+
+
+def judge(planted: Planted, recording: Recording, engine: str) -> tuple[Noticed, str]:
+    """Return what became of a fault, and why."""
+    if not planted.changed:
+        return Noticed.INVISIBLE, "the logs are the same"
+    try:
+        found = find(planted.configuration, engine)
+    except (ConflictError, FormatError) as error:
+        fits = "hole" in planted.names and re.search("missing|give all binlog files", str(error))
+        return Noticed.REFUSED if fits else Noticed.OTHERWISE, str(error)
+    wrong = [*_wrong_decisions(planted, recording, found), *_wrong_rows(planted, found)]
+    resolved, named = found.resolved, is_named(planted, found)
+    causes = [(each.cluster, each.kind.value, each.tables) for each in resolved.likely_causes]
+    others = [
+        *(["contradicted"] if resolved.contradicted and planted.kind != "filtered table" else []),
+        *(sorted(map(str, found.skipped)) if planted.kind != "skipped epoch" else []),
+        *(sorted(map(str, found.unlogged)) if not planted.kind.startswith("hidden") else []),
+        *([f"causes {causes}"] if causes else []),
+    ]
+    why = "; ".join([*others, *wrong])
+    if named:
+        bad = others[:1] if planted.kind == "filtered table" and len(causes) == 1 else [*others, *wrong]
+        bad = [] if planted.kind == "filtered table" and len(causes) == 1 else bad
+        return Noticed.NAMED_WRONG if bad else Noticed.NAMED, why
+    if resolved.contradicted:
+        return Noticed.UNEXPLAINED, why
+    if code_of(resolved) is not ExitCode.DONE or others:
+        return Noticed.OTHERWISE, why
+    return Noticed.SILENT if wrong else Noticed.INVISIBLE, why
+
+
+def is_named(planted: Planted, found: Found) -> bool:
+    """Whether a result names a fault as what it is."""
+    resolved, names = found.resolved, planted.names
+    match planted.kind.split()[0]:
+        case "skipped":
+            return found.skipped == {names}
+        case "filtered":
+            return any(each.kind is CauseKind.FILTER and names[0] in each.tables for each in resolved.likely_causes)
+        case "hidden":
+            return found.unlogged == {names}
+        case "incident" | "incident,":
+            return any(each.lost and "incident" in each.sentence for each in resolved.remarks)
+        case _:
+            return any(each.lost for each in resolved.remarks)
+
+
+def _wrong_decisions(planted: Planted, recording: Recording, found: Found) -> Iterator[str]:
+    """Yield what was decided otherwise than in the recording, or not at all; where epochs are missing, it can be."""
+    before, after = recording.found.decisions, found.decisions
+    lost = planted.kind.startswith(("incident, epochs", "missing"))
+
+    def concerned(operation: Operation) -> bool:
+        return operation[0] == planted.applier and operation[1] in planted.source_epochs
+
+    for operation, decision in after.items():
+        if operation in before and before[operation] is None:
+            continue  # open in the recording
+        if decision is None and not concerned(operation):
+            continue  # open: which is right, if not the most that can be said
+        if concerned(operation) or before.get(operation) != decision:
+            yield f"decided {operation}: {decision}, not {before.get(operation)}"
+    if not lost:  # what an applier sends back of an epoch does not come back if it skipped that
+        missing = (each for each in before if each not in after and not concerned(each))
+        yield from (f"not decided {each}" for each in missing if planted.kind != "skipped epoch" or each[2] != -1)
+
+
+def _wrong_rows(planted: Planted, found: Found) -> Iterator[str]:
+    """Yield which rows end otherwise than they did; where epochs are missing, rows can be absent."""
+    for log in planted.truth:
+        true, mine = _true_rows(log, found.resolved.run), found.rows[log.cluster]
+        known = planted.kind.startswith(("incident, epochs", "missing", "hidden"))
+        for row in {*mine, *({} if known else true)}:
+            if mine.get(row) != true.get(row):
+                yield f"row {log.cluster} {row}: {mine.get(row)}, not {true.get(row)}"
+
+
+def recordings() -> Iterator[Path]:
+    """Yield the folders of recordings from which quiet ones are taken."""
+    for folder in (RECORDINGS / "conflict", SHARED / "conformance" / "conflict", SHARED / "conformance" / "everyday"):
+        yield from sorted(path.parent for path in folder.glob("*/*/scenario.json"))
+
+
+@cache
+def recording_of(path: Path) -> Recording | None:
+    """Return a quiet recording, once."""
+    return quiet_recording(path)
+
+
+def main(seed: int, most: int, kinds: Sequence[str], engines: Sequence[str]) -> Counter[tuple[str, str, Noticed]]:
+    """Plant each kind, and print what became of it."""
+    print(f"seed {seed}")
+    tally = Counter[tuple[str, str, Noticed]]()
+    for kind in kinds:
+        chance = random.Random(f"{seed} {kind}")
+        with tempfile.TemporaryDirectory() as scratch:
+            for recording, planted in planted_places(PLANTS[kind], chance, most, Path(scratch)):
+                for engine in engines:
+                    noticed, why = judge(planted, recording, engine)
+                    tally[planted.kind, engine, noticed] += 1
+                    if noticed not in (Noticed.NAMED, Noticed.INVISIBLE):
+                        print(f"{kind}, {engine}, {recording.name}, {planted.place}: {noticed.value}: {why[:400]}", flush=True)
+    return tally
+
+
+def planted_places(plant: Plant, chance: random.Random, most: int, scratch: Path) -> Iterator[tuple[Recording, Planted]]:
+    """Yield seeded places, each in another recording; functions and binlog types take turns."""
+    by_sort = defaultdict[tuple[str, str], list[Path]](list)
+    for path in recordings():
+        by_sort[path.parent.name, path.name[-1]].append(path)
+    pools = [chance.sample(each, len(each)) for _, each in sorted(by_sort.items())]
+    found, number = 0, 0
+    while any(pools) and found < most:
+        for pool in chance.sample(pools, len(pools)):
+            recording = recording_of(pool.pop()) if pool else None
+            number += 1
+            folder = scratch / str(number)
+            folder.mkdir()
+            planted = None if recording is None else next(plant(recording.pair, folder, chance), None)
+            if recording is not None and planted is not None:
+                found += 1
+                yield recording, planted
+            if found == most:
+                return
+
+
+def show(tally: Counter[tuple[str, str, Noticed]]) -> None:
+    """Print a table by kind."""
+    columns = [each for each in Noticed if any(noticed is each for *_, noticed in tally)]
+    print(f"\n{'':34} {'engine':10}", *(f"{each.value:>24}" for each in columns))
+    for kind, engine in dict.fromkeys((kind, engine) for kind, engine, _ in tally):
+        print(f"{kind:34} {engine:10}", *(f"{tally[kind, engine, each] or '':>24}" for each in columns))
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    chosen = int(given[0]) if given else random.randrange(1 << 32)
+    wanted = given[2].split(",") if len(given) > 2 else list(PLANTS)
+    show(main(chosen, int(given[1]) if len(given) > 1 else 10, wanted, ("local", "reference")))
