@@ -199,7 +199,7 @@ class Settling:
         parts = self._read("placing epochs", wanted, placing=True)
         history, recorded = self._history(parts, applies)
         setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
-        return place_untraced(history, setups, recorded, skip_missing=skip_missing)
+        return place_untraced(history, setups, recorded, skip_missing=skip_missing, whole=whole)
 
     def find_moments(self, applies: Applies, examined: OpenRows) -> tuple[Moments, Located]:
         """

@@ -47,13 +47,14 @@ class PlaceTrials:
     source: Background
     skip_missing: bool = False
 
-    def places(self, apply: EpochApply, known: int) -> list[tuple[Choice, Alternative]]:
+    def places(self, apply: EpochApply, known: int, *, whole: bool = True) -> list[tuple[Choice, Alternative]]:
         """
         Return the places that an epoch can have had, in order, each with what it did there.
 
         Args:
             apply: The epoch apply; without a window, it is an error.
             known: Max replicated epoch before it.
+            whole: Whether all of its rows are there; if not, those that changed meanwhile are.
         """
         window = apply.window
         assert window is not None
@@ -67,7 +68,8 @@ class PlaceTrials:
             moved = [entry for entry in entries if self._changed(entry, apply.arrived, window.before)]
             found = self._possible(apply, moved, known, stretches)
             alike = len({effect.signature for _, effect in found}) < 2
-            if alike and (len(moved) == len(entries) or not self._shows(apply, entries, known, found)):
+            complete = not whole or len(moved) == len(entries)
+            if alike and (complete or not self._shows(apply, entries, known, found)):
                 return found
         return self._possible(apply, entries, known, stretches)
 

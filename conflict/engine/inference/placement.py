@@ -78,7 +78,14 @@ class Placed:
         return attrs.evolve(history, clusters=tuple(clusters), assumed=self.schedule.assumed)
 
 
-def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip_missing: bool = False) -> Placed:
+def place_untraced(
+    history: History,
+    setups: Setups,
+    recorded: Recorded,
+    *,
+    skip_missing: bool = False,
+    whole: Collection[tuple[str, int]] | None = None,
+) -> Placed:
     """
     Place every epoch apply that has a `Window`.
 
@@ -88,6 +95,8 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+        whole: Applier and number of the epochs of which all rows are there; None if they are of all. Of others, rows
+            can lack that the applying cluster had not changed where they can have been.
 
     Raises:
         HistoryError: The traces have no order of causes.
@@ -99,7 +108,9 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
     for (name, source), applies in links.items():
         trials = PlaceTrials(rows[name], rows[source], skip_missing)
         tried[name, source] = [
-            [] if apply.window is None else trials.places(apply, epoch)
+            []
+            if apply.window is None
+            else trials.places(apply, epoch, whole=whole is None or (name, apply.foreign_epoch) in whole)
             for apply, epoch in zip(applies, known[name, source], strict=True)
         ]
     slots = {
