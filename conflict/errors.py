@@ -19,6 +19,22 @@ class HistoryError(ConflictError, ValueError):
     """Binlogs, schedule and configuration contradict each other."""
 
 
+class MissingEpochsError(HistoryError):
+    """
+    The logs of a cluster lack epochs that another one applied, and go on after them.
+
+    Attributes:
+        cluster: The cluster.
+        before: Its last epoch before the missing ones.
+        after: Its first epoch after them.
+    """
+
+    def __init__(self, message: str, cluster: str, before: int, after: int) -> None:
+        """Keep what the message says."""
+        super().__init__(message)
+        self.cluster, self.before, self.after = cluster, before, after
+
+
 class NotBuiltError(ConflictError, LookupError):
     """Something that NDB Cluster has and this version does not; the message names it."""
 

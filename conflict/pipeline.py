@@ -19,13 +19,14 @@ from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progre
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.text_file import refuse_address
-from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
+from conflict.errors import ConfigurationError, HistoryError, MissingEpochsError, NotBuiltError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder, refuse_same_paths
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.whole_files import only_writer
+from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.ingestion.plan import digest_of_ends, files_document, refuse_other_folders
-from conflict.history.log_files import check_log_files
+from conflict.history.log_files import check_log_files, missing_files
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
@@ -38,6 +39,7 @@ from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, in_threads
+from ndb_formats.findings import LogRemark
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
@@ -48,6 +50,8 @@ __all__ = [
     "folder_of",
     "ingest",
     "resolve",
+    "resolve_from_holes",
+    "run_after_missing_files",
     "run_local",
     "run_of",
     "run_spark",
@@ -181,15 +185,15 @@ def resolve(
     if engine != "reference":
         refuse_python_rules(declared.setups.at_end)
     refuse_by_policy(declared, policy, created=True)
-    check_log_files(configuration)
-    run = run_of(run_file)
+    check_log_files(configuration, may_lack_files=_can_have_holes(configuration, options))
+    run = run_after_missing_files(run_of(run_file))
     refuse_by_policy(run, policy)
     _refuse_same_paths(target, run)
     with ExitStack() as held:
         if kept is not None:
             held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
-        resolved = ENGINES[engine](run, work, progress, options)
+        resolved = resolve_from_holes(engine, run, work, progress, options)
         zeros = zero_counters(run.configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in resolved.summary.counters.items()})
         final_rows = options.final_rows or (resolved.engine or engine) == "reference"  # which always writes them
@@ -197,6 +201,51 @@ def resolve(
         document["inputs"] = _inputs_document(run_file)
         work.write_json("run.json", {**document, **catalogue_result(work)})
     return resolved
+
+
+def _can_have_holes(configuration: Configuration, options: ResolveOptions) -> bool:
+    """Whether epochs may be missing from a log: a History holds whole logs, and networks start with empty tables."""
+    kept = options.history is not None or options.keep_history is not None
+    return configuration.links.is_pair and not kept
+
+
+def run_after_missing_files(run: Run) -> Run:
+    """Return a run that starts in the middle after the last file that is missing from a log."""
+    for missing in missing_files(run.configuration):
+        numbers = scan_epochs(missing.server_id, missing.rest).number
+        first, last = run.span.first.get(missing.cluster, 0), run.span.last.get(missing.cluster)
+        if len(numbers) and first < numbers[0] and (last is None or last >= numbers[0]):
+            run = _from(run, missing.cluster, int(numbers[0]), missing.what)
+    return run
+
+
+def resolve_from_holes(
+    engine: str, run: Run, out: Folder, progress: StageProgress = no_progress, options: ResolveOptions = DEFAULTS
+) -> ResolvedRun:
+    """
+    Resolve a run; where epochs are missing that the other cluster applied, as one that starts in the middle after them.
+
+    Computes docs/result.md, "Holes".
+    """
+    while True:
+        try:
+            return ENGINES[engine](run, out, progress, options)
+        except MissingEpochsError as error:
+            if not _can_have_holes(run.configuration, options):
+                raise
+            what = str(error).partition(";")[0]
+            run = _from(
+                run, error.cluster, error.after, f"{what}; --stop-epoch {error.cluster}={error.before} ends before"
+            )
+
+
+def _from(run: Run, cluster: str, epoch: int, what: str) -> Run:
+    """Return a run that reads a cluster from an epoch on, because changes before it are in no log."""
+    said = LogRemark(
+        f"{what}: changes are missing, so the logs are resolved from epoch {epoch} of {cluster} on", lost=True
+    )
+    span = attrs.evolve(run.span, first={**run.span.first, cluster: epoch})
+    return attrs.evolve(run, span=span, remarks=(*run.remarks, said))
 
 
 def run_of(run_file: RunFile) -> Run:

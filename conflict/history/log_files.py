@@ -6,21 +6,56 @@ from __future__ import annotations
 
 import filecmp
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import attrs
+
 from conflict.config.cluster_tables import writer_of
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.errors import ConfigurationError
 
-__all__ = ["check_log_files", "refuse_same_names"]
+__all__ = ["MissingFile", "check_log_files", "missing_files", "refuse_same_names"]
 
 _UNKNOWN = -1
 
 
-def check_log_files(configuration: Configuration) -> None:
+@attrs.frozen
+class MissingFile:
+    """
+    A file that is missing from a log, as the numbers of its files tell.
+
+    Attributes:
+        cluster: The cluster.
+        server_id: Its SQL node.
+        rest: The files after the missing one.
+        what: The sentence that says so, without a full stop.
+    """
+
+    cluster: str
+    server_id: int
+    rest: tuple[Path, ...]
+    what: str
+
+
+def missing_files(configuration: Configuration) -> Iterator[MissingFile]:
+    """Yield the last file that is missing from each log."""
+    for cluster in configuration.clusters:
+        for server in cluster.servers:
+            for place in range(len(server.files) - 1, 0, -1):
+                what = _gap(_named(cluster, server), *server.files[place - 1 : place + 1])
+                if what is not None:
+                    yield MissingFile(cluster.name, server.server_id, server.files[place:], what)
+                    break
+
+
+def check_log_files(configuration: Configuration, *, may_lack_files: bool = False) -> None:
     """
     Check what the names and the first events of the binlog files say. A file that cannot be read is left to its reader.
+
+    Args:
+        configuration: The run.
+        may_lack_files: Whether files may be missing between others; see `missing_files`.
 
     Raises:
         ConfigurationError: A file was written by another server, or is a folder or a pipe, or files are out of order,
@@ -28,11 +63,14 @@ def check_log_files(configuration: Configuration) -> None:
     """
     for cluster in configuration.clusters:
         for server in cluster.servers:
-            whose = cluster.name if len(cluster.servers) == 1 else f"server {server.server_id} of {cluster.name}"
+            whose = _named(cluster, server)
             refuse_same_names(whose, ((file.name, file) for file in server.files))
             _check_numbers(whose, server.files)
             for file in server.files:
                 _check_writer(configuration, cluster, file)
+    if not may_lack_files:
+        for missing in missing_files(configuration):
+            raise ConfigurationError(missing.what)
 
 
 def _check_writer(configuration: Configuration, cluster: ClusterConfiguration, file: Path) -> None:
@@ -83,17 +121,33 @@ def refuse_same_names(whose: str, files: Iterable[tuple[str, Path]]) -> None:
         raise ConfigurationError(message)
 
 
+def _named(cluster: ClusterConfiguration, server: LoggingServer) -> str:
+    return cluster.name if len(cluster.servers) == 1 else f"server {server.server_id} of {cluster.name}"
+
+
 def _check_numbers(cluster: str, files: Sequence[Path]) -> None:
-    """Check that files with the same name, but for the number at its end, have consecutive numbers, in any folders."""
+    """Check that files with the same name, but for the number at its end, have rising numbers, in any folders."""
     for first, second in itertools.pairwise(files):
-        if not (first.stem == second.stem and first.suffix[1:].isdecimal() and second.suffix[1:].isdecimal()):
-            continue
-        expected, found = int(first.suffix[1:]) + 1, int(second.suffix[1:])
-        if found != expected:
-            missing = f"{first.stem}.{expected:0{len(first.suffix) - 1}d}"
-            what = (
-                f"{missing} is missing between them" if found > expected else "give them in the order of their numbers"
-            )
-            apart = "" if first.parent == second.parent else f" ({first.parent} and {second.parent})"
-            message = f"the binlogs of {cluster} go from {first.name} to {second.name}{apart}; {what}"
+        if _step(first, second) < 1:
+            message = f"{_pair(cluster, first, second)}; give them in the order of their numbers"
             raise ConfigurationError(message)
+
+
+def _gap(cluster: str, first: Path, second: Path) -> str | None:
+    """Return the sentence that says that files are missing between two others; None if none are."""
+    if _step(first, second) < 2:
+        return None
+    missing = f"{first.stem}.{int(first.suffix[1:]) + 1:0{len(first.suffix) - 1}d}"
+    return f"{_pair(cluster, first, second)}; {missing} is missing between them"
+
+
+def _step(first: Path, second: Path) -> int:
+    """Return by how much the numbers of two files rise; 1 if they have none, or other names."""
+    if not (first.stem == second.stem and first.suffix[1:].isdecimal() and second.suffix[1:].isdecimal()):
+        return 1
+    return int(second.suffix[1:]) - int(first.suffix[1:])
+
+
+def _pair(cluster: str, first: Path, second: Path) -> str:
+    apart = "" if first.parent == second.parent else f" ({first.parent} and {second.parent})"
+    return f"the binlogs of {cluster} go from {first.name} to {second.name}{apart}"

@@ -306,7 +306,7 @@ def cut_readings(run: Run, readings: Mapping[str, ClusterReading]) -> dict[str, 
     refuse_changes(run.definitions)
     times = {name: [(each.time, each.number) for each in reading.epochs] for name, reading in readings.items()}
     span = span_of_times(run.span, times)
-    bounds = bounds_of(span, run.links, usable_epochs(run, readings))
+    bounds = bounds_of(span, run.links, usable_epochs(run, readings, with_holes=True))
     return {
         name: attrs.evolve(reading, epochs=[each for each in reading.epochs if each.number in bounds[name]])
         for name, reading in readings.items()
@@ -356,10 +356,12 @@ def _given_rows(run: Run, cluster: ClusterConfiguration, readings: Mapping[str, 
     return load_given_rows(files, run.data_schema, layouts)
 
 
-def usable_epochs(run: Run, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
-    """Return the epochs of each cluster that do not depend on missing epochs."""
+def usable_epochs(
+    run: Run, readings: Mapping[str, ClusterReading], *, with_holes: bool = False
+) -> dict[str, list[Summary]]:
+    """Return the epochs of each cluster that do not depend on missing epochs; see `consistent_cut`."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
-    return consistent_cut(direct_traces(run.links, summaries), run.links.server_ids)
+    return consistent_cut(direct_traces(run.links, summaries), run.links.server_ids, with_holes=with_holes)
 
 
 def schedule_of(

@@ -225,7 +225,8 @@ def _history(
     if options.history is not None:
         return options.history, finished_history(options.history, run)
     history = options.keep_history or scratch
-    return history, ingest(runner, run, history, progress=progress).manifest
+    with_holes = run.span.cuts and options.keep_history is None
+    return history, ingest(runner, run, history, progress=progress, with_holes=with_holes).manifest
 
 
 def settle_run(

@@ -72,6 +72,7 @@ def ingest(
     buckets: int | None = None,
     segment_bytes: int = DEFAULT_SEGMENT_BYTES,
     progress: StageProgress = lambda stage, done, total: None,
+    with_holes: bool = False,
 ) -> Ingested:
     """
     Read a run's binlogs into a History; into an existing one, only what it does not hold yet.
@@ -83,6 +84,7 @@ def ingest(
         buckets: Into how many buckets keys are divided; by default the size of the binlogs decides.
         segment_bytes: About how many bytes of binlog one task reads.
         progress: Called with the name of the stage, tasks done, and their number.
+        with_holes: Whether epochs may be missing, because only a part of the logs is resolved, and nothing is kept.
 
     Returns:
         What the History holds. An error in a binlog is in it and not raised; what comes before the error is kept.
@@ -98,7 +100,7 @@ def ingest(
     if held is not None:
         refuse_damage(history, held, growing=pending is not None)
     there = 0 if held is None else sum(map(len, held.segments.values()))
-    job = _Job(runner, run, history, progress, there=there)
+    job = _Job(runner, run, history, progress, there=there, with_holes=with_holes)
     if pending is not None:
         held = job.carry_out(pending, held)
     plan = plan_ingest(run, held, buckets, segment_bytes)
@@ -121,6 +123,7 @@ class _Job:
         progress: See `ingest`.
         read: How many segments were read.
         there: How many segments had been read before.
+        with_holes: See `ingest`.
     """
 
     runner: Runner
@@ -129,6 +132,7 @@ class _Job:
     progress: StageProgress
     read: int = 0
     there: int = 0
+    with_holes: bool = False
 
     def carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         """Do what is planned and not yet done, and return what the History holds then."""
@@ -207,7 +211,7 @@ class _Job:
         """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
         run, history = self.run, self.history
         read = read_all_summaries(history, run.links, manifest.segment_counts)
-        summaries = consistent_cut(read, run.links.server_ids)
+        summaries = consistent_cut(read, run.links.server_ids, with_holes=self.with_holes)
         hints = run.hints(summaries)
         applies, assumed = [], {}
         changes = definition_changes(run, manifest)

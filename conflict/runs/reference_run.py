@@ -86,8 +86,7 @@ def run_in_memory(
         raise ConfigurationError(message)
     refuse_inexact_keys(run.data_schema.tables)
     readings = read_clusters(run, partial(progress, "reading binlogs"))
-    hints = run.hints(usable_epochs(run, readings))
-    readings = cut_readings(run, readings)
+    hints = run.hints(usable_epochs(run, readings, with_holes=run.span.cuts))
     facts = {
         cluster.name: facts_of_epochs(
             readings[cluster.name].epochs,
@@ -96,6 +95,7 @@ def run_in_memory(
         )
         for cluster in run.clusters
     }
+    readings = cut_readings(run, readings)
     found = _best_readings(run, possible_readings(run, readings, hints), hints, progress)
     if run.compressed and found[0].contradictions:
         skipping = {name: attrs.evolve(each, taken_whole=False) for name, each in readings.items()}

@@ -78,7 +78,7 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
     if not span.cuts and span.empty:
         return whole
     read = read_all_summaries(history, run.links, manifest.segment_counts)
-    usable = consistent_cut(read, run.links.server_ids)
+    usable = consistent_cut(read, run.links.server_ids, with_holes=span.cuts)
     if not span.cuts and not starts_in_the_middle(span, run.links, usable):
         return whole
     refuse_changes(run.definitions)

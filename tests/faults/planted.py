@@ -28,7 +28,7 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run
-from conflict.pipeline import ENGINES
+from conflict.pipeline import resolve_from_holes, run_after_missing_files
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import read_rows
 from conflict.results.layout import rows_folder
@@ -97,10 +97,10 @@ Operation = tuple[object, ...]
 def find(configuration: Configuration, engine: str) -> Found:
     """Resolve a run without steps, as users do."""
     with tempfile.TemporaryDirectory() as folder:
-        check_log_files(configuration)
+        check_log_files(configuration, may_lack_files=True)
         out = Folder(f"{folder}/out")
-        run = make_run(configuration)
-        resolved = ENGINES[engine](run, out, options=ResolveOptions(all_outcomes=True))
+        run = run_after_missing_files(make_run(configuration))
+        resolved = resolve_from_holes(engine, run, out, options=ResolveOptions(all_outcomes=True))
         return Found(resolved, _decisions(out, run), {each.name: _rows(out, run, each.name) for each in run.clusters})
 
 
@@ -273,11 +273,16 @@ def main(seed: int, most: int, kinds: Sequence[str], engines: Sequence[str]) -> 
                     noticed, why = judge(planted, recording, engine)
                     tally[planted.kind, engine, noticed] += 1
                     if noticed not in (Noticed.NAMED, Noticed.INVISIBLE):
-                        print(f"{kind}, {engine}, {recording.name}, {planted.place}: {noticed.value}: {why[:400]}", flush=True)
+                        print(
+                            f"{kind}, {engine}, {recording.name}, {planted.place}: {noticed.value}: {why[:400]}",
+                            flush=True,
+                        )
     return tally
 
 
-def planted_places(plant: Plant, chance: random.Random, most: int, scratch: Path) -> Iterator[tuple[Recording, Planted]]:
+def planted_places(
+    plant: Plant, chance: random.Random, most: int, scratch: Path
+) -> Iterator[tuple[Recording, Planted]]:
     """Yield seeded places, each in another recording; functions and binlog types take turns."""
     by_sort = defaultdict[tuple[str, str], list[Path]](list)
     for path in recordings():
@@ -309,5 +314,5 @@ def show(tally: Counter[tuple[str, str, Noticed]]) -> None:
 if __name__ == "__main__":
     given = sys.argv[1:]
     chosen = int(given[0]) if given else random.randrange(1 << 32)
-    wanted = given[2].split(",") if len(given) > 2 else list(PLANTS)
+    wanted = given[2].split(";") if len(given) > 2 else list(PLANTS)
     show(main(chosen, int(given[1]) if len(given) > 1 else 10, wanted, ("local", "reference")))

@@ -97,10 +97,10 @@ def skipped_epoch(pair: EditedPair, folder: Path, chance: random.Random) -> Iter
     ]
     for side, epoch, group in shuffled(places, chance):
         log, source = pair.logs[side], pair.logs[1 - side]
-        skipped = pair.without_rows(
-            side, lambda own, row, group=group, epoch=epoch: _of_group(own, row, group, epoch)
-        )
-        if not _decide_the_same(pair, skipped, {(side, epoch)}) or not _applied_later(skipped.logs[side], source, epoch):
+        skipped = pair.without_rows(side, lambda own, row, group=group, epoch=epoch: _of_group(own, row, group, epoch))
+        if not _decide_the_same(pair, skipped, {(side, epoch)}) or not _applied_later(
+            skipped.logs[side], source, epoch
+        ):
             continue
         yield Planted(
             "skipped epoch",
@@ -124,7 +124,9 @@ def _of_group(own: LoggedEpoch, row: LoggedRow, group: int | None, epoch: int) -
 
 def _applied_later(log: EditedLog, source: EditedLog, epoch: int) -> bool:
     """Whether an applier left the trace of a later epoch."""
-    return any(server == source.server_id and number > epoch for each in log.epochs for server, number in each.applied())
+    return any(
+        server == source.server_id and number > epoch for each in log.epochs for server, number in each.applied()
+    )
 
 
 def _is_simple(pair: EditedPair, side: int, own: LoggedEpoch, epoch: int, group: int | None) -> bool:
@@ -210,9 +212,7 @@ def incident(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[
 
 def _bounds(pair: EditedPair) -> list[tuple[int, int]]:
     """Return sides and places between two epochs of their logs."""
-    return [
-        (side, log.place(epoch.number)) for side, log in enumerate(pair.logs) for epoch in log.epochs[1:]
-    ]
+    return [(side, log.place(epoch.number)) for side, log in enumerate(pair.logs) for epoch in log.epochs[1:]]
 
 
 def _time(log: EditedLog, place: int) -> int:
@@ -324,9 +324,7 @@ def disconnect(pair: EditedPair, folder: Path, chance: random.Random) -> Iterato
         yield attrs.evolve(found, names=("incident",))
 
 
-def _holed(
-    kind: str, pair: EditedPair, side: int, first: int, last: int, configuration: Configuration
-) -> Planted:
+def _holed(kind: str, pair: EditedPair, side: int, first: int, last: int, configuration: Configuration) -> Planted:
     log, other = pair.logs[side], pair.logs[1 - side]
     gone = frozenset(each.number for each in log.epochs if first <= each.number <= last)
     place = f"{len(gone)} epochs of {log.cluster} from {first}"
@@ -389,9 +387,9 @@ def hidden_change(pair: EditedPair, folder: Path, chance: random.Random) -> Iter
         if row.after is not None and column in row.after.present:
             server = log.server_id, epoch.number
             other = pair.logs[1 - side].mapped(
-                lambda own: _with_value(own, own.number, row.row, column, before=False)
-                if server in own.applied()
-                else own
+                lambda own: (
+                    _with_value(own, own.number, row.row, column, before=False) if server in own.applied() else own
+                )
             )
             edited = edited.with_log(1 - side, other)
         by = "an update" if row.after is not None else "a delete"
@@ -416,9 +414,7 @@ def _last_changes(pair: EditedPair) -> list[tuple[int, LoggedEpoch, LoggedRow]]:
                     last.pop(row.row, None)
                 known.add(row.row)
         for place, (epoch, row) in last.items():
-            arrived = [
-                one for own in other.epochs for one in own.rows() if one.row == place and not one.own
-            ]
+            arrived = [one for own in other.epochs for one in own.rows() if one.row == place and not one.own]
             groups = [
                 own.group(group)
                 for own in other.epochs
@@ -444,13 +440,13 @@ def _untouched(row: LoggedRow, kept: set[str]) -> int | None:
     """Return a column outside `kept` that an own change shows and leaves as it was; None for none."""
     assert row.before is not None
     before, after, names = _values(row.before), _values(row.after), row.before.layout.names
-    shown = [column for column in before if before[column] and (row.after is None or after.get(column) == before[column])]
+    shown = [
+        column for column in before if before[column] and (row.after is None or after.get(column) == before[column])
+    ]
     return next((column for column in reversed(shown) if names[column] not in kept), None)
 
 
-def _with_value(
-    epoch: LoggedEpoch, number: int, place: Row, column: int, *, before: bool = True
-) -> LoggedEpoch:
+def _with_value(epoch: LoggedEpoch, number: int, place: Row, column: int, *, before: bool = True) -> LoggedEpoch:
     """Return an epoch with another value of a column in the images of a row."""
     if epoch.number != number:
         return epoch

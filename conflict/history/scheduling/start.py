@@ -11,6 +11,7 @@ known, and is taken from the other's own binlog (see `conflict.engine.inference.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
@@ -19,7 +20,7 @@ import attrs
 from conflict.config.configuration import Links, Span
 from conflict.config.definitions import ClusterDefinitions
 from conflict.config.option_values import shown_range
-from conflict.errors import ConfigurationError, HistoryError
+from conflict.errors import ConfigurationError, MissingEpochsError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import END, EpochApply
 from conflict.history.scheduling.schedule import Summary
@@ -39,7 +40,7 @@ __all__ = [
 
 
 def consistent_cut(
-    summaries: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]
+    summaries: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int], *, with_holes: bool = False
 ) -> dict[str, list[Summary]]:
     """
     Return each cluster's epochs up to the first one that depends on a missing epoch.
@@ -50,9 +51,10 @@ def consistent_cut(
     Args:
         summaries: Per cluster, its own epochs.
         server_ids: Per cluster, its server id.
+        with_holes: Whether epochs may be missing in the middle, because it is not yet known which part is read.
 
     Raises:
-        HistoryError: Epochs are missing in the middle: a file was left out.
+        MissingEpochsError: Epochs are missing in the middle: a file was left out.
     """
     kept = {name: list(own) for name, own in summaries.items()}
     while True:
@@ -64,22 +66,28 @@ def consistent_cut(
                     del own[place:]
                     break
         if before == {name: len(own) for name, own in kept.items()}:
-            _check_gaps(kept, server_ids)
+            if not with_holes:
+                _check_gaps(kept, server_ids)
             return kept
 
 
 def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]) -> None:
     for name, peer in permutations(kept, 2):
-        known = {summary.number for summary in kept[peer]}
-        first = min(known, default=END[0])
-        for summary in kept[name]:
-            for item in summary.applied:
-                if item.server_id == server_ids[peer] and item.epoch > first and item.epoch not in known:
-                    message = (
-                        f"cluster {name} applied epoch {item.epoch} of cluster {peer}, whose binlogs hold epochs "
-                        "before and after it, but not this one; give all binlog files between the first and the last"
-                    )
-                    raise HistoryError(message)
+        numbers = [summary.number for summary in kept[peer]]
+        known, first = set(numbers), min(numbers, default=END[0])
+        missing = [
+            item.epoch
+            for summary in kept[name]
+            for item in summary.applied
+            if item.server_id == server_ids[peer] and item.epoch > first and item.epoch not in known
+        ]
+        if missing:
+            message = (
+                f"cluster {name} applied epoch {missing[0]} of cluster {peer}, whose binlogs hold epochs before and "
+                "after it, but not this one; give all binlog files between the first and the last"
+            )
+            place = bisect.bisect(numbers, max(missing))
+            raise MissingEpochsError(message, peer, numbers[place - 1], numbers[place])
 
 
 LAST = 2**64 - 1
