@@ -210,12 +210,18 @@ def _can_have_holes(configuration: Configuration, options: ResolveOptions) -> bo
 
 
 def run_after_missing_files(run: Run) -> Run:
-    """Return a run that starts in the middle after the last file that is missing from a log."""
+    """Return a run that starts in the middle after the last file that is missing, and of which no other log has all."""
     for missing in missing_files(run.configuration):
-        numbers = scan_epochs(missing.server_id, missing.rest).number
-        first, last = run.span.first.get(missing.cluster, 0), run.span.last.get(missing.cluster)
-        if len(numbers) and first < numbers[0] and (last is None or last >= numbers[0]):
-            run = _from(run, missing.cluster, int(numbers[0]), missing.what)
+        cluster = next(each for each in run.clusters if each.name == missing.cluster)
+        before, after = (scan_epochs(missing.server_id, files).number for files in (missing.before, missing.rest))
+        if not len(before) or not len(after):
+            continue
+        others = (scan_epochs(each.server_id, each.files) for each in cluster.servers if each.files)
+        if any(not other.broken(int(before[-1]), int(after[0])) for other in others):
+            continue
+        first, last = run.span.first.get(cluster.name, 0), run.span.last.get(cluster.name)
+        if first < after[0] and (last is None or last >= after[0]):
+            run = _from(run, cluster.name, int(after[0]), missing.what)
     return run
 
 

@@ -14,6 +14,7 @@ import attrs
 from conflict.config.cluster_tables import writer_of
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.errors import ConfigurationError
+from conflict.history.ingestion.logged_epochs import step_of_files
 
 __all__ = ["MissingFile", "check_log_files", "missing_files", "refuse_same_names"]
 
@@ -28,25 +29,27 @@ class MissingFile:
     Attributes:
         cluster: The cluster.
         server_id: Its SQL node.
-        rest: The files after the missing one.
+        before: The files before the missing one.
+        rest: The files after it.
         what: The sentence that says so, without a full stop.
     """
 
     cluster: str
     server_id: int
+    before: tuple[Path, ...]
     rest: tuple[Path, ...]
     what: str
 
 
 def missing_files(configuration: Configuration) -> Iterator[MissingFile]:
-    """Yield the last file that is missing from each log."""
+    """Yield the files that are missing from each log, the last ones first."""
     for cluster in configuration.clusters:
         for server in cluster.servers:
-            for place in range(len(server.files) - 1, 0, -1):
-                what = _gap(_named(cluster, server), *server.files[place - 1 : place + 1])
+            files, whose = server.files, _named(cluster, server)
+            for place in range(len(files) - 1, 0, -1):
+                what = _gap(whose, files[place - 1], files[place])
                 if what is not None:
-                    yield MissingFile(cluster.name, server.server_id, server.files[place:], what)
-                    break
+                    yield MissingFile(cluster.name, server.server_id, files[:place], files[place:], what)
 
 
 def check_log_files(configuration: Configuration, *, may_lack_files: bool = False) -> None:
@@ -128,24 +131,17 @@ def _named(cluster: ClusterConfiguration, server: LoggingServer) -> str:
 def _check_numbers(cluster: str, files: Sequence[Path]) -> None:
     """Check that files with the same name, but for the number at its end, have rising numbers, in any folders."""
     for first, second in itertools.pairwise(files):
-        if _step(first, second) < 1:
+        if step_of_files(first, second) < 1:
             message = f"{_pair(cluster, first, second)}; give them in the order of their numbers"
             raise ConfigurationError(message)
 
 
 def _gap(cluster: str, first: Path, second: Path) -> str | None:
     """Return the sentence that says that files are missing between two others; None if none are."""
-    if _step(first, second) < 2:
+    if step_of_files(first, second) < 2:
         return None
     missing = f"{first.stem}.{int(first.suffix[1:]) + 1:0{len(first.suffix) - 1}d}"
     return f"{_pair(cluster, first, second)}; {missing} is missing between them"
-
-
-def _step(first: Path, second: Path) -> int:
-    """Return by how much the numbers of two files rise; 1 if they have none, or other names."""
-    if not (first.stem == second.stem and first.suffix[1:].isdecimal() and second.suffix[1:].isdecimal()):
-        return 1
-    return int(second.suffix[1:]) - int(first.suffix[1:])
 
 
 def _pair(cluster: str, first: Path, second: Path) -> str:

@@ -207,6 +207,11 @@ class Run:
         return tuple(LogPiece(cluster.server_id, file) for file in cluster.log.files)
 
     @property
+    def is_lossy(self) -> bool:
+        """Whether changes may be missing from its logs."""
+        return any(remark.lost for remark in self.remarks)
+
+    @property
     def links(self) -> Links:
         """Which clusters replicate from which."""
         return self.configuration.links

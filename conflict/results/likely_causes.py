@@ -56,6 +56,8 @@ def likely_causes(
     facts: Mapping[str, LogFacts],
     setups: Mapping[str, Mapping[str, TableSetup]],
     stopped: Collection[str] = (),
+    *,
+    lossy: bool = False,
 ) -> tuple[LikelyCause, ...]:
     """
     Return likely causes of contradictions, and appliers that left no trace, the most telling first.
@@ -65,6 +67,7 @@ def likely_causes(
         facts: Per cluster, what its binlog holds.
         setups: Per cluster, its setup of each table.
         stopped: The clusters whose appliers stopped.
+        lossy: Whether a log may lack changes, as an incident in it says.
     """
     # A binlog that shows nothing of an applier is as it should be where the applier stopped before it changed anything.
     explained = {name for name in stopped if not contradictions.get(name)}
@@ -76,7 +79,7 @@ def likely_causes(
     ]
     if not contradictions or any(cause.kind is not CauseKind.ROW_SLICE for cause in options):
         return tuple(options)
-    return (*options, *causes_of_tables(contradictions, facts, setups))
+    return (*options, *causes_of_tables(contradictions, facts, setups, lossy=lossy))
 
 
 def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str, LogFacts]) -> Iterator[LikelyCause]:

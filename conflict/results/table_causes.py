@@ -100,7 +100,11 @@ class _Seen:
 
 
 def causes_of_tables(
-    contradictions: Mapping[str, Mapping[str, Mapping[str, int]]], facts: Mapping[str, LogFacts], setups: Setups
+    contradictions: Mapping[str, Mapping[str, Mapping[str, int]]],
+    facts: Mapping[str, LogFacts],
+    setups: Setups,
+    *,
+    lossy: bool = False,
 ) -> tuple[LikelyCause, ...]:
     """
     Return what contradictions point to: what alone explains some of them, or else all that may.
@@ -109,6 +113,7 @@ def causes_of_tables(
         contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
         facts: Per cluster, what its binlog holds.
         setups: Per cluster, its setup of each table.
+        lossy: Whether a log may lack changes, as an incident in it says.
     """
     seen = [
         _Seen.of(name, setups[name][table], kinds)
@@ -131,7 +136,8 @@ def causes_of_tables(
         *_of_no_refresh(seen, facts),
         *(_several(each, seen, facts, setups) for each in _left(seen, facts)),
     ]
-    return tuple(_merged([*(certain or several), *values]))
+    found = [*(certain or several), *values]
+    return tuple(_merged(map(_of_incident, found) if lossy else found))
 
 
 def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
@@ -339,6 +345,19 @@ def _cannot_tell(each: _Seen, what: str, kinds: tuple[CauseKind, ...]) -> Likely
         words[CauseKind.FUNCTION] = f"a conflict function was in force that is not given ({_GIVE})"
     options = "; ".join(words[kind] for kind in kinds)
     return LikelyCause(each.cluster, kinds[0], (each.table,), f"{capitalized(what)}.", kinds, options)
+
+
+def _of_incident(cause: LikelyCause) -> LikelyCause:
+    """Return a cause with what an incident lost as the likeliest one, where missing events explain it."""
+    if CauseKind.FILES not in cause.kinds:
+        return cause
+    others = tuple(kind for kind in cause.kinds if kind is not CauseKind.FILES)
+    parts = (_LOST, *cause.options.split(_WORDS[CauseKind.FILES]))
+    options = "; ".join(part.strip("; ") for part in parts if part.strip("; "))
+    return attrs.evolve(cause, kind=CauseKind.FILES, cannot_tell=(CauseKind.FILES, *others), options=options)
+
+
+_LOST = "changes are missing that the log lost at its incident (give the log of another SQL node of the cluster)"
 
 
 def _merged(causes: Iterable[LikelyCause]) -> Iterator[LikelyCause]:

@@ -312,7 +312,9 @@ def _causes(
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
         facts = facts or _facts_of_history(history, manifest)
-        causes += likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops)
+        causes += likely_causes(
+            summary.contradictions, facts, run.setups.last_functions, summary.stops, lossy=run.is_lossy
+        )
     return causes
 
 

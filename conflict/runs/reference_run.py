@@ -266,7 +266,7 @@ def _written(
         unlogged_followed=any(cluster.unlogged for cluster in history.clusters),
         likely_causes=(
             *declared_types(images, run.setups.over_time),
-            *likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops),
+            *likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops, lossy=run.is_lossy),
             *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
         ),
         notes=run.notes,

@@ -140,6 +140,14 @@ class LoggedEpoch:
         yield from self.tail
 
 
+def _renamed(row: LoggedRow, server_id: int) -> LoggedRow:
+    """Return a row as another SQL node logs it: the number of an epoch stands beside the id of who logs."""
+    if row.status is None or not row.own or row.after is None:
+        return row
+    payloads = (server_id.to_bytes(4, "little"), *row.after.payloads[1:])
+    return attrs.evolve(row, status=(server_id, row.status[1]), after=attrs.evolve(row.after, payloads=payloads))
+
+
 Item = LoggedEpoch | Raw
 
 
@@ -187,6 +195,21 @@ class EditedLog:
     def without(self, epochs: Collection[int]) -> EditedLog:
         """Return it without some epochs."""
         return self.mapped(lambda epoch: None if epoch.number in epochs else epoch)
+
+    def twin(self, server_id: int) -> EditedLog:
+        """Return the log of another SQL node of the cluster: the same epochs, in which its own id stands for this one."""
+
+        def renamed(event: LoggedRows) -> LoggedRows:
+            if event.header.server_id != self.server_id:
+                return event
+            header, rows = event.header, tuple(_renamed(row, server_id) for row in event.rows)
+            other = EventHeader(header.timestamp, header.type_code, server_id, 0, 0, header.flags)
+            return attrs.evolve(event, header=other, rows=rows)
+
+        log = self.mapped(lambda epoch: attrs.evolve(epoch, events=tuple(map(renamed, epoch.events))))
+        start, body = self.start
+        other = EventHeader(start.timestamp, start.type_code, server_id, 0, 0, start.flags)
+        return attrs.evolve(log, server_id=server_id, start=(other, body))
 
     def written(
         self, folder: Path, cuts: Sequence[int] = (), first: Mapping[int, Raw] | None = None, skip: Collection[int] = ()

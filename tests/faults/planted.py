@@ -46,6 +46,7 @@ class Noticed(Enum):
 
     NAMED = "named"
     REFUSED = "refused, named"
+    LOST = "named; rows are those of the logs"
     NAMED_WRONG = "named, but a decision or a row is wrong"
     OTHERWISE = "named as something else"
     UNEXPLAINED = "contradicted, no cause that fits"
@@ -192,6 +193,12 @@ def judge(planted: Planted, recording: Recording, engine: str) -> tuple[Noticed,
         *([f"causes {causes}"] if causes else []),
     ]
     why = "; ".join([*others, *wrong])
+    if named and planted.kind == "incident, epochs lost":
+        if resolved.contradicted:
+            return Noticed.NAMED if resolved.likely_causes[0].kind is CauseKind.FILES else Noticed.NAMED_WRONG, why
+        decided = [*_wrong_decisions(planted, recording, found)]
+        as_logged = planted.given is not None and not [*_wrong_rows(attrs.evolve(planted, truth=planted.given), found)]
+        return Noticed.LOST if wrong and as_logged and not decided and not others else Noticed.NAMED_WRONG, why
     if named:
         bad = others[:1] if planted.kind == "filtered table" and len(causes) == 1 else [*others, *wrong]
         bad = [] if planted.kind == "filtered table" and len(causes) == 1 else bad
@@ -213,6 +220,8 @@ def is_named(planted: Planted, found: Found) -> bool:
             return any(each.kind is CauseKind.FILTER and names[0] in each.tables for each in resolved.likely_causes)
         case "hidden":
             return found.unlogged == {names}
+        case _ if planted.kind.endswith("other log"):
+            return code_of(resolved) is ExitCode.DONE and any("lacks" in note for note in resolved.run.notes)
         case "incident" | "incident,":
             return any(each.lost and "incident" in each.sentence for each in resolved.remarks)
         case _:
@@ -222,7 +231,7 @@ def is_named(planted: Planted, found: Found) -> bool:
 def _wrong_decisions(planted: Planted, recording: Recording, found: Found) -> Iterator[str]:
     """Yield what was decided otherwise than in the recording, or not at all; where epochs are missing, it can be."""
     before, after = recording.found.decisions, found.decisions
-    lost = planted.kind.startswith(("incident, epochs", "missing"))
+    lost = planted.loses
 
     def concerned(operation: Operation) -> bool:
         return operation[0] == planted.applier and operation[1] in planted.source_epochs
@@ -243,7 +252,7 @@ def _wrong_rows(planted: Planted, found: Found) -> Iterator[str]:
     """Yield which rows end otherwise than they did; where epochs are missing, rows can be absent."""
     for log in planted.truth:
         true, mine = _true_rows(log, found.resolved.run), found.rows[log.cluster]
-        known = planted.kind.startswith(("incident, epochs", "missing", "hidden"))
+        known = planted.loses or planted.kind.startswith("hidden")
         for row in {*mine, *({} if known else true)}:
             if mine.get(row) != true.get(row):
                 yield f"row {log.cluster} {row}: {mine.get(row)}, not {true.get(row)}"

@@ -40,6 +40,7 @@ class Planted:
         applier: Cluster whose applier it concerns; empty for none.
         source_epochs: Epochs of the other cluster whose decisions it concerns.
         truth: Logs that hold all that happened on each cluster.
+        given: The edited logs, where they do not hold all that happened.
         changed: Whether any byte of the given logs differs from those of the recording.
         place: For people.
     """
@@ -50,8 +51,14 @@ class Planted:
     applier: str = ""
     source_epochs: frozenset[int] = frozenset()
     truth: tuple[EditedLog, EditedLog] = attrs.field(kw_only=True, repr=False)
+    given: tuple[EditedLog, EditedLog] | None = attrs.field(default=None, repr=False)
     changed: bool = True
     place: str = ""
+
+    @property
+    def loses(self) -> bool:
+        """Whether epochs are in no log."""
+        return self.kind.startswith(("incident, epochs", "missing")) and not self.kind.endswith("other log")
 
 
 Plant = Callable[[EditedPair, Path, random.Random], Iterator[Planted]]  # its places, in seeded order
@@ -255,6 +262,7 @@ def lost_events(pair: EditedPair, folder: Path, chance: random.Random) -> Iterat
             other.cluster,
             lost,
             truth=truth,
+            given=edited.logs,
             place=f"{len(gone)} epochs of {log.cluster} from {first}",
         )
 
@@ -315,13 +323,41 @@ def hidden_hole(pair: EditedPair, folder: Path, chance: random.Random) -> Iterat
 def disconnect(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
     """Epochs that an SQL node did not log, with an incident; the other cluster read them from a log that is not given."""
     for side, first, last in shuffled(_ranges(pair), chance):
-        log = pair.logs[side]
-        place = log.place(first)
-        left = log.without({each.number for each in log.epochs if first <= each.number <= last})
-        event = incident_event(log, DISCONNECT, _time(log, place))
-        left = attrs.evolve(left, items=(*left.items[:place], event, *left.items[place:]))
+        left = _disconnected(pair.logs[side], first, last)
         found = _holed("incident, epochs elsewhere", pair, side, first, last, pair.with_log(side, left).written(folder))
         yield attrs.evolve(found, names=("incident",))
+
+
+def filled_file(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
+    """A file that is missing from the log of an SQL node, while the log of another one is whole."""
+    for side, first, last in shuffled(_ranges(pair), chance):
+        log = pair.logs[side]
+        cuts = [log.place(first), _place_after(log, last)]
+        servers = [[each.written(folder)] for each in pair.logs]
+        servers[side] = [log.written(folder, cuts, skip=[1]), log.twin(_TWIN).written(folder)]
+        found = _holed("missing file, other log", pair, side, first, last, pair.configured(*servers))
+        yield attrs.evolve(found, source_epochs=frozenset())
+
+
+def filled_incident(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
+    """Epochs that an SQL node did not log, with an incident, while the log of another one is whole."""
+    for side, first, last in shuffled(_ranges(pair), chance):
+        log = pair.logs[side]
+        servers = [[each.written(folder)] for each in pair.logs]
+        servers[side] = [_disconnected(log, first, last).written(folder), log.twin(_TWIN).written(folder)]
+        found = _holed("incident, other log", pair, side, first, last, pair.configured(*servers))
+        yield attrs.evolve(found, source_epochs=frozenset())
+
+
+_TWIN = 77  # server id of a second SQL node
+
+
+def _disconnected(log: EditedLog, first: int, last: int) -> EditedLog:
+    """Return a log without some epochs, and with an incident in their place."""
+    place = log.place(first)
+    event = incident_event(log, DISCONNECT, _time(log, place))
+    left = log.without({each.number for each in log.epochs if first <= each.number <= last})
+    return attrs.evolve(left, items=(*left.items[:place], event, *left.items[place:]))
 
 
 def _holed(kind: str, pair: EditedPair, side: int, first: int, last: int, configuration: Configuration) -> Planted:
@@ -484,6 +520,8 @@ PLANTS: dict[str, Plant] = {
     "incident, nothing lost": incident,
     "incident, epochs lost": lost_events,
     "incident, epochs elsewhere": disconnect,
+    "incident, other log": filled_incident,
+    "missing file, other log": filled_file,
     "missing file": hole,
     "missing epochs": hidden_hole,
     "skipped epoch": skipped_epoch,

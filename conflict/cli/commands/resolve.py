@@ -92,7 +92,7 @@ def code_of(resolved: ResolvedRun) -> ExitCode:
         return ExitCode.CUT_SHORT
     if resolved.contradicted:
         return ExitCode.CONTRADICTED
-    if any(remark.lost for remark in resolved.remarks):
+    if resolved.run.is_lossy:
         return ExitCode.CUT_SHORT
     warned = resolved.remarks or resolved.summary.schedule.skipped or resolved.unlogged
     return ExitCode.WARNED if warned else ExitCode.DONE

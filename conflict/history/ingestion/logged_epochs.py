@@ -8,6 +8,7 @@ server id. So digests of row events without these tell which logs belong togethe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -24,7 +25,7 @@ from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 
-__all__ = ["LoggedEpochs", "ScannedFile", "scan_epochs", "scan_files"]
+__all__ = ["LoggedEpochs", "ScannedFile", "scan_epochs", "scan_files", "step_of_files"]
 
 Part = TypeVar("Part")
 
@@ -46,6 +47,7 @@ class LoggedEpochs:
         content: Digest of its row events. uint64.
         whole: Whether all files could be read to their ends.
         incidents: How many epochs stand before each of its incidents.
+        gaps: How many epochs stand before each place where a file is missing, as their numbers tell.
     """
 
     server_id: int
@@ -57,6 +59,7 @@ class LoggedEpochs:
     content: npt.NDArray[np.uint64]
     whole: bool = True
     incidents: tuple[int, ...] = ()
+    gaps: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.number)
@@ -74,11 +77,11 @@ class LoggedEpochs:
         return int(np.searchsorted(self.number, np.uint64(epoch), "right"))
 
     def broken(self, first: int, last: int) -> bool:
-        """Whether changes between two epochs may be missing: it does not hold both, or has an incident there."""
+        """Whether changes between two epochs may be missing: it lacks one of them, or is broken between them."""
         places = np.searchsorted(self.number, np.array([first, last], np.uint64))
         if places[1] == len(self) or self.number[places].tolist() != [first, last]:
             return True
-        return any(places[0] < each <= places[1] for each in self.incidents)
+        return any(places[0] < each <= places[1] for each in (*self.incidents, *self.gaps))
 
     def shares_changes(self, other: LoggedEpochs) -> bool:
         """Whether both are logs of one cluster: most epochs that both hold have the same changes."""
@@ -101,7 +104,16 @@ class LoggedEpochs:
         }
         before = np.cumsum([0, *map(len, parts)]).tolist()
         incidents = tuple(start + each for start, part in zip(before, parts, strict=False) for each in part.incidents)
-        return cls(server_id, tuple(files), **arrays, whole=whole, incidents=incidents)
+        steps = enumerate(pairwise(files), start=1)
+        gaps = tuple(before[number] for number, pair in steps if number < len(before) and step_of_files(*pair) > 1)
+        return cls(server_id, tuple(files), **arrays, whole=whole, incidents=incidents, gaps=gaps)
+
+
+def step_of_files(first: Path, second: Path) -> int:
+    """Return by how much the numbers of two files of a log rise; 1 if they have none, or other names before them."""
+    if not (first.stem == second.stem and first.suffix[1:].isdecimal() and second.suffix[1:].isdecimal()):
+        return 1
+    return int(second.suffix[1:]) - int(first.suffix[1:])
 
 
 _TYPES = {"number": np.uint64, "file": np.int32, "start": np.int64, "stop": np.int64, "content": np.uint64}
