@@ -25,14 +25,19 @@ class MissingEpochsError(HistoryError):
 
     Attributes:
         cluster: The cluster.
-        before: Its last epoch before the missing ones.
-        after: Its first epoch after them.
+        applier: The other one.
+        epoch: The last missing epoch that it applied.
+        before: The last epoch in the logs before that.
+        after: The first one after it.
     """
 
-    def __init__(self, message: str, cluster: str, before: int, after: int) -> None:
-        """Keep what the message says."""
-        super().__init__(message)
-        self.cluster, self.before, self.after = cluster, before, after
+    def __init__(self, cluster: str, applier: str, epoch: int, before: int, after: int) -> None:
+        """Say what is missing, and what to give."""
+        super().__init__(
+            f"cluster {applier} applied epoch {epoch} of cluster {cluster}, whose binlogs hold epochs before and after "
+            "it, but not this one; give all binlog files between the first and the last"
+        )
+        self.cluster, self.applier, self.epoch, self.before, self.after = cluster, applier, epoch, before, after
 
 
 class NotBuiltError(ConflictError, LookupError):

@@ -239,17 +239,19 @@ def resolve_from_holes(
         except MissingEpochsError as error:
             if not _can_have_holes(run.configuration, options):
                 raise
-            what = str(error).partition(";")[0]
             run = _from(
-                run, error.cluster, error.after, f"{what}; --stop-epoch {error.cluster}={error.before} ends before"
+                run,
+                error.cluster,
+                error.after,
+                f"no log holds all that cluster {error.cluster} changed between its epochs {error.before} and "
+                f"{error.after}, of which {error.applier} applied epoch {error.epoch}",
+                f"; --stop-epoch {error.cluster}={error.before} resolves what is before",
             )
 
 
-def _from(run: Run, cluster: str, epoch: int, what: str) -> Run:
+def _from(run: Run, cluster: str, epoch: int, what: str, before: str = "") -> Run:
     """Return a run that reads a cluster from an epoch on, because changes before it are in no log."""
-    said = LogRemark(
-        f"{what}: changes are missing, so the logs are resolved from epoch {epoch} of {cluster} on", lost=True
-    )
+    said = LogRemark(f"{what}: the logs are resolved from epoch {epoch} of {cluster} on{before}", lost=True)
     span = attrs.evolve(run.span, first={**run.span.first, cluster: epoch})
     return attrs.evolve(run, span=span, remarks=(*run.remarks, said))
 

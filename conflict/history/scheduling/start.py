@@ -82,12 +82,9 @@ def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, 
             if item.server_id == server_ids[peer] and item.epoch > first and item.epoch not in known
         ]
         if missing:
-            message = (
-                f"cluster {name} applied epoch {missing[0]} of cluster {peer}, whose binlogs hold epochs before and "
-                "after it, but not this one; give all binlog files between the first and the last"
-            )
-            place = bisect.bisect(numbers, max(missing))
-            raise MissingEpochsError(message, peer, numbers[place - 1], numbers[place])
+            last = max(missing)
+            place = bisect.bisect(numbers, last)
+            raise MissingEpochsError(peer, name, last, numbers[place - 1], numbers[place])
 
 
 LAST = 2**64 - 1
