@@ -77,9 +77,12 @@ def likely_causes(
         for cause in (*_options(name, own, facts), *_slices(name, setups))
         if cause.kind is not CauseKind.REPLICA_UPDATES or name not in explained
     ]
-    if not contradictions or any(cause.kind is not CauseKind.ROW_SLICE for cause in options):
+    if not contradictions:
         return tuple(options)
-    return (*options, *causes_of_tables(contradictions, facts, setups, lossy=lossy))
+    of_tables = causes_of_tables(contradictions, facts, setups, lossy=lossy)
+    if any(cause.kind is not CauseKind.ROW_SLICE for cause in options):  # but for a filter, they explain the rest
+        return (*options, *(cause for cause in of_tables if cause.kind is CauseKind.FILTER))
+    return (*options, *of_tables)
 
 
 def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str, LogFacts]) -> Iterator[LikelyCause]:

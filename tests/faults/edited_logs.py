@@ -197,7 +197,7 @@ class EditedLog:
         return self.mapped(lambda epoch: None if epoch.number in epochs else epoch)
 
     def twin(self, server_id: int) -> EditedLog:
-        """Return the log of another SQL node of the cluster: the same epochs, in which its own id stands for this one."""
+        """Return the log of another SQL node of the cluster: the same epochs under its own id."""
 
         def renamed(event: LoggedRows) -> LoggedRows:
             if event.header.server_id != self.server_id:
@@ -323,8 +323,7 @@ class EditedPair:
         pair = self
         while lost:
             other, server = 1 - side, pair.logs[side].server_id
-            gone = {(server, epoch) for epoch in lost}
-            log = pair.logs[other].mapped(lambda epoch, gone=gone: epoch.kept(lambda row: row.status not in gone))
+            log = pair.logs[other].mapped(_without_status({(server, epoch) for epoch in lost}))
             pair, lost, side = pair.with_log(other, log), _lost(pair.logs[other], log), other
         return pair
 
@@ -348,6 +347,11 @@ class EditedPair:
             found[epoch.number] = highest
             highest = max([highest, *(number for server, number in epoch.applied() if server == own)])
         return found
+
+
+def _without_status(gone: set[tuple[int, int]]) -> Callable[[LoggedEpoch], LoggedEpoch | None]:
+    """Return what leaves out the rows of `mysql.ndb_apply_status` with some servers and epochs."""
+    return lambda epoch: epoch.kept(lambda row: row.status not in gone)
 
 
 def _lost(before: EditedLog, after: EditedLog) -> set[int]:

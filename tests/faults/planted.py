@@ -1,7 +1,7 @@
 """
 The planted list: operations put into quiet recordings, and what a result says of each.
 
-    python -m tests.faults.planted [SEED] [PLACES]
+    python -m tests.faults.planted [SEED [PLACES [KIND;KIND]]]
 """
 
 from __future__ import annotations
@@ -185,7 +185,8 @@ def judge(planted: Planted, recording: Recording, engine: str) -> tuple[Noticed,
         return Noticed.REFUSED if fits else Noticed.OTHERWISE, str(error)
     wrong = [*_wrong_decisions(planted, recording, found), *_wrong_rows(planted, found)]
     resolved, named = found.resolved, is_named(planted, found)
-    causes = [(each.cluster, each.kind.value, each.tables) for each in resolved.likely_causes]
+    before = recording.found.resolved.likely_causes
+    causes = [(each.cluster, each.kind.value, each.tables) for each in resolved.likely_causes if each not in before]
     others = [
         *(["contradicted"] if resolved.contradicted and planted.kind != "filtered table" else []),
         *(sorted(map(str, found.skipped)) if planted.kind != "skipped epoch" else []),
@@ -270,25 +271,6 @@ def recording_of(path: Path) -> Recording | None:
     return quiet_recording(path)
 
 
-def main(seed: int, most: int, kinds: Sequence[str], engines: Sequence[str]) -> Counter[tuple[str, str, Noticed]]:
-    """Plant each kind, and print what became of it."""
-    print(f"seed {seed}")
-    tally = Counter[tuple[str, str, Noticed]]()
-    for kind in kinds:
-        chance = random.Random(f"{seed} {kind}")
-        with tempfile.TemporaryDirectory() as scratch:
-            for recording, planted in planted_places(PLANTS[kind], chance, most, Path(scratch)):
-                for engine in engines:
-                    noticed, why = judge(planted, recording, engine)
-                    tally[planted.kind, engine, noticed] += 1
-                    if noticed not in (Noticed.NAMED, Noticed.INVISIBLE):
-                        print(
-                            f"{kind}, {engine}, {recording.name}, {planted.place}: {noticed.value}: {why[:400]}",
-                            flush=True,
-                        )
-    return tally
-
-
 def planted_places(
     plant: Plant, chance: random.Random, most: int, scratch: Path
 ) -> Iterator[tuple[Recording, Planted]]:
@@ -298,7 +280,7 @@ def planted_places(
         by_sort[path.parent.name, path.name[-1]].append(path)
     pools = [chance.sample(each, len(each)) for _, each in sorted(by_sort.items())]
     found, number = 0, 0
-    while any(pools) and found < most:
+    while any(pools):
         for pool in chance.sample(pools, len(pools)):
             recording = recording_of(pool.pop()) if pool else None
             number += 1
@@ -312,16 +294,41 @@ def planted_places(
                 return
 
 
-def show(tally: Counter[tuple[str, str, Noticed]]) -> None:
-    """Print a table by kind."""
+Tally = Counter[tuple[str, str, Noticed]]  # by kind and engine
+
+
+def judged(kind: str, seed: int, most: int) -> Iterator[tuple[str, str, Noticed, str]]:
+    """Plant faults of a kind, and yield each with its engine, what became of it, and why."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for recording, planted in planted_places(PLANTS[kind], random.Random(f"{seed} {kind}"), most, Path(scratch)):
+            for engine in ("local", "reference"):
+                noticed, why = judge(planted, recording, engine)
+                yield planted.kind, engine, noticed, f"{recording.name}, {planted.place}: {why[:400]}"
+
+
+def table_of(tally: Tally) -> str:
+    """Return a table by kind."""
     columns = [each for each in Noticed if any(noticed is each for *_, noticed in tally)]
-    print(f"\n{'':34} {'engine':10}", *(f"{each.value:>24}" for each in columns))
+    lines = ["".join([f"{'':34}{'engine':10}", *(f"{each.value:>36}" for each in columns)])]
     for kind, engine in dict.fromkeys((kind, engine) for kind, engine, _ in tally):
-        print(f"{kind:34} {engine:10}", *(f"{tally[kind, engine, each] or '':>24}" for each in columns))
+        counts = (tally[kind, engine, each] for each in columns)
+        lines.append("".join([f"{kind:34}{engine:10}", *(f"{count or '':>36}" for count in counts)]))
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Plant each kind, and print what became of it."""
+    seed, most, kinds = [*arguments, *(str(random.randrange(1 << 32)), "10", ";".join(PLANTS))[len(arguments) :]][:3]
+    sys.stdout.write(f"seed {seed}\n")
+    tally = Tally()
+    for kind in kinds.split(";"):
+        for planted, engine, noticed, why in judged(kind, int(seed), int(most)):
+            tally[planted, engine, noticed] += 1
+            if noticed is not Noticed.NAMED and "the logs are the same" not in why:
+                sys.stdout.write(f"{planted}, {engine}, {noticed.value}: {why}\n")
+                sys.stdout.flush()
+    sys.stdout.write(f"\n{table_of(tally)}")
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    chosen = int(given[0]) if given else random.randrange(1 << 32)
-    wanted = given[2].split(";") if len(given) > 2 else list(PLANTS)
-    show(main(chosen, int(given[1]) if len(given) > 1 else 10, wanted, ("local", "reference")))
+    main(sys.argv[1:])

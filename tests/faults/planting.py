@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -104,7 +104,7 @@ def skipped_epoch(pair: EditedPair, folder: Path, chance: random.Random) -> Iter
     ]
     for side, epoch, group in shuffled(places, chance):
         log, source = pair.logs[side], pair.logs[1 - side]
-        skipped = pair.without_rows(side, lambda own, row, group=group, epoch=epoch: _of_group(own, row, group, epoch))
+        skipped = pair.without_rows(side, _of_groups([(group, epoch)]))
         if not _decide_the_same(pair, skipped, {(side, epoch)}) or not _applied_later(
             skipped.logs[side], source, epoch
         ):
@@ -127,6 +127,11 @@ def _of_group(own: LoggedEpoch, row: LoggedRow, group: int | None, epoch: int) -
     return row.transaction_id == group and any(
         number == epoch and each == group for (_, number), each in own.applied().items()
     )
+
+
+def _of_groups(groups: Sequence[tuple[int | None, int]]) -> Callable[[LoggedEpoch, LoggedRow], bool]:
+    """Return what tells the rows of some groups, each given with the epoch that was applied."""
+    return lambda own, row: any(_of_group(own, row, *each) for each in groups)
 
 
 def _applied_later(log: EditedLog, source: EditedLog, epoch: int) -> bool:
@@ -159,7 +164,7 @@ def _is_simple(pair: EditedPair, side: int, own: LoggedEpoch, epoch: int, group:
     )
 
 
-def _decide_the_same(pair: EditedPair, edited: EditedPair, without: set[tuple[int, int]] = frozenset()) -> bool:
+def _decide_the_same(pair: EditedPair, edited: EditedPair, without: Collection[tuple[int, int]] = ()) -> bool:
     """
     Whether other max replicated epochs change no decision.
 
@@ -242,10 +247,7 @@ def lost_events(pair: EditedPair, folder: Path, chance: random.Random) -> Iterat
             continue
         if any(not _is_sent_and_traced(each, applied) for each in gone):
             continue
-        edited = pair.without_rows(
-            1 - side,
-            lambda own, row: any(_of_group(own, row, group, number) for _, group, number in applied),
-        )
+        edited = pair.without_rows(1 - side, _of_groups([each[1:] for each in applied]))
         truth = edited.logs
         edited = edited.with_log(side, edited.logs[side].without({each.number for each in gone}))
         skipped = {(1 - side, each.number) for each in gone}
@@ -321,7 +323,7 @@ def hidden_hole(pair: EditedPair, folder: Path, chance: random.Random) -> Iterat
 
 
 def disconnect(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
-    """Epochs that an SQL node did not log, with an incident; the other cluster read them from a log that is not given."""
+    """Epochs that an SQL node did not log, with an incident; the other cluster read them from a log not given."""
     for side, first, last in shuffled(_ranges(pair), chance):
         left = _disconnected(pair.logs[side], first, last)
         found = _holed("incident, epochs elsewhere", pair, side, first, last, pair.with_log(side, left).written(folder))
@@ -385,7 +387,7 @@ def filtered_table(pair: EditedPair, folder: Path, chance: random.Random) -> Ite
         arrived = [row for each in log.epochs for row in each.rows() if row.table == table and not row.own]
         if not arrived:
             continue
-        edited = pair.without_rows(side, lambda _, row, table=table: row.table == table and not row.own)
+        edited = pair.without_rows(side, _arrived_of(table))
         if any(row.table == table and not row.own for row in _echoes(pair, 1 - side, table)):
             continue
         if not _decide_the_same(pair, edited):
@@ -402,35 +404,55 @@ def filtered_table(pair: EditedPair, folder: Path, chance: random.Random) -> Ite
         )
 
 
+def _arrived_of(table: str) -> Callable[[LoggedEpoch, LoggedRow], bool]:
+    return lambda _, row: row.table == table and not row.own
+
+
 def _echoes(pair: EditedPair, side: int, table: str) -> Iterator[LoggedRow]:
     """Yield what came back to a cluster of rows that it changed itself."""
     mine = {row.row for each in pair.logs[side].epochs for row in each.own() if row.table == table}
     return (row for each in pair.logs[side].epochs for row in each.rows() if not row.own and row.row in mine)
 
 
-def hidden_change(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
-    """A value that a cluster changed under sql_log_bin=0, before its own last change of the row, which keeps it."""
+def hidden_before_update(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
+    """A value that a cluster changed under sql_log_bin=0, before its own last update of the row."""
+    return _hidden(pair, folder, chance, Operation.UPDATE_ROW)
+
+
+def hidden_before_delete(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
+    """A value that a cluster changed under sql_log_bin=0, before it deleted the row."""
+    return _hidden(pair, folder, chance, Operation.DELETE_ROW)
+
+
+def _hidden(pair: EditedPair, folder: Path, chance: random.Random, operation: Operation) -> Iterator[Planted]:
     for side, epoch, row in shuffled(_last_changes(pair), chance):
-        log = pair.logs[side]
-        column = _untouched(row, _kept_as_they_are(pair.configuration, row.table))
-        place = f"{row.table} on {log.cluster} before {epoch.number}"
-        if column is None:
-            if row.before is not None and len(row.before) < len(row.before.layout.names):
-                kind = "hidden change, no byte differs"
-                yield Planted(kind, pair.configuration, (), truth=pair.logs, changed=False, place=place)
+        column = _shown_column(row, _kept_as_they_are(pair.configuration, row.table))
+        if row.operation is not operation or column is None:
             continue
-        edited = pair.with_log(side, log.mapped(lambda own: _with_value(own, epoch.number, row.row, column)))
-        if row.after is not None and column in row.after.present:
-            server = log.server_id, epoch.number
-            other = pair.logs[1 - side].mapped(
-                lambda own: (
-                    _with_value(own, own.number, row.row, column, before=False) if server in own.applied() else own
-                )
-            )
-            edited = edited.with_log(1 - side, other)
-        by = "an update" if row.after is not None else "a delete"
-        names = log.cluster, row.row
-        yield Planted(f"hidden change before {by}", edited.written(folder), names, truth=edited.logs, place=place)
+        log, after = pair.logs[side], _values(row.after)
+        stays = column in after and after[column] == _values(row.before)[column]
+        edited = pair.with_log(side, log.mapped(_other_value(row.row, column, epoch.number, after=stays)))
+        if stays:  # it arrives with the row
+            server, other = (log.server_id, epoch.number), pair.logs[1 - side]
+            arrived = next(own.number for own in other.epochs if server in own.applied())
+            edited = edited.with_log(1 - side, other.mapped(_other_value(row.row, column, arrived, before=False)))
+        yield Planted(
+            f"hidden change before {'an update' if row.after is not None else 'a delete'}",
+            edited.written(folder),
+            (log.cluster, row.row),
+            truth=edited.logs,
+            place=f"{row.table} on {log.cluster} before {epoch.number}",
+        )
+
+
+def hidden_for_ever(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
+    """A value that a cluster changed under sql_log_bin=0, where later images of the row hold its key alone."""
+    del folder
+    for side, epoch, row in shuffled(_last_changes(pair), chance):
+        if row.before is not None and _shown_column(row, _kept_as_they_are(pair.configuration, row.table)) is None:
+            place = f"{row.table} on {pair.logs[side].cluster} before {epoch.number}"
+            kind = "hidden change, no byte differs"
+            yield Planted(kind, pair.configuration, (), truth=pair.logs, changed=False, place=place)
 
 
 def _last_changes(pair: EditedPair) -> list[tuple[int, LoggedEpoch, LoggedRow]]:
@@ -472,37 +494,34 @@ def _kept_as_they_are(configuration: Configuration, table: str) -> set[str]:
     return {*keys, *(name for text in texts for name in re.findall(r"\((\w+)\)", text))}
 
 
-def _untouched(row: LoggedRow, kept: set[str]) -> int | None:
-    """Return a column outside `kept` that an own change shows and leaves as it was; None for none."""
+def _shown_column(row: LoggedRow, kept: set[str]) -> int | None:
+    """Return a column outside `kept` that a change shows as it was, one that it leaves so before others."""
     assert row.before is not None
     before, after, names = _values(row.before), _values(row.after), row.before.layout.names
-    shown = [
-        column for column in before if before[column] and (row.after is None or after.get(column) == before[column])
-    ]
-    return next((column for column in reversed(shown) if names[column] not in kept), None)
+    shown = [column for column in reversed(before) if before[column] and names[column] not in kept]
+    return next((column for column in shown if after.get(column) == before[column]), next(iter(shown), None))
 
 
-def _with_value(epoch: LoggedEpoch, number: int, place: Row, column: int, *, before: bool = True) -> LoggedEpoch:
-    """Return an epoch with another value of a column in the images of a row."""
-    if epoch.number != number:
-        return epoch
-    events = [
-        attrs.evolve(
-            event,
-            rows=tuple(
-                attrs.evolve(
-                    row,
-                    before=_with_other(row.before, column) if before else row.before,
-                    after=_with_other(row.after, column),
-                )
-                if row.row == place
-                else row
-                for row in event.rows
-            ),
+def _other_value(
+    place: Row, column: int, number: int, *, before: bool = True, after: bool = True
+) -> Callable[[LoggedEpoch], LoggedEpoch]:
+    """Return what gives a column another value in the images of a row in an epoch."""
+
+    def changed(row: LoggedRow) -> LoggedRow:
+        if row.row != place:
+            return row
+        first, second = (
+            _with_other(image, column) if here else image for image, here in ((row.before, before), (row.after, after))
         )
-        for event in epoch.events
-    ]
-    return attrs.evolve(epoch, events=tuple(events))
+        return attrs.evolve(row, before=first, after=second)
+
+    def change(epoch: LoggedEpoch) -> LoggedEpoch:
+        if epoch.number != number:
+            return epoch
+        events = (attrs.evolve(each, rows=tuple(map(changed, each.rows))) for each in epoch.events)
+        return attrs.evolve(epoch, events=tuple(events))
+
+    return change
 
 
 def _with_other(image: RowImage | None, column: int) -> RowImage | None:
@@ -526,5 +545,7 @@ PLANTS: dict[str, Plant] = {
     "missing epochs": hidden_hole,
     "skipped epoch": skipped_epoch,
     "filtered table": filtered_table,
-    "hidden change": hidden_change,
+    "hidden change before an update": hidden_before_update,
+    "hidden change before a delete": hidden_before_delete,
+    "hidden change, no byte differs": hidden_for_ever,
 }
