@@ -12,6 +12,8 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     conflict.explain(result, table="shop.orders", key="id=5")       # why a row ended as it did
 
+    conflict.lost(result).changes               # what did not survive, and why
+
     conflict.check("run.toml")                  # what servers will refuse; needs no binlog
 
     conflict.compare("run.toml")                # the same changes under other functions and formats
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from conflict.simulations import simulate, sweep, workload
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
-    from conflict.studies import conflicts, decode, explain, explain_differences, report, sizes
+    from conflict.studies import conflicts, decode, explain, explain_differences, lost, report, sizes
     from conflict.whatif.comparing.comparison import Comparison
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "explain_differences",
     "ingest",
     "load_run_file",
+    "lost",
     "read_binlog",
     "read_result",
     "register",
@@ -97,7 +100,7 @@ _MODULES = {
     "conflict.operations": ("channel",),
     "conflict.result": ("Result", "read_result"),
     "conflict.simulations": ("simulate", "sweep", "workload"),
-    "conflict.studies": ("conflicts", "decode", "explain", "explain_differences", "report", "sizes"),
+    "conflict.studies": ("conflicts", "decode", "explain", "explain_differences", "lost", "report", "sizes"),
 }
 
 

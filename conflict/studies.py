@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from conflict.config.run_file import RunFile
     from conflict.decoding.binlog_table import BinlogTable
     from conflict.explaining.story import Story
+    from conflict.repair.lost import LostChanges
     from conflict.reporting.parts import Part
     from conflict.result import Result
     from conflict.results.conflicts import Chosen, Totals
     from conflict.results.doubts import Doubt
     from conflict.whatif.sizing.measured_log import MeasuredLog
 
-__all__ = ["CountedConflicts", "conflicts", "decode", "explain", "explain_differences", "report", "sizes"]
+__all__ = ["CountedConflicts", "conflicts", "decode", "explain", "explain_differences", "lost", "report", "sizes"]
 
 Paths = Path | str | Iterable[Path | str]
 _FILES = Typed("FILES...", "Binlogs, in order: files, folders; or a run file.")
@@ -230,25 +231,76 @@ def conflicts(
         HistoryError: There is no result in the folder.
     """
     from conflict.history.grid.catalogue import refusing_contradictions
-    from conflict.result import Result, read_result
-    from conflict.results.conflicts import Chosen, at_a_glance, count_conflicts, read_conflicts, totals_of
+    from conflict.results.conflicts import at_a_glance, count_conflicts, read_conflicts, totals_of
     from conflict.results.doubts import doubts_from_the_middle
     from conflict.results.layout import RESOLVE_AGAIN
 
     if by is not None and by not in tuple(By):
         message = f"by {by} is not known{did_you_mean(str(by), By)}; give {', '.join(By)}"
         raise ConfigurationError(message)
-    first, last = (
-        None if each is None else moment_of(each, name) for each, name in ((since, "since"), (until, "until"))
-    )
-    found = result if isinstance(result, Result) else read_result(str(result))
-    which = Chosen(first, last, None if table is None else found.table_named(table))
+    found, which = _chosen(result, since, until, table)
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
         rows = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
         totals = totals_of(rows)
         wanted = (By(by),) if by else dict.fromkeys((*at_a_glance(totals), By.HOUR))
         counts = {each: count_conflicts(rows, each).slice(0, top) for each in wanted}
         return CountedConflicts(found, which, totals, counts, doubts_from_the_middle(found.run))
+
+
+def lost(
+    result: Annotated[Result | Path | str, _RESULT],
+    *,
+    since: Annotated[Moment | None, DATETIME] = None,
+    until: Annotated[Moment | None, DATETIME] = None,
+    table: Annotated[str | None, _TABLE] = None,
+    out: Path | str | None = None,
+    force: bool = False,
+    progress: StageProgress = no_progress,
+) -> LostChanges:
+    """
+    Return the changes of users that did not survive, one row each; as the command ``lost``.
+
+    Args:
+        result: A result, or its folder; its binlogs are read.
+        since: As for `conflicts`.
+        until: As for `conflicts`.
+        table: As for `conflicts`.
+        out: Write them to this file: .csv, .jsonl or .parquet.
+        force: As for `resolve`.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: `out` cannot be written, or `since` is not understood.
+        HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
+    """
+    from conflict.decoding.staging import check_output
+    from conflict.repair.lost import LostChanges
+    from conflict.repair.lost_changes import lost_changes, with_images
+    from conflict.repair.lost_files import check_suffix, write_lost
+    from conflict.results.doubts import doubts_from_the_middle
+
+    target = path_of(out)
+    check_suffix(target)
+    found, which = _chosen(result, since, until, table)
+    check_output(target, [Path(found.folder.uri)], force=force)
+    changes = with_images(lost_changes(found, which), found, progress)
+    if target is not None:
+        write_lost(changes, target)
+    return LostChanges(found, which, changes, doubts_from_the_middle(found.run))
+
+
+def _chosen(
+    result: Result | Path | str, since: Moment | None, until: Moment | None, table: str | None
+) -> tuple[Result, Chosen]:
+    """Return a result, and which of its changes are asked for."""
+    from conflict.result import Result, read_result
+    from conflict.results.conflicts import Chosen
+
+    first, last = (
+        None if each is None else moment_of(each, name) for each, name in ((since, "since"), (until, "until"))
+    )
+    found = result if isinstance(result, Result) else read_result(str(result))
+    return found, Chosen(first, last, None if table is None else found.table_named(table))
 
 
 def explain(

@@ -43,6 +43,7 @@ LAYERS = {
         "whatif",
         "library",
         "explaining",
+        "repair",
         "reporting",
         "simulations",
         "studies",

@@ -31,11 +31,12 @@ from conflict.explaining.events import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
+from conflict.repair.lost_changes import LOST
 from conflict.results.arrow_rows import row_schema
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.cutovers import REPEATED
-from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, SKIPPED, UNDECIDED, UNLOGGED
+from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, OVERWRITTEN, SKIPPED, UNDECIDED, UNLOGGED
 from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState
 from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, judge, parse_conflict_function
@@ -370,16 +371,24 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 
 def test_outcome_columns() -> None:
     """The tables of the files of a result are those of the code."""
-    applied, outcomes, undecided, contradictions, skipped, repeated, unlogged = tables(
+    applied, outcomes, overwritten, undecided, contradictions, skipped, repeated, unlogged = tables(
         "result.md", "column", "type", "meaning"
     )
     assert [row[:2] for row in applied] == arrow_columns(APPLIED_EPOCHS)
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
+    assert [row[:2] for row in overwritten] == arrow_columns(OVERWRITTEN)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
     assert [row[:2] for row in contradictions] == arrow_columns(CONTRADICTIONS)
     assert [row[:2] for row in skipped] == arrow_columns(SKIPPED)
     assert [row[:2] for row in repeated] == arrow_columns(REPEATED)
     assert [row[:2] for row in unlogged] == arrow_columns(UNLOGGED)
+
+
+def test_columns_of_lost_changes() -> None:
+    """The table of the columns of lost changes is that of the code, and then come their images."""
+    lost = [row[:2] for row in table("lost.md", "column", "type", "meaning")]
+    assert lost[: len(LOST)] == arrow_columns(LOST)
+    assert [kind for _, kind in lost[len(LOST) :]] == ["int64", "map<string, string>"]
 
 
 def test_entries_of_run_json(tmp_path: Path) -> None:

@@ -167,6 +167,7 @@ COMMANDS = {
         "conflict.cli.commands.explain:explain",
         "Show why a row ended as it did.",
     ),
+    "lost": ("conflict.cli.commands.lost:lost", "List the changes of users that did not survive."),
     "channel": (
         "conflict.cli.commands.channel:channel",
         "Show where a channel goes on from another SQL node.",

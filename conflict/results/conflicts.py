@@ -39,6 +39,7 @@ __all__ = [
     "Totals",
     "at_a_glance",
     "count_conflicts",
+    "numbered",
     "read_beside",
     "read_conflicts",
     "read_outcomes",

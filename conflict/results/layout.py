@@ -6,6 +6,7 @@ The files of a result. Computes docs/result.md, "The output folder".
                                               --all-outcomes, per operation
     undecided/applier=A/...parquet            one row per open decision
     contradictions/applier=A/...parquet       one row per row that the binlog of A shows otherwise than was derived
+    overwritten/cluster=A/...parquet          one row per own change of A that its applier overwrote unseen
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         final rows of the tables
     skipped_epochs/applier=A.parquet          row changes of epochs that the applier of A never applied
@@ -45,6 +46,7 @@ __all__ = [
     "OPERATION_ORDER",
     "OUTCOMES",
     "OUTCOME_PLACE",
+    "OVERWRITTEN",
     "OWN_CAUSE",
     "RESOLVE_AGAIN",
     "RESULT_FORMAT",
@@ -59,6 +61,7 @@ __all__ = [
     "labelled",
     "outcomes_note",
     "outcomes_path",
+    "overwritten_path",
     "refuse_damaged_result",
     "rows_folder",
     "rows_path",
@@ -91,11 +94,11 @@ DEFAULT_OPTIONS = ResultOptions()
 
 
 # Raised when the columns of a result change.
-RESULT_FORMAT = 4
+RESULT_FORMAT = 5
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
-BUCKET_PARTS = ("outcomes", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided", "contradictions")
+BUCKET_PARTS = ("outcomes", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided", "contradictions")
 
 APPLIED_EPOCHS = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
@@ -130,6 +133,16 @@ OUTCOMES = pa.schema(
         ("winner_position", pa.uint64()),
         ("winner_payload_position", pa.uint32()),
         ("winner_row", pa.int32()),
+    ]
+)
+# Changes of a cluster that its own applier overwrote: `epoch` and `group` are those of the change, `applied_epoch` is
+# the own epoch in which the change that won was applied. Other columns mean the same as those of outcomes.
+OVERWRITTEN = pa.schema(
+    [
+        *(OUTCOMES.field(name) for name in ("epoch", "group", "table", "key", "operation")),
+        *(OUTCOMES.field(name) for name in ("file", "position", "payload_position", "row", "time", "transaction_id")),
+        ("applied_epoch", pa.uint64()),
+        *(OUTCOMES.field(name) for name in OUTCOMES.names if name.startswith("winner_") and name != "winner_refresh"),
     ]
 )
 # Beside the columns of an exceptions table, what tells the outcome of a row from others. A server refuses other columns
@@ -184,6 +197,11 @@ def applied_epochs_path(applier: str) -> str:
 def outcomes_path(applier: str, bucket: int) -> str:
     """Return the path of the outcomes of a bucket's operations on an applier."""
     return f"outcomes/applier={applier}/bucket={bucket:05d}.parquet"
+
+
+def overwritten_path(cluster: str, bucket: int) -> str:
+    """Return the path of a cluster's own changes in a bucket that its applier overwrote."""
+    return f"overwritten/cluster={cluster}/bucket={bucket:05d}.parquet"
 
 
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:

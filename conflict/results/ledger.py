@@ -30,6 +30,7 @@ from conflict.results.layout import (
     UNDECIDED,
     labelled,
     outcomes_path,
+    overwritten_path,
     rows_path,
     staged_exceptions_path,
     undecided_path,
@@ -110,19 +111,22 @@ def has_a_line(verdict: Int, logged: Bool, *, every: bool) -> Int64:
     return np.flatnonzero((verdict != Verdict.APPLIED) | logged | every)
 
 
-def outcome_table(columns: Mapping[str, LedgerColumn]) -> pa.Table:
+def outcome_table(columns: Mapping[str, LedgerColumn], schema: pa.Schema = OUTCOMES) -> pa.Table:
     """
-    Return outcomes as `OUTCOMES`, with dictionaries in place of some strings.
+    Return outcomes as `OUTCOMES`, or other rows with some of its columns; with dictionaries in place of some strings.
 
     Args:
-        columns: By the names of `OUTCOMES`; of verdicts, causes and operations the numbers, 0 for no operation.
+        columns: By the names of the schema; of verdicts, causes and operations the numbers, 0 for no operation.
+        schema: The columns.
     """
-    arrays = {name: _arrow(columns[name]) for name in OUTCOMES.names if name not in _NUMBERED}
+    arrays = {name: _arrow(columns[name]) for name in schema.names if name not in _NUMBERED}
     for name, kind in _NUMBERED.items():
+        if name not in schema.names:
+            continue
         labels = {int(each): each.name for each in kind if each or kind is Verdict}
         arrays[name] = labelled(columns[name] - min(labels), list(labels.values()))
-    fields = [pa.field(name, arrays[name].type, nullable=arrays[name].null_count > 0) for name in OUTCOMES.names]
-    return pa.table([arrays[name] for name in OUTCOMES.names], schema=pa.schema(fields))
+    fields = [pa.field(name, arrays[name].type, nullable=arrays[name].null_count > 0) for name in schema.names]
+    return pa.table([arrays[name] for name in schema.names], schema=pa.schema(fields))
 
 
 def outcome_places(columns: Mapping[str, LedgerColumn]) -> pa.StructArray:
@@ -266,6 +270,7 @@ class ClusterLedger:
         counters: Its status counters.
         stretches: The same by the counters of an SQL node to which they belong.
         outcomes: The operations that have a line, as `OUTCOMES`; None without any.
+        overwritten: The changes of its own cluster that it overwrote unseen, as `OVERWRITTEN`; None without any.
         undecided: Its `OPEN_DECISIONS`.
         compared: Number of rows, per epoch apply, that were compared with its binlog.
         contradicted: Those that differ, as `CONTRADICTED`.
@@ -282,6 +287,7 @@ class ClusterLedger:
     refreshes: Int64
     counters: Mapping[str, int]
     outcomes: pa.Table | None
+    overwritten: pa.Table | None
     undecided: pa.Table
     compared: int
     contradicted: pa.Table
@@ -329,6 +335,9 @@ def _write_cluster(part: LedgerPart, cluster: ClusterLedger, out: Folder, summar
     name, tables = cluster.name, part.tables
     if cluster.outcomes is not None:
         out.write_table(outcomes_path(name, part.number), cluster.outcomes)
+    if cluster.overwritten is not None:
+        out.write_table(overwritten_path(name, part.number), cluster.overwritten)
+    summary.overwritten[name] = 0 if cluster.overwritten is None else len(cluster.overwritten)
     for table, rows in cluster.exceptions.items():
         out.write_table(staged_exceptions_path(name, table, part.number), rows)
     if len(cluster.undecided):

@@ -8,7 +8,7 @@ from collections import Counter
 
 import attrs
 
-from conflict.history.model import EpochApply, Origin, ReturnedEpoch
+from conflict.history.model import EpochApply, Origin, ReturnedEpoch, RowChange
 from conflict.history.shown_effects import Effect
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
@@ -27,6 +27,7 @@ __all__ = [
     "NotKnown",
     "Outcome",
     "OutcomePlace",
+    "OverwrittenChange",
     "Resolution",
     "Stop",
     "StopPlace",
@@ -176,6 +177,29 @@ class LastWrite:
     operation: Operation
     refresh: bool = False
     origin: Origin | None = None
+
+
+@attrs.frozen
+class OverwrittenChange:
+    """
+    A change of a cluster that its own applier overwrote.
+
+    Attributes:
+        change: The change.
+        epoch: Its own epoch.
+        group: Its group in that epoch.
+        committed: Microsecond since 1970 at which its epoch committed; None if the other cluster did not apply it, or
+            the binlog does not tell.
+        applied_epoch: The own epoch in which the change that overwrote it was applied.
+        winner: That change.
+    """
+
+    change: RowChange
+    epoch: int
+    group: int
+    committed: int | None
+    applied_epoch: int
+    winner: LastWrite
 
 
 @attrs.frozen
@@ -336,6 +360,7 @@ class ClusterResult:
         further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
             exceptions rows that a pass makes; by its number among the epoch applies.
         copied: Rows that its applier copied for changes of definitions.
+        overwritten: Its own changes that its applier overwrote with changes that had not seen them.
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
@@ -359,6 +384,7 @@ class ClusterResult:
     not_known: dict[str, NotKnown] = attrs.field(factory=dict)
     further_rows: dict[int, dict[str, int]] = attrs.field(factory=dict, repr=False)
     copied: int = 0
+    overwritten: list[OverwrittenChange] = attrs.field(factory=list, repr=False)
 
     def unknown_of(self, table: str) -> NotKnown:
         """Return what was never known of the rows of a table, to be added to."""

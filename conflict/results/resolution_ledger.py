@@ -25,6 +25,7 @@ from conflict.results.layout import (
     DEFAULT_OPTIONS,
     OUTCOME_PLACE,
     OUTCOMES,
+    OVERWRITTEN,
     SKIPPED,
     UNLOGGED,
     ResultOptions,
@@ -48,7 +49,7 @@ from conflict.results.ledger import (
     undecided_table,
     write_part,
 )
-from conflict.results.model import ClusterResult, Outcome, OutcomePlace, Resolution, Undecided
+from conflict.results.model import ClusterResult, Outcome, OutcomePlace, OverwrittenChange, Resolution, Undecided
 from conflict.results.open_places import (
     OpenEpoch,
     OpenSchedule,
@@ -79,6 +80,7 @@ __all__ = [
 
 _OF_ORIGINS = [OUTCOMES.field(name) for name in PLACE]
 _OF_OUTCOMES = [OUTCOMES.field(name) for name in ("source", "refresh", "incoming", "stored", "transaction_id")]
+_OF_OVERWRITTEN = [OVERWRITTEN.field(name) for name in ("epoch", "group", "applied_epoch")]
 _OF_WINNERS = [pa.field(name, OUTCOMES.field(f"winner_{name}").type) for name in ("cluster", "epoch", "refresh")]
 Setups = Mapping[str, Mapping[str, TableSetup]]
 # Per cluster, the effects of its applier as its binlog shows them: (epoch, group) -> row -> effect.
@@ -174,6 +176,7 @@ class ReferenceLedger:
             counters=result.counters,
             stretches=_stretches(cluster, result),
             outcomes=_outcomes(chosen, keys) if chosen else None,
+            overwritten=_overwritten(result.overwritten, keys),
             undecided=_open_decisions(result.undecided, keys, tables),
             compared=compared,
             contradicted=_contradicted(contradicted, keys, tables),
@@ -281,6 +284,27 @@ def _outcomes(outcomes: Sequence[Outcome], keys: KeyTexts) -> pa.Table:
             "winner_operation": np.array([each.operation if each else 0 for each in winners], np.int64),
             "time": pa.array([each.committed for each in outcomes], OUTCOMES.field("time").type),
         }
+    )
+
+
+def _overwritten(changes: Sequence[OverwrittenChange], keys: KeyTexts) -> pa.Table | None:
+    """Return changes as `OVERWRITTEN`; None without any."""
+    if not changes:
+        return None
+    made, winners = [each.change for each in changes], [each.winner for each in changes]
+    return outcome_table(
+        {
+            **_columns(changes, _OF_OVERWRITTEN),
+            **_columns(made, [OVERWRITTEN.field(name) for name in ("table", "transaction_id")]),
+            "key": keys.of(made),
+            "operation": _numbers(made, "operation"),
+            **_columns([each.origin for each in made], _OF_ORIGINS),
+            "time": pa.array([each.committed for each in changes], OVERWRITTEN.field("time").type),
+            **_columns(winners, _OF_WINNERS[:2], "winner_"),
+            "winner_operation": _numbers(winners, "operation"),
+            **_columns([each.origin for each in winners], _OF_ORIGINS, "winner_"),
+        },
+        OVERWRITTEN,
     )
 
 

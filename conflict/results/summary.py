@@ -75,6 +75,7 @@ class BucketSummary:
         less: Per cluster, by how much each counter may be lower.
         more: Per cluster, by how much each counter may be higher.
         copied: Per cluster, rows that its applier copied for changes of definitions.
+        overwritten: Per cluster, its own changes that its applier overwrote with changes that had not seen them.
         not_known: Per cluster and table, what was never known of its rows.
         careful: By the name of a `CareKind`, how many rows the reference engine resolved.
     """
@@ -92,6 +93,7 @@ class BucketSummary:
     less: dict[str, dict[str, int]] = attrs.field(factory=dict)
     more: dict[str, dict[str, int]] = attrs.field(factory=dict)
     copied: dict[str, int] = attrs.field(factory=dict)
+    overwritten: dict[str, int] = attrs.field(factory=dict)
     not_known: Counts = attrs.field(factory=dict)
     careful: dict[str, int] = attrs.field(factory=dict)
 
@@ -121,6 +123,7 @@ class RunSummary:
         schedule: What the schedule leaves open.
         open_epochs: Epoch applies with rows for which the binlogs do not show when they were judged.
         copied: Per cluster, rows that its applier copied for changes of definitions.
+        overwritten: Per cluster, its own changes that its applier overwrote with changes that had not seen them.
         restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
         rounds: Sizes of the rounds (see `conflict.engine.columnar`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
@@ -147,6 +150,7 @@ class RunSummary:
     schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
     open_epochs: tuple[OpenEpoch, ...] = ()
     copied: dict[str, int] = attrs.field(factory=dict)
+    overwritten: dict[str, int] = attrs.field(factory=dict)
     restarts: dict[str, tuple[PossibleRestart, ...]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
@@ -184,6 +188,7 @@ class RunSummary:
             "tables": self.tables,
             "rows": self.rows,
             "differing_rows": self.differing_rows,
+            "overwritten": self.overwritten,
             **self.checks(),
             "not_known": self.not_known,
             "skipped_epochs": [

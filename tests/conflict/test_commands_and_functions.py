@@ -45,6 +45,7 @@ NOT_HAD = {
         "plot": "Story",
         **dict.fromkeys(("since", "last"), "of what is printed"),
     },
+    "lost": {"top": "all"},
     "decode": dict.fromkeys(
         (
             *("verbose", "form", "result_file", "force", "wide", "column_names"),

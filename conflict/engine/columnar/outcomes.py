@@ -28,12 +28,12 @@ from conflict.results.ledger import LedgerColumn, outcome_table
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["outcome_columns", "outcomes_of"]
+__all__ = ["origins_of", "outcome_columns", "outcomes_of", "transaction_ids"]
 
 _NO_ORIGIN = -1
 
 
-def _origins(changes: GridColumns, row: Int32 | Int64) -> dict[str, np.ndarray]:
+def origins_of(changes: GridColumns, row: Int32 | Int64) -> dict[str, np.ndarray]:
     """
     Return where operations are in the binlogs, by the names of `PLACE`. Shape (operations,).
 
@@ -232,7 +232,7 @@ def _columns(
     files_before = 0
     for side, name in enumerate(names):
         mine = found[writes.side[won] == side]
-        where = _origins(result.bucket.changes[side], writes.row[winner[mine]])
+        where = origins_of(result.bucket.changes[side], writes.row[winner[mine]])
         logged = where["file"] == _NO_ORIGIN
         for part in PLACE:
             places[part][mine] = np.where(logged, _NO_ORIGIN, where[part].astype(np.int64))
@@ -282,7 +282,7 @@ def outcomes_of(result: BucketResult, applier: int, chosen: Int64, files: Mappin
         by_epoch = np.array([function is not None and function.spec.refreshes for function in functions], np.bool_)
         brought = brought & ((values["incoming"] > 0) | ~by_epoch[bucket.key_table[key]])
         dated = dated & (result.older.first.local_at[key, applier] != apply)
-    source, origin = result.clusters[1 - applier].name, _origins(bucket.changes[1 - applier], row)
+    source, origin = result.clusters[1 - applier].name, origins_of(bucket.changes[1 - applier], row)
     unknown = origin["file"] == _NO_ORIGIN
     return outcome_table(
         {
@@ -298,7 +298,7 @@ def outcomes_of(result: BucketResult, applier: int, chosen: Int64, files: Mappin
             "file": labelled(origin["file"], files[source]),
             **{name: pa.array(origin[name], mask=unknown) for name in PLACE if name != "file"},
             "time": times_of(applies.committed[apply]),
-            "transaction_id": _transaction_ids(bucket.changes[1 - applier], row),
+            "transaction_id": transaction_ids(bucket.changes[1 - applier], row),
             **_winner_columns(result, applier, chosen, (with_transaction, tracked), files),
         }
     )
@@ -340,7 +340,7 @@ def own_conflicts(result: BucketResult, chosen: Int64) -> tuple[Int64, Int64]:
     return place[found], conflicts[found]
 
 
-def _transaction_ids(changes: GridColumns, row: Int32) -> pa.Array:
+def transaction_ids(changes: GridColumns, row: Int32 | Int64) -> pa.Array:
     """Return the ids of transactions; NULL for operations that the source's applier logged. Shape (operations,)."""
     numbers = pa.array(row, mask=row < 0)
     return changes.column("transaction_id").take(numbers).combine_chunks()

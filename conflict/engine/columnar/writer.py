@@ -22,6 +22,7 @@ from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.final_rows import count_differing, final_table
 from conflict.engine.columnar.image_values import ImageReader
 from conflict.engine.columnar.outcomes import outcomes_of
+from conflict.engine.columnar.overwritten import OverwrittenRows
 from conflict.engine.columnar.setups import steps_before
 from conflict.engine.kernels.arrays import Int64, each_read_only
 from conflict.engine.kernels.passes import are_rejected
@@ -157,6 +158,11 @@ class _Filling:
         return compare_effects(self.result, with_applies=False)
 
     @cached_property
+    def overwritten(self) -> OverwrittenRows:
+        """What appliers overwrote."""
+        return OverwrittenRows(self.result, self.files)
+
+    @cached_property
     def counted(self) -> Sequence[CountedCluster]:
         """What `count_bucket` returns."""
         return count_bucket(self.result)
@@ -182,6 +188,7 @@ class _Filling:
             counters=counted.counters,
             stretches=counted.stretches,
             outcomes=outcomes_of(result, number, chosen, self.files) if len(chosen) else None,
+            overwritten=self.overwritten.table(number),
             undecided=_open_decisions(result, number, functions),
             compared=self.differing.compared[number],
             contradicted=_contradicted(result, self.differing.rows[number]),

@@ -116,6 +116,10 @@ class BucketRows:
     def __len__(self) -> int:
         return len(self.key)
 
+    def chosen(self, rows: Int64) -> BucketRows:
+        """Return some of them."""
+        return BucketRows(*(getattr(self, field.name)[rows] for field in attrs.fields(BucketRows)))
+
 
 @attrs.frozen(eq=False)
 class RowMoments:
@@ -256,6 +260,10 @@ class Decisions:
 
     def __len__(self) -> int:
         return len(self.apply)
+
+    def chosen(self, chosen: Bool | Int64) -> Decisions:
+        """Return some of them."""
+        return Decisions(*(getattr(self, field.name)[chosen] for field in attrs.fields(Decisions)))
 
 
 @attrs.frozen

@@ -90,7 +90,7 @@ class Folded:
         kept = np.isin(self.tracked.apply, conflicts.applies)
         if kept.all():
             return self
-        return attrs.evolve(self, tracked=_chosen(self.tracked, kept), candidates=self.candidates[kept])
+        return attrs.evolve(self, tracked=self.tracked.chosen(kept), candidates=self.candidates[kept])
 
     def without_rows(self, left_out: Bool) -> Folded:
         """Leave out all about some rows. Shape of `left_out` (keys,)."""
@@ -112,14 +112,14 @@ class Folded:
             tracked: Decisions of pass TRACK. Shape (tracked,).
         """
         decision_numbers, entry_numbers = np.cumsum(kept) - 1, np.cumsum(kept_entries) - 1
-        decisions = _chosen(self.decisions, kept)
+        decisions = self.decisions.chosen(kept)
         source, columns = decisions.source, attrs.asdict(self.logged, recurse=False)
         from_log = -1 - np.where(source < 0, entry_numbers[-1 - np.minimum(source, -1)] if len(entry_numbers) else 0, 0)
         logged = Logged(**{name: column[kept_entries] for name, column in columns.items()})
         return attrs.evolve(
             self,
             decisions=attrs.evolve(decisions, source=np.where(source < 0, from_log, source).astype(np.int32)),
-            tracked=_chosen(self.tracked, tracked),
+            tracked=self.tracked.chosen(tracked),
             candidates=self.candidates[tracked],
             logged=attrs.evolve(logged, decision=decision_numbers[logged.decision]),
         )
@@ -132,7 +132,7 @@ class Folded:
         """
         if len(self.logged) == 0:
             return self
-        decisions = _chosen(self.decisions, self.decisions.verdict == APPLIED)
+        decisions = self.decisions.chosen(self.decisions.verdict == APPLIED)
         entries = -1 - decisions.source
         kept = np.zeros(len(self.logged), np.bool_)
         kept[entries[entries >= 0]] = True
@@ -146,11 +146,6 @@ class Folded:
             decisions=attrs.evolve(decisions, source=source.astype(np.int32)),
             logged=attrs.evolve(logged, decision=nothing),
         )
-
-
-def _chosen(decisions: Decisions, chosen: Bool) -> Decisions:
-    """Return some decisions."""
-    return Decisions(*(getattr(decisions, field.name)[chosen] for field in attrs.fields(Decisions)))
 
 
 def fold(

@@ -24,6 +24,7 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.engine.kernels.rules import is_delete_delete
+from conflict.history.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import HIDDEN, OVERWRITTEN, WRITTEN, Parts
 from ndb_formats.columnar.kernel import kernel
@@ -37,6 +38,7 @@ __all__ = [
     "TimedDecisions",
     "Written",
     "lost_changes",
+    "overwriting",
     "whole_images",
     "written_by",
     "written_parts",
@@ -169,7 +171,7 @@ def written_by(
 
     def written(side: BucketRows, image: ImageArrays) -> Written:
         columns = stored[key_table[side.key]]
-        updated = carried[image.after] & columns
+        updated = np.where(image.after[:, np.newaxis] < 0, np.uint64(0), carried[image.after] & columns)
         return written_parts(side.operation, (updated, updated), columns, widest)
 
     first, second = map(written, rows, sides)
@@ -221,15 +223,33 @@ def lost_changes(
         written: Per cluster, what its changes do to their rows.
         rows: Number of rows.
     """
+    return [
+        LostChanges(rejected, by >= 0) for rejected, by in (_lost(own, made, keys, written, rows) for own in (0, 1))
+    ]
+
+
+def overwriting(
+    made: TimedDecisions, keys: Sequence[Int32], written: Sequence[Written], rows: int
+) -> tuple[Int32, Int32]:
+    """
+    Return, per cluster, which decision first overwrote each of its changes with one that had not seen it; -1 for none.
+
+    Shape (changes,); arguments as of `lost_changes`.
+    """
+    first, second = (_lost(own, made, keys, written, rows)[1] for own in (0, 1))
+    return first, second
+
+
+def _lost(
+    own: int, made: TimedDecisions, keys: Sequence[Int32], written: Sequence[Written], rows: int
+) -> tuple[Bool, Int32]:
+    """Return which changes of a cluster were rejected, and which decision overwrote each."""
     names = Judged._fields[2:]
     judged = Judged(*each_read_only(made.applier, made.own_end, *(getattr(made.decisions, name) for name in names)))
-    found = []
-    for own in (0, 1):
-        seen, rejected = _delivered(1 - own, judged, len(keys[own]))
-        changes = OwnChanges(*each_read_only(keys[own], written[own].wanted, written[own].hidden, seen))
-        (foreign,) = each_read_only(written[1 - own].overwrites)
-        found.append(LostChanges(rejected, _overwritten(own, judged, changes, foreign, rows)))
-    return found
+    seen, rejected = _delivered(1 - own, judged, len(keys[own]))
+    changes = OwnChanges(*each_read_only(keys[own], written[own].wanted, written[own].hidden, seen))
+    (foreign,) = each_read_only(written[1 - own].overwrites)
+    return rejected, _overwritten(own, judged, changes, foreign, rows)
 
 
 def _bitmaps(sets: ColumnSets, row_bit: int) -> UInt64:
@@ -259,6 +279,8 @@ def _words(
     if meaning is OVERWRITTEN:
         words[partial] |= _row_words(Parts(columns=False, there=False, gone=True), row_bit, words.shape[1])
     words[operation > LAST_OPERATION] = 0
+    if meaning is HIDDEN:
+        words[operation == RowStep.EMPTIED] = ~np.uint64(0)
     return words
 
 
@@ -293,7 +315,7 @@ def _delivered(receiver, judged, size):
 @kernel
 def _overwritten(side, judged, own, foreign, keys):
     """
-    Return which own changes of a cluster were overwritten by changes that it applied and that had not seen them.
+    Return which decisions first overwrote own changes of a cluster with changes that had not seen them; -1 for none.
 
     Args:
         side: The cluster.
@@ -302,7 +324,7 @@ def _overwritten(side, judged, own, foreign, keys):
         foreign: What each change of the other cluster overwrites, a bit each. Shape (its changes, words).
         keys: Number of rows.
     """
-    lost = np.zeros(len(own.key), np.bool_)
+    by = np.full(len(own.key), -1, np.int32)
     last, previous = np.full(keys, -1, np.int32), np.full(len(own.key), -1, np.int32)
     left, done = np.zeros(foreign.shape[1], np.uint64), 0
     for decision in range(len(judged.apply)):
@@ -322,6 +344,7 @@ def _overwritten(side, judged, own, foreign, keys):
             for word in range(len(left)):
                 hit |= (left[word] & own.written[place, word]) != 0
                 left[word] &= ~own.hides[place, word]
-            lost[place] |= hit
+            if hit and by[place] < 0:
+                by[place] = decision
             place = previous[place]
-    return lost
+    return by

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
+from conflict.engine.reference.overwritten import overwritten_changes
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import DefinitionChange, EpochApply, History, Transaction
 from conflict.history.scheduling.placing import interleave
@@ -69,11 +70,13 @@ def replay(
         HistoryError: The schedule is circular.
     """
     clusters = {name: applier.cluster for name, applier in appliers.items()}
+    tables = {name: _tables(each) for name, each in clusters.items()}
     for done, (cluster, item) in enumerate(interleave(history), start=1):
         if isinstance(item, Transaction):
             clusters[cluster.name].commit(item)
         elif isinstance(item, DefinitionChange):
             clusters[cluster.name].define(item)
+            tables[cluster.name].update(_tables(clusters[cluster.name]))
         else:
             appliers[cluster.name].apply_epoch(item, clusters[item.source])
         progress(done)
@@ -82,11 +85,18 @@ def replay(
         _complete_result(replayed, rows[name])
     first, *others = clusters.values()
     differing = {key for each in others for key in _differing(first, each, rows)}
+    outcomes = [outcome for cluster in clusters.values() for outcome in cluster.outcomes]
+    for name, found in overwritten_changes(history, tables, outcomes).items():
+        clusters[name].result.overwritten = found
     return Resolution(
         {name: cluster.result for name, cluster in clusters.items()},
-        [outcome for cluster in clusters.values() for outcome in cluster.outcomes],
+        outcomes,
         dict(Counter(table for table, _ in differing)),
     )
+
+
+def _tables(cluster: ReplayedCluster) -> dict[str, Table]:
+    return {name: setup.table for name, setup in cluster.setups.items()}
 
 
 def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:

@@ -57,6 +57,7 @@ def ledger(undecided: Sequence[Sequence[object]] = (), contradicted: Sequence[Se
         refreshes=np.array([1, 0]),
         counters={"Ndb_conflict_fn_epoch_trans": 1},
         outcomes=None,
+        overwritten=None,
         undecided=table(OPEN_DECISIONS, *undecided),
         compared=4,
         contradicted=table(CONTRADICTED, *contradicted),

@@ -71,6 +71,7 @@ def test_document():
         "tables": {"A": {"d.t": {"applied": 2, "rejected": 1}}, "B": {"d.t": {"applied": 0, "rejected": 0}}},
         "rows": {"A": {"d.t": 2}, "B": {"d.t": 2}},
         "differing_rows": {"d.t": 0, "d.n": 0},
+        "overwritten": {},
         "compared_with_binlogs": 20,
         "contradicted_by_binlogs": 1,
         "contradictions": contradictions,

@@ -41,8 +41,8 @@ def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
-        for part in ("undecided", "contradictions"):
-            path = f"{part}/applier={cluster}"
+        for part in ("undecided/applier", "contradictions/applier", "overwritten/cluster"):
+            path = f"{part}={cluster}"
             rows = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
             found[f"{part} {cluster}"] = sorted(str(each) for each in rows)
         for table in run.schema.tables:

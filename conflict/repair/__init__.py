@@ -1,0 +1,3 @@
+"""
+What users lost, change by change. docs/lost.md.
+"""
