@@ -162,9 +162,6 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
     check_entries(where, given, _CLUSTER_ENTRIES)
     own = {entry: folder / given[entry] for entry in OWN_FILES if entry in given}
     variables = load_server_variables(own["variables"]) if "variables" in own else None
-    if (variables or {}).get("replicate_rewrite_db"):
-        message = f"{own['variables']} sets replicate_rewrite_db, which is not supported: the tables have two names"
-        raise ConfigurationError(message)
     table = {**_of_variables(variables or {}), **given}
     if "server_ids" in given:
         if "server_id" in given:
@@ -195,9 +192,9 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
 
 def _filter(table: Mapping[str, Any]) -> ReplicationFilter:
     """Return the filters of an applier, each given as a list, or as a text with commas between names."""
-    given = {FILTER_OPTIONS[name]: value for name, value in table.items() if name in FILTER_OPTIONS}
-    return ReplicationFilter(
-        **{name: tuple(words_of(value)) if isinstance(value, str) else tuple(value) for name, value in given.items()}
+    given = {name: value for name, value in table.items() if name in FILTER_OPTIONS}
+    return ReplicationFilter.of(
+        {name: words_of(value) if isinstance(value, str) else value for name, value in given.items()}
     )
 
 

@@ -5,10 +5,12 @@ What a user writes of a run: its clusters, their binlogs and tables, and the row
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import attrs
 
+from conflict.config.database_names import DatabaseNames, names_of_databases
 from conflict.config.schema_file import in_databases, named_as
 from conflict.config.server_settings import EpochTimes
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
@@ -75,7 +77,7 @@ class ClusterConfiguration:
         epoch_times: How long its epochs and global checkpoints last; None if that is not given.
         schema: Its own tables, where they differ from those of the run; None if they do not.
         conversions: ``replica_type_conversions``.
-        filter: Which tables' changes its applier drops.
+        filter: Which tables' changes its applier drops, and which databases it renames.
     """
 
     name: str
@@ -191,12 +193,14 @@ class Configuration:
 
     Attributes:
         clusters: Two clusters that replicate to each other, or any number that replicate from one another.
-        schema: All tables, including exceptions tables.
+        schema: All tables, including exceptions tables, in databases as the run names them.
         replication: Rows of ``mysql.ndb_replication``, for clusters that have no rows of their own.
         functions: The known conflict functions: the server's, and the user's own.
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
         span: Which part of the logs it reads, and what was before it.
         schema_at_end: Whether `schema` says how tables stand at the end of the binlogs, not at their start.
+        databases: Databases that have other names on some clusters, because appliers rename them; see
+            `with_database_names`.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -206,6 +210,7 @@ class Configuration:
     skip_missing: bool = False
     span: Span = Span()
     schema_at_end: bool = False
+    databases: DatabaseNames = attrs.field(factory=DatabaseNames)
 
     @property
     def links(self) -> Links:
@@ -227,17 +232,49 @@ class Configuration:
         return self.replication if cluster.replication is None else cluster.replication
 
     def schema_of(self, cluster: ClusterConfiguration) -> Schema:
-        """Return the tables of a cluster as they are declared, exceptions tables among them."""
-        return self.schema if cluster.schema is None else cluster.schema
+        """Return the tables of a cluster as they are declared and as it names them, exceptions tables among them."""
+        return self.databases.own_schema(cluster.name, self.schema) if cluster.schema is None else cluster.schema
 
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Return, per cluster, how its server sets up each table as it is declared."""
         return {
-            cluster.name: set_up(
-                self.schema, self.replication_of(cluster), cluster.server_id, cluster.options, self.functions
-            )
+            cluster.name: self.set_up(cluster, self.databases.own_schema(cluster.name, self.schema))
             for cluster in self.clusters
         }
+
+    def set_up(self, cluster: ClusterConfiguration, schema: Schema) -> dict[str, TableSetup]:
+        """
+        Return how the server of a cluster sets up each table, by the run's ``database.table``.
+
+        Args:
+            cluster: The cluster.
+            schema: Its tables, exceptions tables among them, as it names them.
+        """
+        rows, names = self.replication_of(cluster), partial(self.databases.run_table, cluster.name)
+        own = set_up(schema, rows, cluster.server_id, cluster.options, self.functions)
+        named = (setup.named(names) for setup in own.values()) if self.databases else own.values()
+        return {setup.table.full_name: setup for setup in named}
+
+    def with_database_names(self, logged: Mapping[str, Collection[tuple[str, str]]]) -> Configuration:
+        """
+        Return the run with one name for each database that appliers rename (`conflict.config.database_names`).
+
+        Args:
+            logged: By cluster, database and name of the tables of its log; empty without logs.
+
+        Raises:
+            ConfigurationError: Two databases of one cluster would be one.
+        """
+        tables = _names(self.schema)
+        own = {each.name: {*logged.get(each.name, ()), *_names(each.schema or Schema())} for each in self.clusters}
+        databases = names_of_databases(
+            {each.name: each.filter for each in self.clusters},
+            [(applier.name, source.name) for applier, source in self.links.channels()],
+            {database for database, _ in tables},
+            {cluster: {database for database, _ in each} for cluster, each in own.items()},
+            {table for each in (tables, *own.values()) for _, table in each},
+        )
+        return attrs.evolve(self, databases=databases, schema=databases.run_schema(self.schema)) if databases else self
 
     def with_inexact_keys(self) -> Configuration:
         """Return the run with all columns allowed in keys, also those of tables that the binlogs create."""
@@ -262,3 +299,7 @@ class Configuration:
             for cluster in self.clusters
         )
         return attrs.evolve(self, clusters=clusters, schema=in_databases(self.schema, known))
+
+
+def _names(schema: Schema) -> set[tuple[str, str]]:
+    return {(table.database, table.name) for table in schema.tables}

@@ -142,6 +142,12 @@ class ConflictCase:
         }
 
     @property
+    def databases(self) -> dict[str, str]:
+        """The database of the tables on each cluster."""
+        of_clusters = self.scenario.get("database_of", {})
+        return {name: of_clusters.get(name, self.scenario["database"]) for name in self.servers}
+
+    @property
     def steps(self) -> list[dict[str, Any]]:
         """The steps, in the order in which they ran; none where SQL nodes are recorded, which only have their logs."""
         return [] if "servers" in self.scenario else list(self.scenario.get("steps", ()))
@@ -215,11 +221,13 @@ def _together(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"status_difference": dict(counters), "applier": stopped}
 
 
-_FILTER = re.compile(r"REPLICATE_(?P<name>\w+?)\s*=\s*\((?P<names>[^()]*)\)")
+_FILTER = re.compile(r"REPLICATE_(?P<name>\w+?)\s*=\s*\((?P<values>(?:\([^()]*\)|[^()])*)\)")
+_VALUE = re.compile(r"\([^()]*\)|[^,()]+")
 
 
 def _filter(text: str) -> ReplicationFilter:
     """Return the filters of a CHANGE REPLICATION FILTER statement."""
-    given = {found["name"].lower(): found["names"] for found in _FILTER.finditer(text)}
-    known = {name: names for name, names in given.items() if name in FILTER_OPTIONS.values()}
-    return ReplicationFilter(**{name: tuple(re.sub("[`' ]", "", names).split(",")) for name, names in known.items()})
+    given = {f"replicate_{found['name'].lower()}": found["values"] for found in _FILTER.finditer(text)}
+    return ReplicationFilter.of(
+        {name: _VALUE.findall(re.sub("[`' ]", "", values)) for name, values in given.items() if name in FILTER_OPTIONS}
+    )

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import attrs
@@ -56,7 +57,7 @@ class JudgedRun:
 
     Attributes:
         run: The run.
-        database: The case's database.
+        databases: The database of the case on each side, as the run names it.
         resolved: The result of the run.
         results: The result per side.
         applied: Per side, the epochs that its applier applied, each after its own position, in order.
@@ -65,7 +66,7 @@ class JudgedRun:
     """
 
     run: Run
-    database: str
+    databases: Mapping[str, str]
     resolved: ResolvedRun = attrs.field(repr=False)
     results: dict[str, ClusterResult] = attrs.field(repr=False)
     applied: dict[str, list[tuple[Position, RecordedEpoch]]] = attrs.field(repr=False)
@@ -79,7 +80,7 @@ class JudgedRun:
         servers = server_counters(run, resolved.summary.stretches)
         return cls(
             run,
-            case.scenario["database"],
+            {side: run.databases.run_database(side, database) for side, database in case.databases.items()},
             resolved,
             _read_results(run, out, resolved, servers),
             {name: list(_applied(out, name, own)) for name, own in setups.items()},
@@ -105,17 +106,21 @@ class JudgedRun:
                 line
                 for side, want in expected.items()
                 if "error_log" in want
-                for line in setup_differences(side, want, _all(over_time[side]))
+                for line in setup_differences(side, want, self._as_named(side, _all(over_time[side])))
             ),
         ]
-        differences = list(result_differences(expected, self.database, self.results, setups))
+        differences = list(result_differences(expected, self.databases, self.results, setups))
         if not differences:
             return JudgedComparison(fixed, undecided)
         agreeing = self._agreeing(expected)
         if agreeing is None:
             return JudgedComparison(fixed + differences, undecided)
-        left = list(result_differences(expected, self.database, agreeing, setups))
+        left = list(result_differences(expected, self.databases, agreeing, setups))
         return JudgedComparison(fixed + left, undecided, by_candidates=not left)
+
+    def _as_named(self, side: str, setups: Iterable[TableSetup]) -> list[TableSetup]:
+        """Return setups under the names that a side uses."""
+        return [setup.named(partial(self.run.databases.own_table, side)) for setup in setups]
 
     def _alarms(self) -> list[str]:
         """Return what the self-check says; not where it names an option that hides much, or a role that changed."""
@@ -183,7 +188,7 @@ class JudgedRun:
                 },
                 self.tracked[cluster.name],
                 expected[cluster.name],
-                self.database,
+                self.databases[cluster.name],
             )
             for cluster in self.run.clusters
         ]
@@ -231,7 +236,7 @@ def _read_results(
     run: Run, out: Folder, resolved: ResolvedRun, servers: Sequence[ServerCounters]
 ) -> dict[str, ClusterResult]:
     """Read the result of each cluster; a server that was restarted counts anew from there on."""
-    results = {}
+    results, own_name = {}, run.databases.own_name
     for name, setups in run.setups.at_end.items():
         counters = Counter(resolved.summary.counters[name])
         for each in servers:
@@ -241,12 +246,13 @@ def _read_results(
         result = ClusterResult(counters=counters, stop=resolved.summary.stops.get(name))
         for table, setup in setups.items():
             if setup.refusal is None:
-                shown, _ = setup.shown
-                result.rows[shown.full_name] = read_rows(out, rows_folder(name, table), shown)
+                shown = run.shown_on(name, setup)
+                rows = read_rows(out, rows_folder(name, own_name(name, table)), shown)
+                result.rows[run.databases.run_table(name, shown).full_name] = rows
         for definition in run.schema.tables:
             # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
             if definition.full_name not in setups:
-                path = exceptions_path(name, definition.full_name)
+                path = exceptions_path(name, own_name(name, definition.full_name))
                 result.exceptions[definition.full_name] = read_rows(out, path, definition)
         results[name] = result
     return results

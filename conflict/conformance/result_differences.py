@@ -99,7 +99,7 @@ _TABLE_IN_LOG = re.compile(r"(?:on table \./|on table |Table ')(?P<database>[\w$
 
 def result_differences(
     expected: Mapping[str, Any],
-    database: str,
+    databases: Mapping[str, str],
     results: Mapping[str, ClusterResult],
     setups: Mapping[str, Mapping[str, TableSetup]],
 ) -> Iterator[str]:
@@ -108,21 +108,21 @@ def result_differences(
 
     Args:
         expected: Contents of `expected.json`.
-        database: The case's database.
+        databases: The database of the case on each side, as the run names it.
         results: The engine's result, per side.
         setups: How each side set up each table.
     """
     for side, want in expected.items():
-        yield from _refusal_differences(side, want, database, setups[side])
+        yield from _refusal_differences(side, want, databases[side], setups[side])
     for side, want in expected.items():
         yield from _stop_differences(side, want, results[side])
     for side, want in expected.items():
         yield from _counter_differences(side, want["status_difference"], results[side])
     for side, want in expected.items():
         for table, contents in want["tables"].items():
-            yield from _row_differences(side, table, contents, results[side].rows.get(f"{database}.{table}"))
+            yield from _row_differences(side, table, contents, results[side].rows.get(f"{databases[side]}.{table}"))
         for table, contents in want["exceptions"].items():
-            found = results[side].exceptions.get(f"{database}.{table}")
+            found = results[side].exceptions.get(f"{databases[side]}.{table}")
             yield from _row_differences(side, table, contents, found)
 
 

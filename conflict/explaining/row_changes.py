@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration, LogPiece
+from conflict.config.definitions import TableVersion
 from conflict.explaining.events import LogPlace
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs, read_log
 from conflict.history.grid.epoch_files import summaries_of
@@ -186,6 +187,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, epochs
         moment=None if definitions is None else definitions.start,
         without_key=True,
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
+        databases=run.databases.of(cluster.name),
     )
     log, texts = RowLog(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
     in_columns = definitions is None and stop is None
@@ -217,10 +219,12 @@ def _found(
     for table, key in wanted.rows:
         rows.setdefault(table, []).append(key)
     chosen = schema if wanted.transactions else Schema(tuple(each for each in schema.tables if each.full_name in rows))
+    tables = tables_in_force(chosen, None, run.databases.of(cluster.name))
+    numbers = TableNumbers(chosen.tables, {})
     last = run.span.last.get(cluster.name, _NO_END)
     for segment in _segments(run.log_of(cluster)):
         file, reader.server_id = str(segment.file), segment.server_id
-        found = wanted_epochs(segment, segment.server_id, chosen, rows, wanted.transactions)
+        found = wanted_epochs(segment, tables, numbers, rows, wanted.transactions)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges
         if found is not None:
             epochs += [each for each in summaries_of(found.epochs) if each.number <= last]
@@ -304,8 +308,8 @@ class WantedEpochs:
 
 def wanted_epochs(
     segment: Segment,
-    server_id: int,
-    tables: Schema,
+    tables: Mapping[str, TableVersion],
+    numbers: TableNumbers,
     rows: Mapping[str, Collection[str]],
     transactions: Collection[int],
 ) -> WantedEpochs | None:
@@ -313,15 +317,14 @@ def wanted_epochs(
     Find the epochs of a segment with wanted changes; None if only the scalar reader can read the segment.
 
     Args:
-        segment: The segment.
-        server_id: The cluster's own.
-        tables: The tables to read.
+        segment: The segment, with the server id of its own changes.
+        tables: The tables to read, by their names in the binlog.
+        numbers: Their numbers.
         rows: Keys of the wanted rows as text, by table.
         transactions: Ids of the wanted transactions.
     """
-    numbers = TableNumbers(tables.tables, {})
     try:
-        content = read_columns(segment, server_id, tables_in_force(tables, None), numbers, _WHOLE, 0)
+        content = read_columns(segment, segment.server_id, tables, numbers, _WHOLE, 0)
         found = _epochs_with(content, numbers, rows, transactions)
     except UnreadableError:
         return None

@@ -13,6 +13,7 @@ from enum import Enum
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.database_names import DatabaseNames
 from conflict.config.schema_file import logged_name
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
@@ -23,7 +24,7 @@ from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.create_table import definitions_before
 from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.statements import TableStep
-from ndb_formats.schema.tables import Table, split_full_name
+from ndb_formats.schema.tables import Table, full_name, split_full_name
 
 __all__ = ["ClusterLog", "DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
 
@@ -97,9 +98,11 @@ def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
 
 def sentences_on_rows(run: Run) -> tuple[str, ...]:
     """Return, as sentences without a full stop, which rows of mysql.ndb_replication are for no table or server."""
-    tables = {(table.database, table.name) for table in run.schema.tables}
-    for setups in run.setups.over_time.values():
-        tables |= {(each.shown[0].database, each.shown[0].name) for every in setups.values() for each in every}
+    tables = set[tuple[str, str]]()
+    for cluster, setups in run.setups.over_time.items():
+        own = run.databases.own_schema(cluster, run.schema).tables
+        shown = (run.shown_on(cluster, each) for every in setups.values() for each in every)
+        tables |= {(table.database, table.name) for table in (*own, *shown)}
     names = [f"{database}.{table}" for database, table in tables]
     without_table = tuple(
         f"row {row.db!r}, {row.table_name!r}, {row.server_id} of mysql.ndb_replication matches no table"
@@ -151,6 +154,7 @@ class ClusterLog:
         reads: Whether rows of a table can be read.
         error: Why it cannot be followed any further.
         notes: What is to be said.
+        names: The run's names of databases.
     """
 
     cluster: ClusterConfiguration
@@ -164,6 +168,14 @@ class ClusterLog:
     reads: bool = False
     error: FormatError | None = None
     notes: list[DefinitionNote] = attrs.field(factory=list)
+    names: DatabaseNames = attrs.field(factory=DatabaseNames)
+
+    def run_name(self, table: str | None) -> str | None:
+        """Return the full name that the run gives a table of the log."""
+        if table is None:
+            return None
+        database, name = split_full_name(table)
+        return full_name(self.names.run_database(self.cluster.name, database), name)
 
     @property
     def known(self) -> bool:
@@ -173,14 +185,15 @@ class ClusterLog:
     @classmethod
     def read(cls, configuration: Configuration, cluster: ClusterConfiguration, scan: Sequence[LogItem]) -> ClusterLog:
         """Follow a cluster's log."""
-        schema = cluster.schema or configuration.schema
+        schema = configuration.schema_of(cluster)
         small = all(name == (name[0].lower(), name[1].lower()) for name in _logged(scan))
         start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
         start = attrs.evolve(start, any_case=small)
         if configuration.schema_at_end:
             start = definitions_before(start, [each.statement for each in scan if isinstance(each, ScannedStatement)])
         own = cluster.schema is not None or configuration.schema_at_end
-        log = cls(cluster, start, own=own, logged=_logged(scan), others=_others(scan))
+        names = configuration.databases
+        log = cls(cluster, start, own=own, logged=_logged(scan), others=_others(scan), names=names)
         current, log.start = start, log._of_ndb(start)
         for item in scan:
             try:

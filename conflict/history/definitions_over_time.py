@@ -8,10 +8,12 @@ with the definition in force. Where it does not agree, the run stops reading the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LogPiece
+from conflict.config.database_names import DatabaseNames
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
@@ -35,7 +37,6 @@ from conflict.rules.table_setup import (
     TableSetup,
     is_exceptions_table,
     refusal_of_column,
-    set_up,
 )
 from ndb_formats.columnar.log_scan import (
     LoggedIncident,
@@ -50,7 +51,7 @@ from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.statements import TableStep
-from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.schema.tables import Schema, Table, full_name
 
 __all__ = ["make_run"]
 
@@ -82,11 +83,12 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     }
     logged = _logged_tables(item for scan in scans.values() for item in scan)
     configuration = configuration.in_databases(logged).named_as(logged)
+    configuration = configuration.with_database_names({name: _logged_tables(scan) for name, scan in scans.items()})
     logs = [ClusterLog.read(configuration, cluster, scans[cluster.name]) for cluster in configuration.clusters]
     for log in logs:
         _refuse_joined_logs(log, read[log.cluster.name])
     notes = sentences_of(note for log in logs for note in log.notes)
-    added = [table for log in logs for table in log.added]
+    added = [configuration.databases.run_table(log.cluster.name, table) for log in logs for table in log.added]
     _check_known(configuration, logs, logged)
     configuration = _without_other_engines(configuration, logs)
     if any(log.steps or log.error or log.own for log in logs):
@@ -97,9 +99,13 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         _refuse_functions_without_tables(run, log)
     resolved = _with_function(run.setups.at_end) | _with_function(configuration.setups())
     remarks = tuple(
-        remark for name, scan in scans.items() for remark in remarks_on(_without_filled(read[name], scan), resolved)
+        remark
+        for name, scan in scans.items()
+        for remark in remarks_on(
+            _without_filled(read[name], scan), {configuration.databases.own_name(name, each) for each in resolved}
+        )
     )
-    remarks += tuple(LogRemark(said, table in resolved) for log in logs for table, said in log.unfollowed)
+    remarks += tuple(LogRemark(said, log.run_name(table) in resolved) for log in logs for table, said in log.unfollowed)
     remarks += tuple(remark for each in read.values() for remark in each.remarks)
     notes += tuple(note for each in read.values() for note in each.notes)
     notes += tuple(note for name, scan in scans.items() for note in _filled(read[name], scan))
@@ -194,9 +200,13 @@ def _with_function(setups: Mapping[str, Mapping[str, TableSetup]]) -> set[str]:
 def _without_other_engines(configuration: Configuration, logs: Sequence[ClusterLog]) -> Configuration:
     """Return a run without the tables of its schema that are of NDB in none of its logs."""
     tables = configuration.schema.tables
-    kept = tuple(table for table in tables if not all(log.is_other(table) for log in logs))
+
+    def is_other(log: ClusterLog, table: Table) -> bool:
+        return log.is_other(configuration.databases.own_table(log.cluster.name, table))
+
+    kept = tuple(table for table in tables if not all(is_other(log, table) for log in logs))
     for log in logs:
-        log.own |= any(log.is_other(table) for table in kept)
+        log.own |= any(is_other(log, table) for table in kept)
     schema = attrs.evolve(configuration.schema, tables=kept)
     return configuration if len(kept) == len(tables) else attrs.evolve(configuration, schema=schema)
 
@@ -228,7 +238,7 @@ def _refuse_functions_without_tables(run: Run, log: ClusterLog) -> None:
     rows = run.configuration.replication_of(log.cluster)
     for over_time in run.setups.over_time[log.cluster.name].values():
         refusals = [setup.refusal for setup in over_time]
-        table, refusal = over_time[-1].shown[0], refusals[-1]
+        table, refusal = run.shown_on(log.cluster.name, over_time[-1]), refusals[-1]
         if refusal is None or any(each is None or each.kind not in _OF_FUNCTIONS for each in refusals):
             continue
         row = best_match(rows, table.database, table.name, log.cluster.server_id)
@@ -260,12 +270,21 @@ def _logged_tables(items: Iterable[LogItem]) -> set[Name]:
 
 @attrs.define
 class _Lineage:
-    """The tables of one cluster while versions are collected: the History table of each, and where its columns are."""
+    """
+    The tables of one cluster while versions are collected: the History table of each, and where its columns are.
+
+    `databases` has the run's names of those that the cluster calls otherwise.
+    """
 
     names: dict[Name, str] = attrs.field(factory=dict)
     columns: dict[str, list[HistoryColumn]] = attrs.field(factory=dict)
     seen: dict[str, list[str]] = attrs.field(factory=dict)
     without_author: set[str] = attrs.field(factory=set)
+    databases: Mapping[str, str] = attrs.field(factory=dict)
+
+    def name_of(self, table: Table) -> str:
+        """Return the full name that the run gives a table of the cluster."""
+        return full_name(self.databases.get(table.database, table.database), table.name)
 
 
 @attrs.define
@@ -291,15 +310,15 @@ class _Moment:
 
 def _with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog]) -> Run:
     tables: dict[str, HistoryTable] = {}
-    moments = {log.cluster.name: _moments(log, tables) for log in logs}
-    last = _last_versions(moments)
+    databases = configuration.databases
+    moments = {log.cluster.name: _moments(log, tables, databases.of(log.cluster.name)) for log in logs}
+    last = _last_versions(moments, databases)
     whole = {name: tables[name].table(last[name], name) for name in tables}
     exceptions: dict[str, Table] = {}
-    for own in moments.values():
+    for cluster, own in moments.items():
         for moment in own:
-            exceptions |= {
-                table.full_name: table for table in moment.definitions.tables.values() if is_exceptions_table(table)
-            }
+            named = (databases.run_table(cluster, table) for table in moment.definitions.tables.values())
+            exceptions |= {table.full_name: table for table in named if is_exceptions_table(table)}
     definitions = {
         log.cluster.name: _definitions(configuration, log, moments[log.cluster.name], tables, whole) for log in logs
     }
@@ -307,23 +326,23 @@ def _with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog
     return Run(configuration, definitions, schema)
 
 
-def _last_versions(moments: Mapping[str, Sequence[_Moment]]) -> dict[str, Table]:
+def _last_versions(moments: Mapping[str, Sequence[_Moment]], databases: DatabaseNames) -> dict[str, Table]:
     """Return the last version of each History table; where the clusters' differ, the first cluster's."""
     last: dict[str, Table] = {}
-    for own in moments.values():
+    for cluster, own in moments.items():
         mine: dict[str, Table] = {}
         for moment in own:
-            mine |= {version.history: version.table for version in moment.versions.values()}
+            mine |= {each.history: databases.run_table(cluster, each.table) for each in moment.versions.values()}
         last = {**mine, **last}
     return last
 
 
-def _moments(log: ClusterLog, tables: dict[str, HistoryTable]) -> list[_Moment]:
+def _moments(log: ClusterLog, tables: dict[str, HistoryTable], databases: Mapping[str, str]) -> list[_Moment]:
     """Collect the versions of one cluster's tables; a change that cannot be followed ends the log."""
-    lineage = _Lineage()
+    lineage = _Lineage(databases=databases)
     for table in log.start.tables.values():
         if not is_exceptions_table(table):
-            _begin(lineage, tables, table, table.full_name)
+            _begin(lineage, tables, table, lineage.name_of(table))
     found = [_moment(lineage, log.start)]
     for number, step in enumerate(log.steps):
         try:
@@ -392,10 +411,10 @@ def _take(lineage: _Lineage, tables: dict[str, HistoryTable], step: TableStep) -
 
 def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) -> str:
     """Begin a new table; one that was there before under that name goes on if its key is the same."""
-    name, number = table.full_name, 1
+    name, number = lineage.name_of(table), 1
     while name in lineage.names.values() or (name in tables and not tables[name].continues(table)):
         number += 1
-        name = f"{table.full_name} ({number})"
+        name = f"{lineage.name_of(table)} ({number})"
     _begin(lineage, tables, table, name)
     lineage.without_author.discard(name)
     return name
@@ -442,16 +461,11 @@ def _in_force(
         versions[name] = TableVersion(version.history, version.table, places, layout, whole[version.history])
         views[name] = view_of(whole[version.history], version.table, places)
     others = [table for table in moment.definitions.tables.values() if is_exceptions_table(table)]
-    known = set_up(
-        Schema((*views.values(), *others)),
-        configuration.replication_of(cluster),
-        cluster.server_id,
-        cluster.options,
-        configuration.functions,
-    )
+    known = configuration.set_up(cluster, Schema((*views.values(), *others)))
+    run_table = partial(configuration.databases.run_table, cluster.name)
     setups: dict[str, TableSetup] = {}
     for name, made in versions.items():
-        setup = known[views[name].full_name]
+        setup = known[run_table(views[name]).full_name]
         if made.history in moment.without_author and setup.function is not None:
             setup = _without_author_bits(setup)
         setups[made.history] = attrs.evolve(

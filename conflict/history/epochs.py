@@ -138,6 +138,7 @@ class EpochReader:
         changes: The changes of definitions so far.
         without_key: Whether to read tables without a primary key.
         wanted: Tells from table and transaction id whether rows are wanted; None for all. Groups count all the same.
+        databases: The names in `schema` of databases that have other ones in the log.
     """
 
     server_id: int
@@ -149,6 +150,7 @@ class EpochReader:
     changes: list[DefinitionChange] = attrs.field(factory=list)
     without_key: bool = False
     wanted: Callable[[str, int | None], bool] | None = None
+    databases: Mapping[str, str] = attrs.field(factory=dict)
     _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
@@ -256,7 +258,8 @@ class EpochReader:
             self._add(event, rows, opened, self._read_as(version), pairs)
             self.layouts.setdefault(version.history, version.layout)
             return
-        table = version.whole if version else self.schema.find(table_map.database, table_map.table)
+        database = self.databases.get(table_map.database, table_map.database)
+        table = version.whole if version else self.schema.find(database, table_map.table)
         if table is None or (self.moment is not None and version is None):
             opened.unread = True
             return

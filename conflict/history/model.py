@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from conflict.config.database_names import DatabaseNames
 from conflict.config.definitions import DefinitionStep
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage, RowLayout
@@ -394,6 +395,7 @@ class History:
             order. Empty if all places are given.
         ends: By cluster, the last group of each own epoch; empty if all places are given.
         unlogged: By cluster, the rows that it changed without a log; `Cluster` has those that are followed.
+        databases: The names that clusters use for databases which appliers rename.
     """
 
     clusters: tuple[Cluster, ...]
@@ -402,6 +404,7 @@ class History:
     applies: dict[str, tuple[EpochApply, ...]] = attrs.field(factory=dict, repr=False)
     ends: dict[str, list[Position]] = attrs.field(factory=dict, repr=False)
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict, repr=False)
+    databases: DatabaseNames = attrs.field(factory=DatabaseNames)
 
     def cluster(self, name: str) -> Cluster:
         """Return the cluster of that name."""

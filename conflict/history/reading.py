@@ -114,6 +114,7 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
         definitions=definitions,
         moment=None if definitions is None else definitions.start,
         without_key=True,
+        databases=run.databases.of(cluster.name),
     )
     reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:
@@ -198,7 +199,7 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
     applies_of = {name: tuple(each) for name, each in applied.items()}
-    return History(tuple(clusters), layouts, assumed, applies_of, ends)
+    return History(tuple(clusters), layouts, assumed, applies_of, ends, databases=run.databases)
 
 
 def _payloads(run: Run, reading: ClusterReading, summaries: Mapping[str, Sequence[Summary]]) -> Payloads:

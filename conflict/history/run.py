@@ -17,6 +17,7 @@ from typing import Self
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links, LogPiece, Span
+from conflict.config.database_names import DatabaseNames
 from conflict.config.definitions import ClusterDefinitions
 from conflict.history.model import RowChange
 from conflict.history.restarts import Restart, Restarts
@@ -262,10 +263,25 @@ class Run:
             found[each.server_id] = (*found.get(each.server_id, ()), each.counts_from)
         return found
 
+    @property
+    def databases(self) -> DatabaseNames:
+        """The names of databases that appliers rename."""
+        return self.configuration.databases
+
+    def shown_on(self, cluster: str, setup: TableSetup) -> Table:
+        """Return a table of a setup as the users of its cluster see it."""
+        return setup.shown[0] if setup.declared is not None else self.databases.own_table(cluster, setup.table)
+
     def filtered(self, cluster: ClusterConfiguration) -> frozenset[str]:
         """Return the tables whose changes the applier of a cluster drops, exceptions tables among them."""
         tables = {table.full_name: table for table in (*self.schema.tables, *self.configuration.schema.tables)}
-        return frozenset(name for name, table in tables.items() if cluster.filter.drops(table.database, table.name))
+        found = set[str]()
+        for source in self.links.sources(cluster.name):
+            for name, table in tables.items():
+                arriving = cluster.filter.rewritten(self.databases.own_database(source.name, table.database))
+                if cluster.filter.drops(arriving, table.name):
+                    found.add(name)
+        return frozenset(found)
 
     @property
     def start_is_open(self) -> bool:
@@ -275,7 +291,7 @@ class Run:
     def schema_at_start(self, cluster: ClusterConfiguration) -> Schema:
         """Return the tables of a cluster at the start of its binlogs, without the exceptions tables."""
         if cluster.name not in self.definitions:
-            return self.data_schema
+            return self.databases.own_schema(cluster.name, self.data_schema)
         tables = tuple(version.table for version in self.definitions[cluster.name].start.versions.values())
         return Schema(tables, self.schema.inexact_keys)
 

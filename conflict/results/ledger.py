@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from conflict.config.database_names import DatabaseNames
 from conflict.history.grid.folder import Folder
 from conflict.history.restarts import Stretch
 from conflict.history.roles import Mark
@@ -309,12 +310,14 @@ class LedgerPart:
         tables: Names of the tables.
         clusters: What each applier did.
         final: The final rows.
+        databases: The names that clusters use for databases which appliers rename.
     """
 
     number: int
     tables: Sequence[str]
     clusters: Iterable[ClusterLedger]
     final: Iterable[FinalTable]
+    databases: DatabaseNames = attrs.field(factory=DatabaseNames)
 
 
 def write_part(part: LedgerPart, out: Folder) -> BucketSummary:
@@ -326,7 +329,7 @@ def write_part(part: LedgerPart, out: Folder) -> BucketSummary:
         summary.differing_rows[each.table] = each.differing
         for name, rows in each.rows.items():
             if len(rows):
-                out.write_table(rows_path(name, each.table, part.number), rows)
+                out.write_table(rows_path(name, part.databases.own_name(name, each.table), part.number), rows)
     return summary
 
 

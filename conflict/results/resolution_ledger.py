@@ -150,7 +150,8 @@ class ReferenceLedger:
 
     def part(self, number: int = 0) -> LedgerPart:
         """Return it as a part of a run; `number` is the bucket as which it is written."""
-        return LedgerPart(number, self.tables, map(self._cluster, self.history.clusters), map(self._final, self.tables))
+        clusters, final = map(self._cluster, self.history.clusters), map(self._final, self.tables)
+        return LedgerPart(number, self.tables, clusters, final, self.history.databases)
 
     def _cluster(self, cluster: Cluster) -> ClusterLedger:
         """Return what the applier of a cluster did."""
@@ -220,7 +221,7 @@ def write_resolution(out: Folder, ledger: ReferenceLedger) -> RunSummary:
         for name, values in result.exceptions.items():
             places = outcome_places(place_columns(result.excepted.get(name, ()), ledger.keys(cluster)))
             rows = rows_to_arrow(exceptions[name], values).append_column(OUTCOME_PLACE, places)
-            out.write_table(exceptions_path(cluster, name), rows)
+            out.write_table(exceptions_path(cluster, ledger.history.databases.own_name(cluster, name)), rows)
     stops = {name: result.stop for name, result in results if result.stop is not None}
     restarts = possible_restarts({name: result.further_rows for name, result in results})
     return attrs.evolve(add_summaries([write_part(ledger.part(), out)], stops), restarts=restarts)

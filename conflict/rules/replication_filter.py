@@ -1,16 +1,21 @@
 """
-Which tables' changes an applier drops before any conflict function sees them: the ``replicate_*`` filters of a server.
+What an applier drops or renames before any conflict function sees it: the ``replicate_*`` options of a server.
 
 Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules" and the sections on database-level and
-table-level options. NDB logs rows, so the database of a change is that of its table.
+table-level options. NDB logs rows, so the database of a change is that of its table. A database is renamed before the
+filters are asked, by the first rule that names it (``Rpl_filter::get_rewrite_db``).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any, Self
 
 import attrs
+
+from conflict.errors import ConfigurationError
 
 __all__ = ["FILTER_OPTIONS", "ReplicationFilter"]
 
@@ -27,6 +32,7 @@ class ReplicationFilter:
         ignore_table: ``replicate_ignore_table``, ``database.table``.
         wild_do_table: ``replicate_wild_do_table``: patterns with ``%`` and ``_``.
         wild_ignore_table: ``replicate_wild_ignore_table``: patterns likewise.
+        rewrite_db: ``replicate_rewrite_db``: pairs of the source's name of a database and the applier's.
     """
 
     do_db: tuple[str, ...] = ()
@@ -35,9 +41,30 @@ class ReplicationFilter:
     ignore_table: tuple[str, ...] = ()
     wild_do_table: tuple[str, ...] = ()
     wild_ignore_table: tuple[str, ...] = ()
+    rewrite_db: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, Sequence[str]]) -> Self:
+        """
+        Return the filters that options give.
+
+        Args:
+            options: By the server's name of an option, its values; a rule of ``replicate_rewrite_db`` is ``from->to``,
+                or ``(from,to)`` as SHOW REPLICA STATUS prints it.
+
+        Raises:
+            ConfigurationError: A rule is no such rule.
+        """
+        given: dict[str, Any] = {FILTER_OPTIONS[name]: tuple(values) for name, values in options.items()}
+        given["rewrite_db"] = tuple(map(_rule, given.get("rewrite_db", ())))
+        return cls(**given)
+
+    def rewritten(self, database: str) -> str:
+        """Return the name that a database of the source has for the applier."""
+        return next((after for before, after in self.rewrite_db if before == database), database)
 
     def drops(self, database: str, table: str) -> bool:
-        """Whether the applier drops changes of a table."""
+        """Whether the applier drops changes of a table, given by the applier's name."""
         if self.do_db:
             if database not in self.do_db:
                 return True
@@ -60,6 +87,18 @@ class ReplicationFilter:
 
 # The server's option of each attribute.
 FILTER_OPTIONS = {f"replicate_{field.name}": field.name for field in attrs.fields(ReplicationFilter)}
+
+
+_RULE = re.compile(r"\s*(?:\(\s*(\S+?)\s*,\s*(\S+?)\s*\)|(\S+?)\s*->\s*(\S+?))\s*")
+
+
+def _rule(text: str) -> tuple[str, str]:
+    found = _RULE.fullmatch(text)
+    if found is None:
+        message = f"replicate_rewrite_db is {text!r}; give each rule as from->to, the source's name of a database first"
+        raise ConfigurationError(message)
+    before, after = (each for each in found.groups() if each is not None)
+    return before, after
 
 
 @cache

@@ -7,7 +7,7 @@ Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 import attrs
@@ -113,6 +113,13 @@ class TableSetup:
         if self.declared is not None:
             return self.declared, self.places
         return self.table, tuple(range(len(self.table.columns)))
+
+    def named(self, name: Callable[[Table], Table]) -> TableSetup:
+        """Return the setup with its table and exceptions table under other names."""
+        exceptions = self.exceptions
+        if exceptions is not None:
+            exceptions = attrs.evolve(exceptions, table=name(exceptions.table), source=name(exceptions.source))
+        return attrs.evolve(self, table=name(self.table), exceptions=exceptions)
 
 
 def is_exceptions_table(table: Table) -> bool:

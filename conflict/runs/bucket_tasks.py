@@ -192,7 +192,7 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
             return None
         assumed = _assumed_conflicts(before, left_open)
         refreshing = refreshing_applies(before, older_applies(result.applies, run.first_epochs))
-    summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
+    summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options, run.databases)
     every = before.older is not None
     contested = contested_rows(before, contradicted=summary.contradicted > 0, every=every)
     found = ResolvedBucket([summary], {bucket.number: tracked}, stopping, contested, differing, refreshing)

@@ -170,6 +170,7 @@ class _Job:
                 plan.buckets,
                 history,
                 self.run.definitions.get(name),
+                self.run.databases.of(name),
             )
             for name, segments in plan.segments.items()
             for segment in segments

@@ -176,7 +176,7 @@ def run_of_part(
     log_part, _, manifest = part
     steps = row_steps(run, manifest, run.numbers)
     setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps)
-    return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part)
+    return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)
 
 
 def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory:

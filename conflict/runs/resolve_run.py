@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from conflict.config.database_names import DatabaseNames
 from conflict.engine.columnar.applier_stops import can_log_stopping
 from conflict.engine.columnar.bucket import Bucket, CarefulRows, load_bucket
 from conflict.engine.columnar.bucket_view import BucketView
@@ -137,6 +138,7 @@ class ResolveRun:
         view: What another policy or format makes of the logged changes; None for the changes as they are.
         careful: Rows of keyed tables that the reference engine resolves; None for none.
         unlogged: Per cluster, the rows that it changed without a log, if they are followed; they are among `careful`.
+        databases: The names that clusters use for databases which appliers rename.
     """
 
     history: Folder
@@ -149,6 +151,7 @@ class ResolveRun:
     view: BucketView | None = None
     careful: CarefulRows | None = None
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
+    databases: DatabaseNames = attrs.field(factory=DatabaseNames)
 
     def start_of(self, name: str) -> Start | None:
         """Return where the log of a cluster starts, if some rows of it are not known; None if all are."""

@@ -149,7 +149,9 @@ class ResolveJob:
         tracked = {number: rows for each in buckets for number, rows in each.tracked.items()}
         older = self._older_epochs(found, buckets)
         run = self.run
-        self.further_rows = number_exceptions(run.out, run.clusters, found.applies, found.conflicts, tracked, older)
+        self.further_rows = number_exceptions(
+            run.out, run.clusters, found.applies, found.conflicts, tracked, older, run.databases
+        )
         contested = ContestedRows.joined([each.contested for each in buckets])
         left_out = np.unique(np.concatenate([each.left_out for each in buckets]))
         summaries = [summary for each in buckets for summary in each.summaries]

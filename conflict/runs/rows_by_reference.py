@@ -234,7 +234,7 @@ def _history(
         timeline = timeline_of(transactions, own)
         clusters.append(run.cluster_with(cluster, timeline))
     layouts = {layout.table: layout for layout in run.manifest.layouts(run.numbers) if layout is not None}
-    return History(tuple(clusters), layouts), recorded
+    return History(tuple(clusters), layouts, databases=run.databases), recorded
 
 
 def _ordinals(rows: TouchedRows) -> Ordinals:

@@ -277,7 +277,8 @@ class Settling:
             for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)
         }
         kept = {name: tuple(own) for name, own in applies.items()}
-        return History(tuple(clusters), layouts_of(manifest, common.numbers), {}, kept, ends), recorded
+        layouts = layouts_of(manifest, common.numbers)
+        return History(tuple(clusters), layouts, {}, kept, ends, databases=common.databases), recorded
 
 
 def _at(positions: Collection[Position]) -> Callable[[EpochApply], bool]:

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from conflict.config.database_names import DatabaseNames
 from conflict.engine.columnar.order import sorted_by_order
 from conflict.engine.columnar.setups import ClusterSetup, steps_before
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
@@ -65,6 +66,7 @@ def number_exceptions(
     conflicts: Conflicts,
     tracked: Mapping[int, TrackedRows],
     older: OlderEpochs,
+    databases: DatabaseNames,
 ) -> dict[str, dict[int, dict[str, int]]]:
     """
     Join the buckets' parts of each exceptions table, number them, and write the tables.
@@ -76,6 +78,7 @@ def number_exceptions(
         conflicts: The transactions in conflict.
         tracked: By the number of each part, the rows that one pass TRACK made.
         older: The epoch applies of epochs that are older than the log.
+        databases: The names that clusters use for databases which appliers rename.
 
     Returns:
         Per cluster, for each epoch apply with conflicts that began in pass TRACK, by its number among those of the
@@ -115,7 +118,7 @@ def number_exceptions(
                 parts.append(_received(numbered[1 - number][name], applies, number))
             if parts:
                 joined = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)
-                out.write_table(exceptions_path(cluster.name, name), joined)
+                out.write_table(exceptions_path(cluster.name, databases.own_name(cluster.name, name)), joined)
     out.delete(STAGED_EXCEPTIONS)
     return further
 

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from conflict.config.database_names import DatabaseNames
 from conflict.engine.columnar.bucket_result import BucketResult, CountedCluster, count_bucket
 from conflict.engine.columnar.contested import Differing, DifferingRows, compare_effects
 from conflict.engine.columnar.exceptions import exceptions_of, tracked_rows
@@ -124,6 +125,7 @@ def write_bucket(
     files: Mapping[str, Sequence[str]],
     out: Folder,
     options: ResultOptions,
+    databases: DatabaseNames,
 ) -> tuple[BucketSummary, TrackedRows]:
     """
     Write a bucket's parts of the result.
@@ -133,13 +135,15 @@ def write_bucket(
         files: Per cluster, its binlog files by number.
         out: Folder of the result.
         options: What the result holds.
+        databases: The names that clusters use for databases which appliers rename.
 
     Returns:
         What the bucket adds to the figures, and the exceptions rows that pass TRACK made in it.
     """
     fill = _Filling(result, files, options, ImageReader(result.bucket))
     tables = [table.full_name for table in result.bucket.numbers.tables]
-    part = LedgerPart(result.bucket.number, tables, map(fill.cluster, range(len(result.clusters))), fill.final())
+    clusters = map(fill.cluster, range(len(result.clusters)))
+    part = LedgerPart(result.bucket.number, tables, clusters, fill.final(), databases)
     return write_part(part, out), tracked_rows(result)
 
 

@@ -7,6 +7,7 @@ The shape of a row event is its table, its operation, and the columns of both im
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import attrs
@@ -122,15 +123,27 @@ class RowShapes:
         return first, second
 
 
-def tables_in_force(schema: Schema, moment: Moment | None) -> dict[str, TableVersion]:
-    """Return the tables to read by their names in the binlog; `schema` counts where definitions never change."""
+def tables_in_force(
+    schema: Schema, moment: Moment | None, databases: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, TableVersion]:
+    """
+    Return the tables to read by their names in the binlog.
+
+    Args:
+        schema: The tables, where definitions never change.
+        moment: What is in force; None where definitions never change.
+        databases: The names in `schema` of databases that have other ones in the log.
+    """
     if moment is not None:
         return {full_name(database, name): version for (database, name), version in moment.versions.items()}
-    return {
-        table.full_name: TableVersion(table.full_name, table, tuple(range(len(table.columns))), None, table)
-        for table in schema.tables
-        if table.full_name != APPLY_STATUS
-    }
+    own = {name: database for database, name in databases.items()}
+    found = {}
+    for table in schema.tables:
+        if table.full_name != APPLY_STATUS:
+            logged = attrs.evolve(table, database=own.get(table.database, table.database))
+            places = tuple(range(len(table.columns)))
+            found[logged.full_name] = TableVersion(table.full_name, logged, places, None, table)
+    return found
 
 
 Bool = npt.NDArray[np.bool_]

@@ -4,6 +4,8 @@ The task of an ingest that reads one segment: from its binlog to the staged file
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 import pyarrow.compute as pc
 
@@ -40,6 +42,7 @@ class SegmentTask:
         buckets: Into how many buckets keys are divided.
         history: Folder of the History.
         definitions: The cluster's definitions over time; None if `schema` holds for all time.
+        databases: The names in `schema` of databases that have other ones in the log.
     """
 
     cluster: str
@@ -51,6 +54,7 @@ class SegmentTask:
     buckets: int
     history: Folder
     definitions: ClusterDefinitions | None = None
+    databases: Mapping[str, str] = attrs.field(factory=dict)
 
     def moment(self, position: int) -> Moment | None:
         """Return what is in force at a position of the segment's file, if that changes."""
@@ -113,7 +117,7 @@ def _read_columns(task: SegmentTask) -> SegmentContent:
     if not task.followed:
         raise UnreadableError
     # What changes definitions stands at the start of a segment.
-    tables = tables_in_force(task.schema, task.moment(task.segment.stop))
+    tables = tables_in_force(task.schema, task.moment(task.segment.stop), task.databases)
     file = task.files.index(str(task.segment.file))
     content = read_columns(task.segment, task.server_id, tables, task.numbers, task.buckets, file)
     if task.definitions is not None and len(content.keyless):
@@ -131,6 +135,7 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
         definitions=task.definitions,
         moment=task.moment(segment.start),
         without_key=task.definitions is None,
+        databases=task.databases,
     )
     builder = PartBuilder(task.numbers, task.buckets, task.files)
     summaries, error = [], None
