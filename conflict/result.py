@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By, Moment, known_name, known_table, moment_of
 from conflict.discovery.logs import refuse_inputs
 from conflict.errors import HistoryError
@@ -99,17 +100,25 @@ class Result:
         name = None if table is None else self.table_named(table)
         with self._reading():
             found = read_conflicts(self.folder, self.clusters, first, until=last, table=name)
-            return count_conflicts(found, By(by))
+            return count_conflicts(found, By(by), self.databases)
 
     def table_named(self, name: str) -> str:
         """
         Return the full name of a table: ``database.table``, of a table that one database alone has.
 
+        A table whose database appliers rename has the name of the first cluster here; it can be given by any.
+
         Raises:
             ConfigurationError: Several databases have it.
             HistoryError: The result has no such table.
         """
-        return known_table(name, self.tables)
+        return known_table(self.databases.run_name(name), self.tables)
+
+    @property
+    def databases(self) -> DatabaseNames:
+        """The names that clusters use for databases which appliers rename."""
+        with self._reading():
+            return DatabaseNames(self.run["configuration"]["databases"])
 
     def cluster_named(self, name: str) -> str:
         """
@@ -186,7 +195,7 @@ class Result:
             return self._of_all("cluster", partial(self.exceptions, table))
         self.cluster_named(cluster)
         judged = table[: -len(_SUFFIXES[0])] if table.endswith(_SUFFIXES) else table
-        database, name = split_full_name(self.table_named(judged))
+        database, name = split_full_name(self.databases.own_name(cluster, self.table_named(judged)))
         paths = [exceptions_path(cluster, full_name(database, name + suffix)) for suffix in _SUFFIXES]
         return self._all_parts(next(filter(self.folder.exists, paths), paths[0]))
 
@@ -209,7 +218,7 @@ class Result:
         if not wanted:
             message = "the result was made without final rows; resolve with final rows to have them"
             raise HistoryError(message)
-        path = rows_folder(cluster, name)
+        path = rows_folder(cluster, self.databases.own_name(cluster, name))
         if self.folder.exists(path):
             return self._all_parts(path)
         with self._reading():

@@ -243,7 +243,7 @@ def conflicts(
         rows = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
         totals = totals_of(rows)
         wanted = (By(by),) if by else dict.fromkeys((*at_a_glance(totals), By.HOUR))
-        counts = {each: count_conflicts(rows, each).slice(0, top) for each in wanted}
+        counts = {each: count_conflicts(rows, each, found.databases).slice(0, top) for each in wanted}
         return CountedConflicts(found, which, totals, counts, doubts_from_the_middle(found.run))
 
 

@@ -156,7 +156,8 @@ def check_configuration(configuration: Configuration, policy: DeploymentPolicy =
         configuration: The run; its binlogs need not be there.
         policy: With MANUAL, what the manual advises against is a warning. NEEDS leaves that out.
     """
-    subject = subject_of(configuration.in_databases(_named_tables(configuration)), policy)
+    placed = configuration.in_databases(_named_tables(configuration)).with_database_names({})
+    subject = subject_of(placed, policy)
     found = merged(finding for rule in RULES for finding in rule(subject))
     return Report(policy, tuple(_table_report(subject, placed) for placed in subject.tables), found)
 

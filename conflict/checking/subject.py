@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 
 import attrs
 
@@ -124,9 +124,17 @@ class Subject:
         """Every table by cluster and name."""
         return {each.place: each for each in self.tables}
 
-    def on(self, cluster: ClusterConfiguration, table: Table) -> PlacedTable | None:
+    def on(self, cluster: ClusterConfiguration, placed: PlacedTable) -> PlacedTable | None:
         """Return a table as another cluster has it; None if it does not."""
-        return self.by_place.get(place_of(cluster, table))
+        return self.by_place.get(self.place_on(cluster, placed))
+
+    def place_on(self, cluster: ClusterConfiguration, placed: PlacedTable) -> TablePlace:
+        """Return where another cluster has a table, or would have it."""
+        return place_of(cluster, self.configuration.databases.own_table(cluster.name, self.run_table(placed)))
+
+    def run_table(self, placed: PlacedTable) -> Table:
+        """Return a table under the one name that a run gives it, whatever clusters call its database."""
+        return self.configuration.databases.run_table(placed.cluster.name, placed.table)
 
     @cached_property
     def arrivals(self) -> tuple[Arrival, ...]:
@@ -136,7 +144,7 @@ class Subject:
             for here in self.tables
             if here.function is not None
             for source in self.links.sources(here.cluster.name)
-            for there in [self.on(source, here.table)]
+            for there in [self.on(source, here)]
             if there is not None
         )
 
@@ -185,10 +193,15 @@ def subject_of(
         policy: Whether what the manual advises against is found, too.
         setups: By cluster, how its server sets up each table; None for the tables as they are declared.
     """
+    own_table = configuration.databases.own_table
     placed = [
         _placed(configuration, cluster, setup)
         for cluster in configuration.clusters
-        for setup in (_declared(configuration, cluster) if setups is None else setups[cluster.name].values())
+        for setup in (
+            _declared(configuration, cluster)
+            if setups is None
+            else (each.named(partial(own_table, cluster.name)) for each in setups[cluster.name].values())
+        )
     ]
     return Subject(configuration, policy, tuple(placed))
 

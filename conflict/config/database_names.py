@@ -51,6 +51,24 @@ class DatabaseNames:
         database, name = split_full_name(table)
         return full_name(self.own_database(cluster, database), name)
 
+    def run_name(self, table: str) -> str:
+        """Return the run's name of a table that is given by that name, or by the one that any cluster uses."""
+        if "." not in table:
+            return table
+        database, name = split_full_name(table)
+        databases = dict(pair for own in self.own.values() for pair in own.items())
+        return table if database in databases.values() else full_name(databases.get(database, database), name)
+
+    @property
+    def renamed(self) -> str:
+        """The names that clusters use in place of the run's, in words; empty if there are none."""
+        return ", ".join(
+            f"{name} is {own} on {cluster}"
+            for cluster, databases in self.own.items()
+            for own, name in databases.items()
+            if own != name
+        )
+
     def own_table(self, cluster: str, table: Table) -> Table:
         """Return a table of the run as a cluster names it."""
         return _renamed(table, {name: own for own, name in self.of(cluster).items()})

@@ -160,7 +160,7 @@ class ConflictCase:
             ReplicationRow(row["db"], row["table_name"], row["server_id"], row["binlog_type"], row["conflict_fn"])
             for row in scenario["ndb_replication"]
         )
-        return Configuration(clusters, self._schema("create"), rows)
+        return Configuration(clusters, self._schema("create", scenario["database"]), rows)
 
     def _cluster(self, name: str, servers: Sequence[str]) -> ClusterConfiguration:
         """Return a cluster with the settings of its first SQL node."""
@@ -195,10 +195,12 @@ class ConflictCase:
     def _own_schema(self, side: str) -> Schema | None:
         """Return the tables of a side where they differ from the other's; None if none does."""
         own = f"create_{side}"
-        return self._schema(own) if any(own in table for table in self.scenario["tables"]) else None
+        if not any(own in table for table in self.scenario["tables"]):
+            return None
+        return self._schema(own, self.databases[side])
 
-    def _schema(self, create: str) -> Schema:
-        """Return the tables, by the statements of that name where a table has one."""
+    def _schema(self, create: str, database: str) -> Schema:
+        """Return the tables of a database, by the statements of that name where a table has one."""
         scenario = self.scenario
         charset = scenario["globals"][min(scenario["globals"])].get("character_set_server", "utf8mb4")
         definitions = [
@@ -207,9 +209,7 @@ class ConflictCase:
             for definition in (table.get(create, table["create"]), table.get("ex"))
             if definition
         ]
-        return Schema(
-            tuple(parse_create_table(text, database=scenario["database"], charset=charset) for text in definitions)
-        )
+        return Schema(tuple(parse_create_table(text, database=database, charset=charset) for text in definitions))
 
 
 def _together(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

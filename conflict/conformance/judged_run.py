@@ -243,7 +243,9 @@ def _read_results(
             if each.cluster == name:
                 counters.subtract(each.counters)
                 counters.update(each.at_end)
-        result = ClusterResult(counters=counters, stop=resolved.summary.stops.get(name))
+        stop = resolved.summary.stops.get(name)
+        stop = None if stop is None else attrs.evolve(stop, table=own_name(name, stop.table))
+        result = ClusterResult(counters=counters, stop=stop)
         for table, setup in setups.items():
             if setup.refusal is None:
                 shown = run.shown_on(name, setup)

@@ -96,7 +96,8 @@ def _events(server: LoggingServer) -> Iterator[Event]:
 def _finder(run: Run, cluster: ClusterConfiguration) -> Callable[[Event, Name], Table | None]:
     """Return what finds the definition of a table where an event stands, if it is one of the run's."""
     if not run.definitions:
-        tables = {(table.database, table.name): table for table in run.data_schema.tables}
+        own = ((run.databases.own_table(cluster.name, table), table) for table in run.data_schema.tables)
+        tables = {(named.database, named.name): table for named, table in own}
         return lambda event, name: tables.get(name)
     definitions, files = run.definitions[cluster.name], tuple(str(file) for file in cluster.log.files)
 

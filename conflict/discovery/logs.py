@@ -371,10 +371,11 @@ def full_names(tables: Iterable[str], binlogs: Sequence[str]) -> frozenset[str]:
 
 def _schema_of(run: RunFile) -> Schema:
     """Return the definitions of a run, for the log of each server those of its cluster."""
+    configuration = run.configuration.with_database_names({})
     own = {
-        server: cluster.schema
-        for cluster in run.configuration.clusters
+        server: configuration.schema_of(cluster)
+        for cluster in configuration.clusters
         for server in map(server_of, cluster.files)
-        if cluster.schema is not None and server is not None
+        if (cluster.schema is not None or configuration.databases) and server is not None
     }
-    return attrs.evolve(run.configuration.schema, of_servers=tuple(own.items()))
+    return attrs.evolve(configuration.schema, of_servers=tuple(own.items()))

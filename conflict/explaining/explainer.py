@@ -96,6 +96,10 @@ class Explainer:
         """The tables by name."""
         return {table.full_name: table for table in self.run.data_schema.tables}
 
+    def table_named(self, name: str) -> Table:
+        """Return a table by the name that any cluster uses; see `conflict.explaining.asked.table_named`."""
+        return table_named(self.tables, self.run.databases.run_name(name))
+
     @cached_property
     def applied(self) -> dict[str, list[Applied]]:
         """Per applier, the epochs that it applied."""
@@ -127,7 +131,7 @@ class Explainer:
             HistoryError: There is no such table, or nothing ever happened to the row.
             ConfigurationError: The key is not understood.
         """
-        named = table_named(self.tables, table)
+        named = self.table_named(table)
         (story,) = self.rows([(named.full_name, key_as_it_compares(named, key))])
         if not story.events:
             message = f"nothing happened to the row {story.key} of {named.full_name} in these binlogs"
@@ -137,7 +141,7 @@ class Explainer:
     def differences(self, table: str | None = None) -> list[Story]:
         """Return the stories of the rows that end different; see `explain_differences`."""
         if table is not None:
-            table = table_named(self.tables, table).full_name
+            table = self.table_named(table).full_name
         rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
         return self.rows(rows) if rows else []
 
@@ -173,7 +177,7 @@ class Explainer:
             ConfigurationError: This is neither, or several exceptions tables have a row with that key.
             HistoryError: There is no such exceptions row, or no such table.
         """
-        names = list(self.tables) if table is None else [table_named(self.tables, table).full_name]
+        names = list(self.tables) if table is None else [self.table_named(table).full_name]
         return self._of_exceptions_row(*exceptions_row(self.result, names, asked))
 
     def _of_exceptions_row(self, cluster: str, table: str, row: Mapping[str, Any]) -> Story:
@@ -196,8 +200,10 @@ class Explainer:
             for name, value in row.items()
             if name in fixed or (name.startswith("NDB$") and name != "NDB$outcome")
         ]
-        name = "" if exceptions is None else f"{exceptions.table.full_name} on {cluster}: "
-        return attrs.evolve(story, exceptions_row=name + ", ".join(shown))
+        if exceptions is None:
+            return attrs.evolve(story, exceptions_row=", ".join(shown))
+        name = self.run.databases.own_name(cluster, exceptions.table.full_name)
+        return attrs.evolve(story, exceptions_row=f"{name} on {cluster}: {', '.join(shown)}")
 
     def _exceptions_table(self, cluster: str, table: str) -> ExceptionsTable | None:
         setup = self._functions.start.get(cluster, {}).get(table)

@@ -88,6 +88,9 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     for log in logs:
         _refuse_joined_logs(log, read[log.cluster.name])
     notes = sentences_of(note for log in logs for note in log.notes)
+    if configuration.databases:
+        renamed = f"appliers rename databases (replicate_rewrite_db): {configuration.databases.renamed}"
+        notes = (*notes, f"{renamed}; what is told of one cluster alone has its own names")
     added = [configuration.databases.run_table(log.cluster.name, table) for log in logs for table in log.added]
     _check_known(configuration, logs, logged)
     configuration = _without_other_engines(configuration, logs)
@@ -467,17 +470,17 @@ def _in_force(
     for name, made in versions.items():
         setup = known[run_table(views[name]).full_name]
         if made.history in moment.without_author and setup.function is not None:
-            setup = _without_author_bits(setup)
+            setup = _without_author_bits(setup, made.table.full_name)
         setups[made.history] = attrs.evolve(
             setup, declared=made.table, places=made.places, conversions=cluster.conversions
         )
     return Moment(versions, setups)
 
 
-def _without_author_bits(setup: TableSetup) -> TableSetup:
+def _without_author_bits(setup: TableSetup, name: str) -> TableSetup:
     """Return the setup of a table that was copied: the copy lacks the hidden columns that epoch functions need."""
     assert setup.function is not None
     if setup.function.spec.argument is Argument.COLUMN:
         return setup
-    warning = f"Table {setup.table.full_name} : No extra row author bits in table."
+    warning = f"Table {name} : No extra row author bits in table."
     return attrs.evolve(setup, function=None, exceptions=None, warnings=(warning,))

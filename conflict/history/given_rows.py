@@ -48,7 +48,12 @@ class GivenRows:
     rows: Mapping[tuple[str, bytes], Mapping[int, bytes | None]] = attrs.field(factory=dict, repr=False)
 
 
-def load_given_rows(files: Sequence[Path], schema: Schema, layouts: Mapping[str, RowLayout]) -> GivenRows:
+def load_given_rows(
+    files: Sequence[Path],
+    schema: Schema,
+    layouts: Mapping[str, RowLayout],
+    own_name: Callable[[str], str] = str,
+) -> GivenRows:
     """
     Read the rows of files. Tables that no binlog mentions are passed over.
 
@@ -56,6 +61,7 @@ def load_given_rows(files: Sequence[Path], schema: Schema, layouts: Mapping[str,
         files: The files.
         schema: The tables.
         layouts: Layout of each table that a binlog mentions.
+        own_name: Returns the full name that the cluster uses for a table.
 
     Raises:
         ConfigurationError: A file cannot be read, or holds what is no row of its table.
@@ -63,7 +69,7 @@ def load_given_rows(files: Sequence[Path], schema: Schema, layouts: Mapping[str,
     tables: set[str] = set()
     rows: dict[tuple[str, bytes], Mapping[int, bytes | None]] = {}
     for file in files:
-        for table, found in _rows_of_file(file, schema):
+        for table, found in _rows_of_file(file, schema, own_name):
             layout = layouts.get(table.full_name)
             if layout is None:
                 continue
@@ -79,7 +85,9 @@ def load_given_rows(files: Sequence[Path], schema: Schema, layouts: Mapping[str,
     return GivenRows(frozenset(tables), rows)
 
 
-def _rows_of_file(file: Path, schema: Schema) -> Iterator[tuple[Table, Iterator[InputRow]]]:
+def _rows_of_file(
+    file: Path, schema: Schema, own_name: Callable[[str], str]
+) -> Iterator[tuple[Table, Iterator[InputRow]]]:
     """Yield each table that a file holds rows of, with these."""
     if file.suffix == ".sql":
         text, found = read_text(file), False
@@ -95,7 +103,7 @@ def _rows_of_file(file: Path, schema: Schema) -> Iterator[tuple[Table, Iterator[
             message = f"{file} holds no INSERT, REPLACE or CREATE TABLE statement of a table of the run"
             raise ConfigurationError(message)
         return
-    table = _table_of(file, schema)
+    table = _table_of(file, schema, own_name)
     if file.suffix == ".parquet":
         data = pq.read_table(file).to_pylist()
         yield (
@@ -111,11 +119,11 @@ def _rows_of_file(file: Path, schema: Schema) -> Iterator[tuple[Table, Iterator[
             yield table, delimited_rows(text, [name.lower() for name in table.primary_key])
 
 
-def _table_of(file: Path, schema: Schema) -> Table:
+def _table_of(file: Path, schema: Schema, own_name: Callable[[str], str]) -> Table:
     """Return the table that a file is named after."""
-    named = [table for table in schema.tables if file.stem in {table.name, table.full_name}]
+    named = [table for table in schema.tables if file.stem in {table.name, own_name(table.full_name)}]
     if len(named) != 1:
-        meant = did_you_mean(file.stem, (table.full_name for table in schema.tables))
+        meant = did_you_mean(file.stem, (own_name(table.full_name) for table in schema.tables))
         message = f"{file}: it is named after no table, or after several{meant}; name it database.table{file.suffix}"
         raise ConfigurationError(message)
     return named[0]

@@ -5,6 +5,7 @@ Binlogs to a History in memory, with the scalar reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 
 import attrs
@@ -352,9 +353,9 @@ def _ways_of_roles(run: Run, readings: Mapping[str, ClusterReading]) -> Iterator
 
 def _given_rows(run: Run, cluster: ClusterConfiguration, readings: Mapping[str, ClusterReading]) -> GivenRows:
     """Return the rows that a cluster's tables held when its log starts, as far as files give them."""
-    files = cluster.rows or (run.links.peer(cluster.name).rows if cluster.rows_of is not None else ())
+    owner = cluster if cluster.rows or cluster.rows_of is None else run.links.peer(cluster.name)
     layouts = {name: layout for reading in readings.values() for name, layout in reading.layouts.items()}
-    return load_given_rows(files, run.data_schema, layouts)
+    return load_given_rows(owner.rows, run.data_schema, layouts, partial(run.databases.own_name, owner.name))
 
 
 def usable_epochs(

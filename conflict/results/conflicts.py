@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
@@ -298,13 +299,15 @@ def at_a_glance(totals: Totals) -> tuple[By, ...]:
     return By.TABLE, By.CAUSE, unit, By.KEY, By.TRANSACTION
 
 
-def count_conflicts(conflicts: pa.Table, by: By) -> pa.Table:
+def count_conflicts(conflicts: pa.Table, by: By, databases: DatabaseNames) -> pa.Table:
     """
     Count conflicts; the counts of all rows add up to their number.
 
     Args:
         conflicts: What `read_conflicts` returned.
         by: What to count by.
+        databases: The names that clusters use for databases which appliers rename: a table has that of its applier
+            in counts by table. A row has one name, whoever rejected its changes.
 
     Returns:
         A row per table and applier, unit of time, row of a table, cause and applier, or transaction. Column
@@ -312,7 +315,11 @@ def count_conflicts(conflicts: pa.Table, by: By) -> pa.Table:
         by their number.
     """
     counted: pa.Table = _COUNTS[by](conflicts)
-    return counted
+    if by is not By.TABLE:
+        return counted
+    pairs = zip(counted["applier"].to_pylist(), counted["table"].to_pylist(), strict=True)
+    names = pa.array([databases.own_name(*each) for each in pairs], pa.string())
+    return counted.set_column(counted.schema.get_field_index("table"), "table", names)
 
 
 def _by_table(conflicts: pa.Table) -> pa.Table:

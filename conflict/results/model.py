@@ -4,7 +4,9 @@ The result of resolving a History, the same from either engine.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -61,6 +63,13 @@ class Stop:
     origin: Origin | None
     message: str
     words: str | None = None
+
+    def named(self, own_name: Callable[[str], str], tables: Iterable[str]) -> Stop:
+        """Return the stop with the names that its cluster uses for tables."""
+        message = self.message
+        for table in tables:
+            message = own_name(table).join(re.split(rf"(?<![\w$.]){re.escape(table)}(?![\w$])", message))
+        return attrs.evolve(self, table=own_name(self.table), message=message)
 
     @property
     def error(self) -> StopError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -172,6 +173,20 @@ class ResolvedRun:
     unlogged_followed: bool = False
 
     @property
+    def _summary(self) -> RunSummary:
+        """The figures, with stops in the names that their clusters use."""
+        tables, names = [table.full_name for table in self.run.data_schema.tables], self.run.databases
+        stops = {
+            cluster: stop.named(partial(names.own_name, cluster), tables) if names else stop
+            for cluster, stop in self.summary.stops.items()
+        }
+        return attrs.evolve(self.summary, stops=stops)
+
+    def _named(self, cause: LikelyCause) -> list[str]:
+        """Return the tables of a likely cause as its cluster names them."""
+        return [self.run.databases.own_name(cause.cluster, table) for table in cause.tables]
+
+    @property
     def contradicted(self) -> bool:
         """Whether the binlogs contradict the result or what the run file declares, or lack what a result needs."""
         return is_contradicted(self.checks())
@@ -218,7 +233,7 @@ class ResolvedRun:
             ],
             "careful_rows": self.summary.careful,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
-            **self.summary.to_json(),
+            **self._summary.to_json(),
             "server_counters": by_server,
             **self.moves.to_json(
                 [(each.applier, each.source, each.foreign_epoch) for each in self.summary.schedule.skipped]
@@ -242,7 +257,10 @@ class ResolvedRun:
             "epochs_with_assumed_place": self.assumed,
             "definition_notes": list(self.notes),
             "log_remarks": [attrs.asdict(each) for each in self.remarks],
-            "likely_causes": [{**attrs.asdict(each), "sentence": each.sentence} for each in self.likely_causes],
+            "likely_causes": [
+                {**attrs.asdict(each), "tables": self._named(each), "sentence": each.sentence}
+                for each in self.likely_causes
+            ],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.checks(),
         }
@@ -255,6 +273,7 @@ def versions() -> dict[str, str]:
 
 
 def _configuration_json(run: Run) -> dict[str, Any]:
+    names = run.databases
     return {
         "clusters": {
             cluster.name: {
@@ -269,9 +288,10 @@ def _configuration_json(run: Run) -> dict[str, Any]:
             table.full_name: {column.name: column.sql_type for column in table.columns} for table in run.schema.tables
         },
         "primary_keys": {table.full_name: list(table.primary_key) for table in run.schema.tables},
+        "databases": names.own,
         "ndb_replication": [attrs.asdict(row) for row in run.configuration.replication],
         "functions": {
-            name: {table: _setup_json(setup) for table, setup in setups.items()}
+            name: {table: _setup_json(setup.named(partial(names.own_table, name))) for table, setup in setups.items()}
             for name, setups in run.setups.at_end.items()
         },
         "earlier_functions": {

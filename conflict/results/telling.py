@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from conflict.config.database_names import DatabaseNames
 from conflict.results.careful import said_of
 from conflict.results.doubts import (
     alarms_of,
@@ -42,6 +43,7 @@ def tell_result(run: Document) -> Telling:
     """Return what is told of a document `run.json`."""
     wrong, doubts = not_what_happened(run), doubts_of(run)
     title = "Not what happened: the run as it is configured" if wrong else "What happened"
+    run = _as_named(run)
     if any(run["binlog_errors"].values()) and not run["changes"]:  # all else would be nothing, or follow from a fault
         return Telling(title, "Nothing was resolved.", alarms=[str(each) for each in doubts if each.serious])
     tables = [*_contradictions(run), *_outcomes(run), *_counters(run), _final_rows(run), *_not_known(run), *_open(run)]
@@ -53,6 +55,21 @@ def tell_result(run: Document) -> Telling:
         alarms=(*alarms_of(doubts), *_stops(run)),
         warnings=(*_skipped(run), *_unlogged(run), *_setups(run), *_left_open(run), *warnings_of(doubts)),
     )
+
+
+def _as_named(run: Document) -> Document:
+    """Return a document in which what is of one cluster alone has the names that this cluster uses."""
+    names = DatabaseNames(run["configuration"]["databases"])
+    if not names:
+        return run
+
+    def named(cluster: str, tables: Mapping[str, Any]) -> dict[str, Any]:
+        return {names.own_name(cluster, table): found for table, found in tables.items()}
+
+    by_table = ("tables", "contradictions", "not_known", "unlogged_changes")
+    renamed = {part: {each: named(each, own) for each, own in run.get(part, {}).items()} for part in by_table}
+    skipped = [{**each, "changes": named(each["applier"], each["changes"])} for each in run.get("skipped_epochs", ())]
+    return {**run, **renamed, "skipped_epochs": skipped}
 
 
 def tell_examples(run: Document, outcomes: Sequence[Mapping[str, Any]]) -> Telling:
@@ -134,12 +151,13 @@ def _stops(run: Document) -> Iterator[str]:
 def _setups(run: Document) -> Iterator[str]:
     """Yield each refusal and warning once, with the tables that it holds for."""
     places: dict[str, list[str]] = {}
+    names = DatabaseNames(run["configuration"]["databases"])
     for cluster, setups in run["configuration"]["functions"].items():
         for table, setup in setups.items():
             gone = setup["refused"] in (None, RefusalKind.DROPPED.value)
             refused = [] if gone else [f"refused: {setup['refused']}"]
             for text in (*refused, *setup["warnings"]):
-                places.setdefault(text, []).append(f"{table} on {cluster}")
+                places.setdefault(text, []).append(f"{names.own_name(cluster, table)} on {cluster}")
     return (f"{', '.join(where)}: {text}" for text, where in places.items())
 
 
@@ -351,4 +369,5 @@ def _example(run: Document, outcome: Mapping[str, Any]) -> Entry:
     if outcome["file"] is not None:
         place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"
     sentence = explain(decision, operation_word(Operation[outcome["operation"]]), Compared(by_epoch))
-    return Entry(f"{outcome['source']} → {applier}", f"{table} {outcome['key']} ({place})", [f"{sentence}."])
+    shown = DatabaseNames(run["configuration"]["databases"]).own_name(applier, table)
+    return Entry(f"{outcome['source']} → {applier}", f"{shown} {outcome['key']} ({place})", [f"{sentence}."])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from conflict.checking.findings import REPLICA_CODES, Finding, Fix, Severity, TablePlace
-from conflict.checking.subject import PlacedTable, Subject, place_of
+from conflict.checking.subject import PlacedTable, Subject
 from conflict.rules.stops import ServerStop
 from conflict.shown_text import capitalized
 from ndb_formats.findings import Finding as Difference
@@ -95,5 +95,5 @@ def _pairs(subject: Subject) -> Iterable[tuple[PlacedTable, PlacedTable | None, 
     for cluster, source in subject.links.channels():
         for there in subject.tables:
             if there.cluster.name == source.name:
-                place = place_of(cluster, there.table)
+                place = subject.place_on(cluster, there)
                 yield there, subject.by_place.get(place), place

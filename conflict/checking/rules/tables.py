@@ -162,17 +162,17 @@ def other_engines(subject: Subject) -> Iterator[Finding]:
 
 def tables_without_function(subject: Subject) -> Iterator[Finding]:
     """Yield tables that changes arrive at from both sides, and that have a conflict function nowhere."""
-    meant = {each.place.table for each in subject.tables if any(row.conflict_fn for row in each.rows)}
+    meant = {subject.run_table(each).full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
     for placed in subject.tables:
         sources = subject.links.sources(placed.cluster.name)
         both_ways = [
             source
             for source in sources
             if placed.cluster in subject.links.sources(source.name)
-            and (there := subject.on(source, placed.table)) is not None
+            and (there := subject.on(source, placed)) is not None
             and there.logging.format.logged
         ]
-        if both_ways and placed.place.table not in meant and placed.logging.format.logged:
+        if both_ways and subject.run_table(placed).full_name not in meant and placed.logging.format.logged:
             sentence = (
                 "No cluster has a conflict function for the table: of changes that two clusters make to one row, each "
                 "overwrites the other where it arrives, and the row can end different."
@@ -185,7 +185,7 @@ def keys(subject: Subject) -> Iterator[Finding]:
     """Yield keys, or the lack of one, that can stop appliers, of tables that changes of another cluster arrive at."""
     for placed in subject.tables:
         sources = subject.links.sources(placed.cluster.name)
-        logged = [there for source in sources if (there := subject.on(source, placed.table)) is not None]
+        logged = [there for source in sources if (there := subject.on(source, placed)) is not None]
         if placed.setup.refusal is not None or not any(there.logging.format.logged for there in logged):
             continue
         for found in key_stops(placed.table, placed.function):

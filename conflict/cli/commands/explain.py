@@ -74,7 +74,7 @@ def explain(
             message = "--differences stands alone, or with --table; --plot draws one story"
             raise ConfigurationError(message)
         with progress_bars() as progress, opened(run, progress) as explainer:
-            table = None if table is None else full_name_of(table, explainer.tables)
+            table = None if table is None else full_name_of(explainer.run.databases.run_name(table), explainer.tables)
             stories, doubts = explainer.differences(table), explainer.doubts
             others, not_known = explainer.differing_without_key(table), explainer.not_known(table)
         told = tell_differences(stories, doubts, others, not_known, table=table, top=top, run=str(run))

@@ -78,7 +78,7 @@ def _hints(kind: type[attrs.AttrsInstance]) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-FORMAT = 15
+FORMAT = 16
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
+from conflict.config.database_names import DatabaseNames
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import (
     FileFacts,
@@ -85,12 +86,14 @@ class HistorySubject:
         clusters: Server id of each cluster, in order.
         tables: Columns and primary key of each table as text, in the order of table numbers.
         resolve_columns: By table, the column whose values the History keeps beside the images.
+        databases: By cluster, the names in `tables` of databases that have other ones in its log.
     """
 
     buckets: int
     clusters: dict[str, int]
     tables: dict[str, tuple[str, ...]] = attrs.field(repr=False)
     resolve_columns: dict[str, str]
+    databases: dict[str, dict[str, str]] = attrs.field(factory=dict)
 
     def differences(self, run: Run, *, writing: bool) -> list[str]:
         """
@@ -107,6 +110,9 @@ class HistorySubject:
             found.append(f"it is of {_servers(self.clusters)}, not of {_servers(run.links.server_ids)}")
         if list(self.tables) != list(tables):
             found.append(f"its tables are {_names(self.tables)}, not {_names(tables)}, in that order")
+        if self.databases != run.databases.own:
+            before, now = (each.renamed or "none is" for each in (DatabaseNames(self.databases), run.databases))
+            found.append(f"appliers renamed databases otherwise: {before}, not {now}")
         for name in self.tables.keys() & tables.keys():
             columns, others = (", ".join(each[name]) for each in (self.tables, tables))
             held, wanted = (each.resolve_columns.get(name) for each in (self, numbers))

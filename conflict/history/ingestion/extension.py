@@ -157,6 +157,7 @@ def _empty(plan: Plan) -> Manifest:
         clusters=plan.clusters,
         tables=plan.tables,
         resolve_columns=plan.resolve_columns,
+        databases=plan.databases,
         batches=0,
         files=plan.files,
         segments=dict.fromkeys(plan.clusters, ()),

@@ -139,6 +139,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         clusters=run.links.server_ids,
         tables=table_definitions(numbers),
         resolve_columns=dict(numbers.resolve_columns),
+        databases={cluster: dict(own) for cluster, own in run.databases.own.items()},
         batch=0 if held is None else held.batches,
         files=files,
         segments=segments,

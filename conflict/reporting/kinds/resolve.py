@@ -38,7 +38,8 @@ def resolve_part(result: Result, source: str) -> Part:
     """Return the part of a report on a result of `resolve`, read from `source`."""
     run, conflicts = result.run, read_conflicts(result.folder, result.clusters)
     told = result.summary.telling
-    counts = [(by, count_conflicts(conflicts, by)) for by in (By.TABLE, By.KEY)] if len(conflicts) else []
+    kinds, names = (By.TABLE, By.KEY) if len(conflicts) else (), result.databases
+    counts = [(by, count_conflicts(conflicts, by, names)) for by in kinds]
     return Part(
         attrs.evolve(
             told,

@@ -12,6 +12,7 @@ from rich.console import Console
 
 import conflict
 from conflict.cli.common import ExitCode
+from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By
 from conflict.history.grid.folder import Folder
 from conflict.reporting.kinds.conflicts import tell_conflicts
@@ -117,7 +118,8 @@ def test_texts_of_the_data_are_no_markup_and_move_no_cursor(tmp_path: Path):
     pq.write_table(pa.Table.from_pylist(rows, OUTCOMES), folder / "bucket=00000.parquet")
     found = read_conflicts(Folder(str(tmp_path)), ["A"])
     console = Console(width=80, record=True, file=io.StringIO())
-    print_telling(console, tell_conflicts(totals_of(found), {by: count_conflicts(found, by) for by in By}, 5, "r"))
+    counts = {by: count_conflicts(found, by, DatabaseNames()) for by in By}
+    print_telling(console, tell_conflicts(totals_of(found), counts, 5, "r"))
     shown = console.export_text()
     assert "d.[red]" in shown
     assert "k=\\x1b[2J\\n" in shown

@@ -261,7 +261,7 @@ class TestRefusals:
                     "binlogs, config_ini, ignore_server_ids, "
                     "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
                     "ndb_replication, replica_type_conversions, replicate_do_db, replicate_do_table, "
-                    "replicate_ignore_db, replicate_ignore_table, replicate_wild_do_table, "
+                    "replicate_ignore_db, replicate_ignore_table, replicate_rewrite_db, replicate_wild_do_table, "
                     "replicate_wild_ignore_table, replicates_from, role, rows, rows_epoch, rows_of, "
                     "schema, server_id, server_ids, variables"
                 ),
@@ -448,11 +448,18 @@ def test_filters_of_a_run_file_and_of_an_option_file(folder: Path) -> None:
     assert second.filter == ReplicationFilter()
 
 
-def test_rewritten_databases_are_refused(folder: Path) -> None:
-    """An option file that renames databases on the way is not taken as if it did not."""
-    (folder / "my.cnf").write_text("[mysqld]\nserver_id = 1\nreplicate-rewrite-db = shop->other\n")
+def test_databases_are_renamed(folder: Path) -> None:
+    """Rules stand in the run file, or in an option file, which can have several."""
+    (folder / "my.cnf").write_text(
+        '[mysqld]\nserver_id = 1\nreplicate-rewrite-db = shop->other\nreplicate-rewrite-db="a -> b"\n'
+    )
     (folder / "run.toml").write_text(HEAD + CLUSTERS.replace("server_id = 1", 'variables = "my.cnf"'))
-    with pytest.raises(ConfigurationError, match=r"my\.cnf sets replicate_rewrite_db, which is not supported"):
+    first, _ = load_run_file(folder / "run.toml").configuration.clusters
+    assert first.filter.rewrite_db == (("shop", "other"), ("a", "b"))
+    (folder / "run.toml").write_text(
+        HEAD + CLUSTERS.replace("server_id = 1", 'server_id = 1\nreplicate_rewrite_db = ["shop"]')
+    )
+    with pytest.raises(ConfigurationError, match="replicate_rewrite_db is 'shop'; give each rule as from->to"):
         load_run_file(folder / "run.toml")
 
 

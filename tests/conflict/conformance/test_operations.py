@@ -29,7 +29,7 @@ BUNDLED = [found.case for found in find_recordings(OPERATIONS)]
 SHARED_KINDS = (
     *("channel_failover", "every_node_writes", "ring", "server_restart", "skip_counter"),
     *("live_compressed_workers", "live_compression", "live_workers"),
-    *("filter_ignore_db_both", "filter_ignore_table", "filter_wild_do"),
+    *("filter_ignore_db_both", "filter_ignore_table", "filter_wild_do", "rewrite_db"),
 )
 SHARED_OPERATIONS = SHARED / "conformance" / "operations"
 

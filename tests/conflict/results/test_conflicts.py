@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conflict.config.database_names import DatabaseNames
 from conflict.history.grid.folder import Folder
 from conflict.results.conflicts import (
     UNITS,
@@ -97,7 +98,7 @@ def test_conflicts_in_all():
 )
 def test_counts(by: By, names: tuple[str, ...], expected: list[tuple[Any, ...]]):
     """Most conflicts first; hours in order."""
-    rows = count_conflicts(conflicts(ROWS), by).select(names).to_pylist()
+    rows = count_conflicts(conflicts(ROWS), by, DatabaseNames()).select(names).to_pylist()
     assert [tuple(row.values()) for row in rows] == expected
 
 
@@ -127,7 +128,7 @@ def test_without_conflicts(tmp_path: Path):
     """Neither outcomes nor counts have rows."""
     none = read_conflicts(Folder(str(tmp_path)), ["A", "B"])
     assert totals_of(none) == Totals(0, 0, 0, 0, (), None, None)
-    assert [len(count_conflicts(none, by)) for by in By] == [0] * len(By)
+    assert [len(count_conflicts(none, by, DatabaseNames())) for by in By] == [0] * len(By)
 
 
 ANY = st.fixed_dictionaries(
@@ -150,7 +151,7 @@ def test_counts_add_up(rows: list[dict[str, Any]]):
     found = conflicts([{**row, "ordinal": number} for number, row in enumerate(rows)])
     totals = totals_of(found)
     assert totals.conflicts == len(rows)
-    counts = {by: count_conflicts(found, by) for by in By}
+    counts = {by: count_conflicts(found, by, DatabaseNames()) for by in By}
     assert {by: sum(each["conflicts"].to_pylist()) for by, each in counts.items()} == dict.fromkeys(By, len(rows))
     assert (len(counts[By.KEY]), len(counts[By.TRANSACTION])) == (totals.keys, totals.transactions)
 
