@@ -12,8 +12,9 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, LoggingServer
+from conflict.config.configuration import ClusterConfiguration, Links, LoggingServer
 from conflict.config.option_values import words_of
+from conflict.config.replica_status import ReplicaChannel, load_replica_status
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.server_settings import load_epoch_times, load_server_variables
 from conflict.config.structure import (
@@ -30,8 +31,9 @@ from conflict.config.structure import (
 )
 from conflict.config.text_file import plain_path
 from conflict.errors import ConfigurationError
-from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
+from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter, channels_of, options_of
 from conflict.rules.replication_table import Role
+from conflict.shown_text import listed
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.cursor import whole_number
 from ndb_formats.errors import FormatError, did_you_mean
@@ -45,7 +47,7 @@ _FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
 _OPTION = ValueKind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
-OWN_FILES = ("variables", "config_ini", "ndb_replication")
+OWN_FILES = ("variables", "config_ini", "ndb_replication", "replica_status")
 _CLUSTER_ENTRIES = {
     "server_id": SERVER_ID,
     "server_ids": ValueKind(
@@ -69,10 +71,7 @@ _CLUSTER_ENTRIES = {
 }
 # The entries that a server's variables give where the run file does not, and the variable of each.
 _OF_VARIABLES = {
-    **{
-        name: name
-        for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS, *FILTER_OPTIONS)
-    },
+    **{name: name for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS)},
     "role": "ndb_applier_conflict_role",
 }
 
@@ -95,7 +94,7 @@ def read_clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterC
     _check_names(list(tables))
     clusters = tuple(_cluster(folder, name, table, binlogs=binlogs) for name, table in tables.items())
     check_clusters(clusters)
-    return clusters
+    return tuple(_with_filters(each, Links(clusters), folder, tables[each.name]) for each in clusters)
 
 
 def check_clusters(clusters: Sequence[ClusterConfiguration]) -> None:
@@ -186,16 +185,81 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
         replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
         variables=variables,
         epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
-        filter=_filter(table),
     )
 
 
-def _filter(table: Mapping[str, Any]) -> ReplicationFilter:
-    """Return the filters of an applier, each given as a list, or as a text with commas between names."""
-    given = {name: value for name, value in table.items() if name in FILTER_OPTIONS}
-    return ReplicationFilter.of(
-        {name: words_of(value) if isinstance(value, str) else value for name, value in given.items()}
-    )
+def _with_filters(
+    cluster: ClusterConfiguration, links: Links, folder: Path, given: Mapping[str, Any]
+) -> ClusterConfiguration:
+    """
+    Return a cluster with the filters of its channels.
+
+    Those of the run file count, else those that are in force (SHOW REPLICA STATUS), else those of its variables.
+
+    Raises:
+        ConfigurationError: It is not known which channel reads which cluster, or they cannot be followed.
+    """
+    where, sources = f"[clusters.{cluster.name}]", links.sources(cluster.name)
+    options = {name: _values(given[name]) for name in FILTER_OPTIONS if name in given}
+    if "replica_status" in given:
+        channels = load_replica_status(folder / given["replica_status"])
+        read = {each.name: _channel_from(each, channels, f"replica_status of {where}") for each in sources}
+        _refuse_ignored(read, links, where)
+        filters = {name: each.filter.with_options(options_of(options, each.name)) for name, each in read.items()}
+        ignored = {name: each.ignored | cluster.ignored.get(name, frozenset()) for name, each in read.items()}
+        return attrs.evolve(cluster, channel_filters=filters, ignored=ignored)
+    of_server = cluster.variables or {}
+    options = {**{name: _values(of_server[name]) for name in FILTER_OPTIONS if name in of_server}, **options}
+    names = channels_of(options)
+    if len(names) > 1 or (names and len(sources) > 1):
+        shown = listed([f"channel {name}" for name in names])
+        message = (
+            f"filters of {where} are for {shown}, and it is not known which one reads which cluster; give "
+            "replica_status, a file with what SHOW REPLICA STATUS prints"
+        )
+        raise ConfigurationError(message)
+    return attrs.evolve(cluster, filter=ReplicationFilter().with_options(options_of(options, next(iter(names), ""))))
+
+
+def _values(given: str | Sequence[str]) -> Sequence[str]:
+    return words_of(given) if isinstance(given, str) else given
+
+
+def _channel_from(source: ClusterConfiguration, channels: Sequence[ReplicaChannel], where: str) -> ReplicaChannel:
+    """
+    Return the channel that reads a cluster, by the server id of its source; the only one, if that is not known.
+
+    Raises:
+        ConfigurationError: There is none, or there are several whose filters differ.
+    """
+    found = [each for each in channels if each.source_id in source.server_ids]
+    if not found and len(channels) == 1 and not channels[0].source_id:
+        return channels[0]
+    if len({(each.filter, each.ignored) for each in found}) == 1:
+        return found[0]
+    known = listed([f"channel {each.name!r} from server {each.source_id}" for each in channels])
+    what = "several channels whose filters differ" if found else "no channel"
+    servers = " or ".join(map(str, sorted(source.server_ids)))
+    message = f"{where} has {what} from {source.name} (server {servers}); it has {known}"
+    raise ConfigurationError(message)
+
+
+def _refuse_ignored(read: Mapping[str, ReplicaChannel], links: Links, where: str) -> None:
+    """
+    Refuse that an applier ignores the servers of its only source, whose changes would not arrive at all.
+
+    Raises:
+        ConfigurationError: It does.
+    """
+    for source in links.clusters:
+        left_out = read[source.name].ignored & source.server_ids if source.name in read else frozenset[int]()
+        if left_out:
+            message = (
+                f"replica_status of {where}: Replicate_Ignore_Server_Ids has {min(left_out)}, a server of "
+                f"{source.name}: its changes do not arrive; leave {source.name} out of replicates_from, or give the "
+                "status of the channel that applied them"
+            )
+            raise ConfigurationError(message)
 
 
 def logging_servers(server_ids: Sequence[int], files: Sequence[Path]) -> tuple[LoggingServer, ...]:

@@ -78,6 +78,7 @@ class ClusterConfiguration:
         schema: Its own tables, where they differ from those of the run; None if they do not.
         conversions: ``replica_type_conversions``.
         filter: Which tables' changes its applier drops, and which databases it renames.
+        channel_filters: By source, the filters of the channel from it, where they are not `filter`.
     """
 
     name: str
@@ -95,6 +96,11 @@ class ClusterConfiguration:
     variables: Mapping[str, str] | None = attrs.field(default=None, repr=False)
     epoch_times: EpochTimes | None = None
     filter: ReplicationFilter = attrs.field(factory=ReplicationFilter)
+    channel_filters: Mapping[str, ReplicationFilter] = attrs.field(factory=dict)
+
+    def filter_of(self, source: str) -> ReplicationFilter:
+        """Return the filters of the channel from a source."""
+        return self.channel_filters.get(source, self.filter)
 
     @property
     def log(self) -> LoggingServer:
@@ -268,8 +274,8 @@ class Configuration:
         tables = _names(self.schema)
         own = {each.name: {*logged.get(each.name, ()), *_names(each.schema or Schema())} for each in self.clusters}
         databases = names_of_databases(
-            {each.name: each.filter for each in self.clusters},
-            [(applier.name, source.name) for applier, source in self.links.channels()],
+            [each.name for each in self.clusters],
+            {(applier.name, source.name): applier.filter_of(source.name) for applier, source in self.links.channels()},
             {database for database, _ in tables},
             {cluster: {database for database, _ in each} for cluster, each in own.items()},
             {table for each in (tables, *own.values()) for _, table in each},

@@ -114,11 +114,12 @@ def _renamed(table: Table, names: Mapping[str, str]) -> Table:
 
 
 Place = tuple[str, str]  # a cluster, and a database by the name that it has there
+Channel = tuple[str, str]  # an applying cluster, and its source
 
 
 def names_of_databases(
-    filters: Mapping[str, ReplicationFilter],
-    channels: Sequence[tuple[str, str]],
+    clusters: Sequence[str],
+    channels: Mapping[Channel, ReplicationFilter],
     schema: Collection[str],
     logged: Mapping[str, Collection[str]],
     tables: Collection[str],
@@ -127,8 +128,8 @@ def names_of_databases(
     Return which databases of some clusters are one, by the rewrite rules of their appliers.
 
     Args:
-        filters: By cluster, the filters and rewrite rules of its applier; clusters in the order of the run.
-        channels: Each applying cluster with each of its sources.
+        clusters: The clusters in the order of the run.
+        channels: By applying cluster and source, the filters and rewrite rules.
         schema: Databases of the tables that are declared for all clusters, by the name that any of them uses.
         logged: By cluster, the databases that its log or its own schema shows.
         tables: Names of all tables, without databases. What arrives of a database is dropped if that of each table is.
@@ -136,7 +137,7 @@ def names_of_databases(
     Raises:
         ConfigurationError: Two databases of one cluster would be one, or a rule renames ``mysql``.
     """
-    rules = {rule for each in filters.values() for rule in each.rewrite_db}
+    rules = {rule for each in channels.values() for rule in each.rewrite_db}
     if not rules:
         return DatabaseNames()
     if any("mysql" in rule for rule in rules):
@@ -144,9 +145,8 @@ def names_of_databases(
         raise ConfigurationError(message)
     named = {name for rule in rules for name in rule}
     starts = [(cluster, each) for cluster, own in logged.items() for each in own if each in named]
-    starts += _declared(filters, channels, schema)
-    groups = _joined(filters, channels, starts, tables)
-    order = list(filters)
+    starts += _declared(channels, schema)
+    groups, order = _joined(channels, starts, tables), list(clusters)
     taken, own = set[str](), dict[str, dict[str, str]]()
     for group in sorted(groups, key=lambda group: min((order.index(cluster), name) for cluster, name in group)):
         first, name = min(group, key=lambda place: (order.index(place[0]), place[1]))
@@ -157,12 +157,10 @@ def names_of_databases(
     return DatabaseNames({cluster: own[cluster] for cluster in order if cluster in own})
 
 
-def _declared(
-    filters: Mapping[str, ReplicationFilter], channels: Iterable[tuple[str, str]], schema: Collection[str]
-) -> Iterator[Place]:
+def _declared(channels: Mapping[Channel, ReplicationFilter], schema: Collection[str]) -> Iterator[Place]:
     """Yield the databases of a schema where rules say that they are: on a source, or on the cluster with the rule."""
-    for applier, source in channels:
-        for before, after in filters[applier].rewrite_db:
+    for (applier, source), rules in channels.items():
+        for before, after in rules.rewrite_db:
             if before in schema:
                 yield source, before
             if after in schema:
@@ -170,10 +168,7 @@ def _declared(
 
 
 def _joined(
-    filters: Mapping[str, ReplicationFilter],
-    channels: Sequence[tuple[str, str]],
-    starts: Iterable[Place],
-    tables: Collection[str],
+    channels: Mapping[Channel, ReplicationFilter], starts: Iterable[Place], tables: Collection[str]
 ) -> list[frozenset[Place]]:
     """Return the databases that are one, each with where its changes go from cluster to cluster."""
     groups: dict[Place, set[Place]] = {}
@@ -181,9 +176,9 @@ def _joined(
     while left:
         place = left.pop()
         group = groups.setdefault(place, {place})
-        for applier, source in channels:
-            name = filters[applier].rewritten(place[1])
-            if source != place[0] or all(filters[applier].drops(name, table) for table in tables or {""}):
+        for (applier, source), rules in channels.items():
+            name = rules.rewritten(place[1])
+            if source != place[0] or all(rules.drops(name, table) for table in tables or {""}):
                 continue
             there = applier, name
             if there not in groups:

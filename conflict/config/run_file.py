@@ -24,6 +24,7 @@
     replica_type_conversions = ""  # if it is set
     replicate_wild_ignore_table = ["shop.log%"] # and the other replicate_* filters of its applier
     replicate_rewrite_db = ["b->a"] # databases that its applier renames
+    replica_status = "status.txt"  # or what SHOW REPLICA STATUS prints: the filters of each channel
     variables = "my.cnf"           # or what SHOW VARIABLES prints; gives the settings above that are left out
     config_ini = "config.ini"      # of its management node, for `check`
     ndb_replication = "a.sql"      # if its rows differ from those of the run

@@ -47,7 +47,7 @@ class StoryFacts:
         hears: Clusters that judge by epoch, for which it matters what has come back.
         told_of: The rows of the story.
         open: What else the decisions can be that the binlogs leave open.
-        filtered: Per cluster, the tables whose changes its applier drops.
+        filtered: Per cluster and source, the tables whose changes its applier drops.
         skipped: The epochs that appliers never applied, although they applied later ones: applier, source and epoch.
         again: Why an epoch was applied again, by applier, source, its epoch and own epoch of the applier.
     """
@@ -60,7 +60,7 @@ class StoryFacts:
     hears: frozenset[str] = frozenset()
     told_of: Sequence[WantedRow] = ()
     open: Mapping[OpenDecision, tuple[str, ...]] = attrs.field(factory=dict)
-    filtered: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+    filtered: Mapping[str, Mapping[str, frozenset[str]]] = attrs.field(factory=dict)
     skipped: frozenset[tuple[str, str, int]] = frozenset()
     again: Mapping[tuple[str, str, int, int], str] = attrs.field(factory=dict)
 
@@ -70,9 +70,13 @@ class StoryFacts:
         why = self.again.get(place) if draft.kind is EventKind.JUDGED else None
         return "" if why is None else f" (epoch {draft.source_epoch} of {draft.source} was applied before: {why})"
 
+    def drops(self, applier: str, source: str, table: str) -> bool:
+        """Whether an applier drops the changes of a table from a source."""
+        return table in self.filtered.get(applier, {}).get(source, ())
+
     def why_not(self, applier: str, source: str, epoch: int, table: str) -> str:
         """Return why an applier did not take an operation, as a sentence without a full stop."""
-        if table in self.filtered.get(applier, ()):
+        if self.drops(applier, source, table):
             return f"a filter of {applier} drops the changes of {table} (replicate_*)"
         if (applier, source, epoch) in self.skipped:
             return f"{applier} never applied epoch {epoch} of {source}, and applied later ones: it was skipped"
@@ -237,7 +241,7 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
     for applier, sources in facts.sources.items():
         if cause.cluster not in sources:
             continue
-        dropped = change.table in facts.filtered.get(applier, ())
+        dropped = facts.drops(applier, cause.cluster, change.table)
         applies = () if dropped else facts.applied_as.get((applier, cause.cluster, cause.epoch), ())
         for apply in applies:
             place = applier, cause.cluster, cause.epoch, apply.epoch, change.table, change.key

@@ -136,7 +136,7 @@ class ReplayedStory:
         facts: StoryFacts,
         starts: Mapping[str, int],
         roles: Mapping[str, Role],
-        filtered: Mapping[str, frozenset[str]] = MappingProxyType({}),
+        filtered: Mapping[str, Mapping[str, frozenset[str]]] = MappingProxyType({}),
     ) -> ReplayedStory:
         """Return the clusters before anything happened, given how their servers set up the tables and their roles."""
         clusters, layouts = {}, {name: log.layouts for name, log in facts.logs.items()}
@@ -148,7 +148,7 @@ class ReplayedStory:
                 (),
                 roles.get(name, Role.NONE),
                 start,
-                filtered=filtered.get(name, frozenset()),
+                filtered=filtered.get(name, {}),
             )
             clusters[name] = ObservedCluster(cluster, setups[name], dict(layouts[name]))
         came_back = {

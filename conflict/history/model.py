@@ -345,7 +345,7 @@ class Cluster:
         role: Its role at first, for the functions that have roles.
         start: Where its log starts in the middle; None if its tables were empty before.
         ignored: Per source, servers other than its own whose changes it does not take from there.
-        filtered: Tables whose changes its applier drops (`replicate_*`), ``database.table``.
+        filtered: Per source, tables whose changes its applier drops (`replicate_*`), ``database.table``.
         restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
         unlogged: Rows that it changed without a log, and that are followed.
         payloads: What it logged in compressed transactions.
@@ -357,7 +357,7 @@ class Cluster:
     role: Role = Role.NONE
     start: Start | None = None
     ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
-    filtered: frozenset[str] = frozenset()
+    filtered: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     restarts: Restarts = attrs.field(factory=dict)
     unlogged: tuple[UnloggedChange, ...] = attrs.field(default=(), repr=False)
     payloads: Payloads = attrs.field(default=Payloads(), repr=False)
@@ -376,6 +376,10 @@ class Cluster:
             and item.foreign_epoch >= apply.foreign_epoch
             for item in reversed(self.timeline)
         )
+
+    def drops(self, table: str, source: str) -> bool:
+        """Whether its applier drops the changes of a table from a source."""
+        return table in self.filtered.get(source, ())
 
     def takes(self, server_id: int, source: str) -> bool:
         """Whether its applier takes changes of a server from a source: not its own, nor those that are ignored."""

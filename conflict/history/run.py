@@ -272,16 +272,20 @@ class Run:
         """Return a table of a setup as the users of its cluster see it."""
         return setup.shown[0] if setup.declared is not None else self.databases.own_table(cluster, setup.table)
 
-    def filtered(self, cluster: ClusterConfiguration) -> frozenset[str]:
-        """Return the tables whose changes the applier of a cluster drops, exceptions tables among them."""
+    def filtered(self, cluster: ClusterConfiguration) -> dict[str, frozenset[str]]:
+        """Return, by source, the tables whose changes the applier of a cluster drops, exceptions tables among them."""
         tables = {table.full_name: table for table in (*self.schema.tables, *self.configuration.schema.tables)}
-        found = set[str]()
-        for source in self.links.sources(cluster.name):
-            for name, table in tables.items():
-                arriving = cluster.filter.rewritten(self.databases.own_database(source.name, table.database))
-                if cluster.filter.drops(arriving, table.name):
-                    found.add(name)
-        return frozenset(found)
+        return {
+            source.name: frozenset(
+                name for name, table in tables.items() if self._is_dropped(cluster, source.name, table)
+            )
+            for source in self.links.sources(cluster.name)
+        }
+
+    def _is_dropped(self, cluster: ClusterConfiguration, source: str, table: Table) -> bool:
+        filters = cluster.filter_of(source)
+        arriving = filters.rewritten(self.databases.own_database(source, table.database))
+        return filters.drops(arriving, table.name)
 
     @property
     def start_is_open(self) -> bool:

@@ -17,7 +17,7 @@ import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["FILTER_OPTIONS", "ReplicationFilter"]
+__all__ = ["FILTER_OPTIONS", "ReplicationFilter", "channels_of", "options_of"]
 
 
 @attrs.frozen
@@ -55,9 +55,14 @@ class ReplicationFilter:
         Raises:
             ConfigurationError: A rule is no such rule.
         """
+        return cls().with_options(options)
+
+    def with_options(self, options: Mapping[str, Sequence[str]]) -> Self:
+        """Return the filters with others for some options; arguments and errors as for `of`."""
         given: dict[str, Any] = {FILTER_OPTIONS[name]: tuple(values) for name, values in options.items()}
-        given["rewrite_db"] = tuple(map(_rule, given.get("rewrite_db", ())))
-        return cls(**given)
+        if "rewrite_db" in given:
+            given["rewrite_db"] = tuple(map(_rule, given["rewrite_db"]))
+        return attrs.evolve(self, **given)
 
     def rewritten(self, database: str) -> str:
         """Return the name that a database of the source has for the applier."""
@@ -87,6 +92,21 @@ class ReplicationFilter:
 
 # The server's option of each attribute.
 FILTER_OPTIONS = {f"replicate_{field.name}": field.name for field in attrs.fields(ReplicationFilter)}
+
+
+def channels_of(options: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the channels that values of options are for: ``channel:value``; one without a channel is for all."""
+    found = (each.partition(":")[0] for values in options.values() for each in values if ":" in each)
+    return tuple(dict.fromkeys(found))
+
+
+def options_of(options: Mapping[str, Sequence[str]], channel: str) -> dict[str, tuple[str, ...]]:
+    """Return the values of options for a channel: of each option its own, or those of all channels if it has none."""
+    chosen: dict[str, tuple[str, ...]] = {}
+    for name, values in options.items():
+        own = tuple(value.partition(":")[2] for value in values if value.partition(":")[:2] == (channel, ":"))
+        chosen[name] = own or tuple(value for value in values if ":" not in value)
+    return chosen
 
 
 _RULE = re.compile(r"\s*(?:\(\s*(\S+?)\s*,\s*(\S+?)\s*\)|(\S+?)\s*->\s*(\S+?))\s*")

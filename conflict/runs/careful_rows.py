@@ -89,7 +89,7 @@ def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
         for change in item.changes
         if change.keyless
     }
-    dropped = frozenset[str]().union(*(cluster.filtered for cluster in history.clusters))
+    dropped = frozenset[str]().union(*(each for cluster in history.clusters for each in cluster.filtered.values()))
     filtered = sum(table in dropped for table, _ in rows.located)
     unlogged = frozenset[tuple[str, bytes]]().union(*(cluster.unlogged_rows for cluster in history.clusters))
     followed = sum(row in unlogged and row[0] not in dropped for row in rows.located)

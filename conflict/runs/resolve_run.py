@@ -167,7 +167,7 @@ class ResolveRun:
             timeline,
             cluster.role,
             self.start_of(cluster.name),
-            filtered=cluster.filtered,
+            filtered={each.name: cluster.filtered for each in self.clusters if each is not cluster},
             restarts=cluster.restarts,
             unlogged=self.unlogged.get(cluster.name, ()),
         )

@@ -211,7 +211,7 @@ def cluster_setups(
             ),
             cluster.role,
             run.configuration.skip_missing,
-            filtered=run.filtered(cluster),
+            filtered=frozenset[str]().union(*run.filtered(cluster).values()),
             restarts=run.restarts_of(cluster),
             **_over_time(run, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
         )

@@ -88,7 +88,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
             log.append(ExceptionRow(cluster.server_id, name, row, outcome))
     for entry in source.log.get(apply.foreign_epoch, []):
         taken = isinstance(entry, ExceptionRow) and cluster.takes(entry.server_id, source, apply.foreign_epoch)
-        if isinstance(entry, ExceptionRow) and taken and entry.table not in cluster.cluster.filtered:
+        if isinstance(entry, ExceptionRow) and taken and not cluster.cluster.drops(entry.table, source.name):
             result.exceptions.setdefault(entry.table, []).append(entry.row)
             result.excepted.setdefault(entry.table, []).append(entry.outcome)
             if cluster.sends_on:

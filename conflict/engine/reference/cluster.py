@@ -290,7 +290,7 @@ class ReplayedCluster:
             for entry in source.log.get(epoch, [])
             if isinstance(entry, LoggedChange)
             and self.takes(entry.server_id, source, epoch)
-            and entry.change.table not in self.cluster.filtered
+            and not self.cluster.drops(entry.change.table, source.name)
         ]
 
     def takes(self, server_id: int, source: ReplayedCluster, epoch: int) -> bool:

@@ -260,7 +260,7 @@ class TestRefusals:
                     "[clusters.B] has unknown entries rolle (did you mean role?); known are "
                     "binlogs, config_ini, ignore_server_ids, "
                     "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
-                    "ndb_replication, replica_type_conversions, replicate_do_db, replicate_do_table, "
+                    "ndb_replication, replica_status, replica_type_conversions, replicate_do_db, replicate_do_table, "
                     "replicate_ignore_db, replicate_ignore_table, replicate_rewrite_db, replicate_wild_do_table, "
                     "replicate_wild_ignore_table, replicates_from, role, rows, rows_epoch, rows_of, "
                     "schema, server_id, server_ids, variables"

@@ -1,0 +1,119 @@
+r"""
+What ``SHOW REPLICA STATUS`` prints of the channels of a replica: the filters that are in force on each.
+
+As lines below each other (``\G``), as a box (``mysql --table``) or with tabs (``mysql --batch``), with the present
+names or those of ``SHOW SLAVE STATUS``.
+
+Source: MySQL manual, "SHOW REPLICA STATUS Statement".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from conflict.config.text_file import located, read_text
+from conflict.errors import ConfigurationError
+from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
+from ndb_formats.cursor import whole_number
+
+__all__ = ["ReplicaChannel", "load_replica_status", "parse_replica_status"]
+
+_NAMES = {"master_server_id": "source_server_id"}
+_NEEDED = "replicate_do_db"
+_LINE = re.compile(r"\s*(?P<name>[A-Za-z_]+): ?(?P<value>.*)")
+_ROW = re.compile(r"\*{5,} *\d+\. row *\*{5,}")
+# A rewrite rule has a comma of its own: (from,to).
+_VALUE = re.compile(r"\([^()]*\)|[^,()]+")
+
+
+@attrs.frozen
+class ReplicaChannel:
+    """
+    A channel of a replica.
+
+    Attributes:
+        name: Its name; empty for the default channel.
+        source_id: Server id of its source; 0 if it has not been connected, None if the text does not say it.
+        filter: Its filters and rewrite rules.
+        ignored: The server ids whose changes it leaves out.
+    """
+
+    name: str
+    source_id: int | None
+    filter: ReplicationFilter
+    ignored: frozenset[int] = frozenset()
+
+
+def load_replica_status(path: Path) -> tuple[ReplicaChannel, ...]:
+    """
+    Read the channels of a file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or holds no such output; the message has the file.
+    """
+    text = read_text(path)
+    with located(path):
+        return parse_replica_status(text)
+
+
+def parse_replica_status(text: str) -> tuple[ReplicaChannel, ...]:
+    """
+    Return the channels of a text.
+
+    Raises:
+        ConfigurationError: It is no output of the statement.
+    """
+    channels = tuple(_channel(row) for row in _rows(text) if _NEEDED in row)
+    if not channels:
+        message = "it has no Replicate_Do_DB; give what SHOW REPLICA STATUS prints, with \\G, as a table or with tabs"
+        raise ConfigurationError(message)
+    return channels
+
+
+def _rows(text: str) -> Iterator[dict[str, str]]:
+    """Yield the rows, values by name in small letters."""
+    lines = text.splitlines()
+    header = next((line for line in lines if "Replicate_Do_DB" in line and not _LINE.fullmatch(line)), None)
+    if header is None:
+        yield from _below_each_other(lines)
+        return
+    names = [each.lower() for each in _cells(header)]
+    for line in lines[lines.index(header) + 1 :]:
+        cells = _cells(line)
+        if len(cells) == len(names):
+            yield {_NAMES.get(name, name): cell for name, cell in zip(names, cells, strict=True)}
+
+
+def _cells(line: str) -> list[str]:
+    cells = (
+        line.strip("\n").split("\t") if "\t" in line else line.strip().removeprefix("|").removesuffix("|").split("|")
+    )
+    return [each.strip() for each in cells]
+
+
+def _below_each_other(lines: list[str]) -> Iterator[dict[str, str]]:
+    row: dict[str, str] = {}
+    for line in lines:
+        if _ROW.search(line):
+            yield row
+            row = {}
+        elif found := _LINE.fullmatch(line):
+            name = found["name"].lower()
+            row.setdefault(_NAMES.get(name, name), found["value"].strip())
+    yield row
+
+
+def _channel(row: dict[str, str]) -> ReplicaChannel:
+    options = {name: [each.strip() for each in _VALUE.findall(row.get(name, ""))] for name in FILTER_OPTIONS}
+    ids = re.findall(r"\d+", row.get("replicate_ignore_server_ids", ""))
+    source = row.get("source_server_id")
+    return ReplicaChannel(
+        row.get("channel_name", ""),
+        None if source is None else whole_number(source),
+        ReplicationFilter.of({name: [each for each in values if each] for name, values in options.items()}),
+        frozenset(map(int, ids)),
+    )
