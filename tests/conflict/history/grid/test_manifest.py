@@ -79,7 +79,7 @@ def test_a_manifest_that_contradicts_itself(change: dict[str, Any], tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["history.json", "ingest.json"])
-@pytest.mark.parametrize(("content", "found"), [({"format": 7}, "7"), ({"format": 16}, "16"), ({}, "unknown")])
+@pytest.mark.parametrize(("content", "found"), [({"format": 7}, "7"), ({"format": 17}, "17"), ({}, "unknown")])
 def test_another_format_is_refused(name: str, content: dict[str, int], found: str, tmp_path: Path):
     """In both documents; the error names the folder and both numbers, and says what to do."""
     folder = Folder(str(tmp_path))
@@ -88,7 +88,7 @@ def test_another_format_is_refused(name: str, content: dict[str, int], found: st
     with pytest.raises(HistoryError) as refusal:
         read(folder)
     assert str(refusal.value) == (
-        f"{tmp_path}: the format of this History is {found}, and this version of ndb-conflict reads format 15; "
+        f"{tmp_path}: the format of this History is {found}, and this version of ndb-conflict reads format 16; "
         "ingest the binlogs again into another folder"
     )
 
