@@ -94,7 +94,7 @@ DEFAULT_OPTIONS = ResultOptions()
 
 
 # Raised when the columns of a result change.
-RESULT_FORMAT = 5
+RESULT_FORMAT = 6
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
