@@ -18,7 +18,7 @@ from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.rules.replica.conversions import TypeConversion
-from ndb_formats.rules.update_format import ServerOptions
+from ndb_formats.rules.update_format import ServerOptions, switch
 from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
@@ -121,6 +121,12 @@ class ClusterConfiguration:
     def server_id(self) -> int:
         """Server id by which the cluster is known: that of its first SQL node."""
         return self.log.server_id
+
+    @property
+    def applies_singly(self) -> bool:
+        """Whether its applier is known to send operations one by one, not in batches."""
+        name = "replica_allow_batching"
+        return not switch(name, (self.variables or {}).get(name, "ON"))
 
 
 @attrs.frozen

@@ -135,6 +135,7 @@ DEFAULTS: Mapping[str, str] = {
 _OLDER_NAMES = {
     "log_slave_updates": "log_replica_updates",
     "ndb_slave_conflict_role": "ndb_applier_conflict_role",
+    "slave_allow_batching": "replica_allow_batching",
     "slave_type_conversions": "replica_type_conversions",
 }
 _GROUP = re.compile(r"\[(?P<name>[^\]]*)\]")

@@ -195,13 +195,17 @@ class JudgedRun:
         return agreeing_results(sides, summary.schedule) if any(side.is_open for side in sides) else None
 
     def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, RecordedEpoch]]) -> list[RecordedEpoch]:
-        """Return the applied epochs; before which of them the cluster itself changed anything is read anew."""
+        """
+        Return the applied epochs; before which of them the cluster itself changed anything is read anew.
+
+        An applier that sends operations one by one holds locks for long, also against transactions that were undone.
+        """
         cluster = next(each for each in self.run.clusters if each.name == name)
         epochs = read_cluster(cluster, self.run).epochs
         own = [(each.epoch, each.group) for epoch in epochs for each in epoch.transactions]
         found, before = [], START
         for position, each in applied:
-            disturbed = bisect.bisect_right(own, before) < bisect.bisect_left(own, position)
+            disturbed = cluster.applies_singly or bisect.bisect_right(own, before) < bisect.bisect_left(own, position)
             found.append(attrs.evolve(each, disturbed=disturbed))
             before = position
         return found

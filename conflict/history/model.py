@@ -349,6 +349,8 @@ class Cluster:
         restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
         unlogged: Rows that it changed without a log, and that are followed.
         payloads: What it logged in compressed transactions.
+        applies_singly: Whether its applier sends the operations of an epoch one by one (`replica_allow_batching=OFF`),
+            so that its own transactions can change a row between two of them.
     """
 
     name: str
@@ -361,6 +363,7 @@ class Cluster:
     restarts: Restarts = attrs.field(factory=dict)
     unlogged: tuple[UnloggedChange, ...] = attrs.field(default=(), repr=False)
     payloads: Payloads = attrs.field(default=Payloads(), repr=False)
+    applies_singly: bool = False
 
     @property
     def unlogged_rows(self) -> frozenset[tuple[str, bytes]]:

@@ -195,6 +195,7 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
                 run.filtered(cluster),
                 run.restarts_of(cluster),
                 payloads=_payloads(run, reading, summaries) if reading.taken_whole else Payloads(),
+                applies_singly=cluster.applies_singly,
             )
         )
         layouts.update(readings[cluster.name].layouts)

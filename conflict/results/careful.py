@@ -105,6 +105,12 @@ class CareKind(Enum):
         "They are found by their content, in every way that fits.",
         whole=True,
     )
+    SINGLE_OPERATIONS = _Care(
+        "single_operations",
+        "an applier sends its operations one by one (replica_allow_batching = OFF)",
+        "The operations on a row can each have been judged at a moment of their own.",
+        whole=True,
+    )
     COMPRESSED = _Care(
         "compressed_epochs",
         "a cluster logs what it applied in compressed transactions",

@@ -174,6 +174,8 @@ def run_columnar(
     """
     refuse_inexact_keys(run.data_schema.tables)
     why = needs_reference(run)
+    if any(each.applies_singly for each in run.clusters):  # `compare` takes them for operations in batches
+        why = why or CareKind.SINGLE_OPERATIONS
     if why is None:
         runner, scratch = workplace()
         try:

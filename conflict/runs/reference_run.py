@@ -233,7 +233,7 @@ def _written(
     write_open(out, placed.schedule, moments.open_epochs, keys)
     write_unlogged(out, history.unlogged, keys)
     summary = with_open_schedule(summary, placed.schedule)
-    summary = with_open_rows(summary, moments.open_epochs)
+    summary = attrs.evolve(with_open_rows(summary, moments.open_epochs), not_examined=moments.not_examined)
     if any(reading.shown_roles for reading in readings.values()):
         facts = {name: attrs.evolve(own, role=None) for name, own in facts.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}

@@ -8,7 +8,7 @@ is a pass of the applier over a few operations, which is rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -22,8 +22,9 @@ from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Decision
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["Tried", "answers", "possible", "scratch", "try_state"]
+__all__ = ["MOST_WAYS", "TooManyWaysError", "Tried", "answers", "possible", "scratch", "tried_in_turn", "try_state"]
 
+MOST_WAYS = 10_000  # so many sequences of decisions on the operations on one row are looked at
 AnyHypothesis = TypeVar("AnyHypothesis")
 AnyTrial = TypeVar("AnyTrial")
 
@@ -50,6 +51,42 @@ def answers(tried: Iterable[AnyTrial], answer: Callable[[AnyTrial], Hashable]) -
     for each in tried:
         found.setdefault(answer(each), []).append(each)
     return found
+
+
+class TooManyWaysError(Exception):
+    """Operations can have been judged in more ways than are looked at."""
+
+
+def tried_in_turn(
+    count: int, moments: Sequence[AnyHypothesis], trial: Callable[[int, AnyHypothesis], AnyTrial | None]
+) -> Iterator[list[tuple[AnyTrial, ...]]]:
+    """
+    Yield how operations can have been judged that come one after the other, each at its own moment.
+
+    Args:
+        count: How many operations.
+        moments: Moments in their order; no operation was judged before the one before it.
+        trial: Makes the trial of an operation at a moment; None if it cannot have been judged then.
+
+    Yields:
+        For none of them, for the first one, for the first two and so on, the sequences of trials without repetition.
+
+    Raises:
+        TooManyWaysError: There are more than `MOST_WAYS`.
+    """
+    found: dict[tuple[AnyTrial, ...], int] = {(): 0}  # each with the earliest moment of its last operation
+    yield list(found)
+    for number in range(count):
+        tried = [trial(number, moment) for moment in moments]
+        longer: dict[tuple[AnyTrial, ...], int] = {}
+        for before, earliest in found.items():
+            for at, each in enumerate(tried[earliest:], start=earliest):
+                if each is not None:
+                    longer.setdefault((*before, each), at)
+        if len(longer) > MOST_WAYS:
+            raise TooManyWaysError
+        found = longer
+        yield list(found)
 
 
 @attrs.frozen

@@ -21,7 +21,7 @@ from math import prod
 import attrs
 
 from conflict.engine.inference.background import Background, Recorded, Setups, background_of, epochs_known
-from conflict.engine.inference.hypotheses import answers, possible
+from conflict.engine.inference.hypotheses import TooManyWaysError, answers, possible
 from conflict.engine.inference.observed import OVERLAPPING
 from conflict.engine.inference.row_states import StatesOfRows, visit_applies
 from conflict.engine.inference.rows import is_dated, is_partial
@@ -71,12 +71,14 @@ class Moments:
         inferences: The same, as answers to report.
         open_epochs: Epoch applies with rows whose moment is open.
         unexplained: How many epoch applies were not explained.
+        not_examined: Epoch applies with a row that can have been judged in too many ways to look at all.
     """
 
     found: dict[tuple[str, Position], tuple[RowMoment, ...]] = attrs.field(factory=dict)
     inferences: list[Inference] = attrs.field(factory=list)
     open_epochs: list[OpenEpoch] = attrs.field(factory=list)
     unexplained: int = 0
+    not_examined: int = 0
 
     def clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
         """Return clusters with these moments in their epoch applies."""
@@ -238,6 +240,7 @@ class _Search:
     trial: TrialApply
     begun: Position
     overlapping: Position
+    _too_many: bool = attrs.field(default=False, init=False)
 
     def run(self, moments: Moments) -> None:
         """Add what is found to `moments`."""
@@ -265,6 +268,7 @@ class _Search:
             place = self.apply.epoch, self.apply.group
             epoch = OpenEpoch(self.here.cluster.name, self.apply.foreign_epoch, place, open_rows, others)
             moments.open_epochs.append(epoch)
+        moments.not_examined += self._too_many
 
     def _contested(self, begun: Position) -> dict[RowKey, list[Position]]:
         """Return the rows that were changed since `begun`, each with the moments before one of the changes."""
@@ -356,6 +360,12 @@ class _Search:
             partial(self.trial.answer, key),
             lambda each: each[1] is self.shown.get(key),
         )
+        if self.trial.singly:
+            try:
+                singly = self.trial.answers_singly(key, sorted(earlier))
+                tried += [each for each in singly if each[1] is self.shown.get(key)]
+            except TooManyWaysError:
+                self._too_many = True
         found = answers([chosen, *tried], lambda each: _outcomes(each[0]))
         return tuple(same[0][0] for same in found.values())
 

@@ -19,7 +19,7 @@ from functools import partial
 
 import attrs
 
-from conflict.engine.inference.hypotheses import possible, try_state
+from conflict.engine.inference.hypotheses import Tried, try_state
 from conflict.engine.inference.not_known import Settled, doubt_contradicted, is_before_start, settle, take_contradicted
 from conflict.engine.inference.observed import Effects, KnownTransactions, ObservedCluster, ObservedPass
 from conflict.engine.inference.rows import NOT_KNOWN, is_dated
@@ -76,11 +76,11 @@ def _open_decisions(
             continue
         # Of a row that is not known, `settle` tries the states; the one between its changes counts as missing.
         known = [None if state is NOT_KNOWN else state for state in states]
-        tried = possible(known, partial(try_state, cluster, tracked.source, tracked.apply, entries))
+        trial = partial(try_state, cluster, tracked.source, tracked.apply)
+        found_of = _decisions_of(known, entries, trial, singly=cluster.cluster.applies_singly)
         for number, entry in enumerate(entries):
             now = decided.get(id(entry))
-            candidates = {each.decisions[number] for each in tried if number < len(each.decisions)}
-            candidates |= {now} if now else set()
+            candidates = found_of[number] | ({now} if now else set())
             candidates |= candidates_of.get(id(entry), frozenset())
             if REJECTED_WITH_TRANSACTION in candidates:
                 continue  # see `_unclear_decisions`
@@ -89,6 +89,39 @@ def _open_decisions(
                 continue
             if counts_differ(function.spec, entry.change.operation, candidates):
                 found.append(_undecided(tracked, entry, now, candidates))
+    return found
+
+
+def _decisions_of(
+    states: Sequence[Row | None],
+    entries: Sequence[LoggedChange],
+    trial: Callable[[Sequence[LoggedChange], Row | None], Tried],
+    *,
+    singly: bool,
+) -> list[set[Decision]]:
+    """
+    Return what each of the operations on a row may be decided as.
+
+    Args:
+        states: What the row may have been, in order.
+        entries: The operations.
+        trial: Tries operations on a state.
+        singly: Whether each was judged by itself, so that one that is not applied leaves a later state to the next.
+    """
+    found: list[set[Decision]] = [set() for _ in entries]
+    earliest = 0
+    for place in range(len(entries)):
+        tried = [trial(entries[place:], state) for state in states[earliest:]]
+        for each in tried:
+            for own, decision in zip(found[place:], each.decisions, strict=False):
+                own.add(decision)
+        if not singly:
+            break
+        alone = [trial(entries[place : place + 1], state) for state in states[earliest:]]
+        left = [at for at, each in enumerate(alone, start=earliest) if each.decisions and each.effect is None]
+        if not left:
+            break
+        earliest = left[0]
     return found
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import attrs
 
 from conflict.engine.inference.background import Background
-from conflict.engine.inference.hypotheses import scratch
+from conflict.engine.inference.hypotheses import scratch, tried_in_turn
 from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.inference.rows import OlderRow
 from conflict.engine.reference.applier import effects_of
@@ -24,6 +24,7 @@ from conflict.history.shown_effects import Effect
 from conflict.results.open_places import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction
+from conflict.rules.replication_table import Role
 from ndb_formats.schema.tables import Table
 
 __all__ = ["RowsJudged", "TrialApply"]
@@ -251,7 +252,9 @@ class TrialApply:
     def judges_alone(self, key: RowKey) -> bool:
         """Whether a function judges a row, and judges row by row."""
         function = self._scratch.setups[key[0]].function
-        return function is not None and not function.spec.transactional
+        if function is None or not function.spec.transactional:
+            return function is not None
+        return self.singly and function.spec.uses_role and self._scratch.role is Role.SECONDARY
 
     def answer(self, key: RowKey, moment: Position | None) -> tuple[RowAnswer, Effect | None] | None:
         """
@@ -264,9 +267,12 @@ class TrialApply:
             key: The row.
             moment: The own position after which it was judged; None for the commit.
         """
-        if not self.judges_alone(key):
-            return None
-        numbers = self._numbers[key]
+        return self._answer(key, moment, self._numbers[key]) if self.judges_alone(key) else None
+
+    def _answer(
+        self, key: RowKey, moment: Position | None, numbers: Sequence[int]
+    ) -> tuple[RowAnswer, Effect | None] | None:
+        """Return what some operations on a row come to, as `answer` does for all."""
         moments = {} if moment is None else {key: moment}
         current = self._pass(moments, [self.entries[number] for number in numbers])
         effect = effects_of(current).get(key)
@@ -276,6 +282,44 @@ class TrialApply:
             return None
         counters = tuple(sorted((name, count) for name, count in current.counters.items() if count))
         return RowAnswer(operations, counters), effect
+
+    @property
+    def singly(self) -> bool:
+        """Whether the operations on a row can have been judged at moments of their own."""
+        return self.here.cluster.cluster.applies_singly
+
+    def answers_singly(self, key: RowKey, moments: Sequence[Position]) -> Iterator[tuple[RowAnswer, Effect | None]]:
+        """
+        Yield the decisions on the operations on one row, each judged at a moment of its own, and their effect.
+
+        The first one that is applied or makes a refresh locks the row, so that no moment before the commit matters to
+        it and to those after it.
+
+        Args:
+            key: The row.
+            moments: Own positions after which it was judged, in order.
+        """
+        numbers = self._numbers[key]
+
+        def unapplied(place: int, moment: Position) -> RowAnswer | None:
+            found = self._answer(key, moment, numbers[place : place + 1])
+            return None if found is None or found[1] is not None else found[0]
+
+        ways = tried_in_turn(len(numbers), self._changing(key, moments), unapplied)
+        for place, earlier in enumerate(ways):
+            last = self._answer(key, None, numbers[place:])
+            if last is None:
+                continue
+            for each in earlier:
+                parts, effect = (*each, last[0]), last[1]
+                counters = sum((Counter(dict(part.counters)) for part in parts), Counter[str]())
+                operations = tuple(judged for part in parts for judged in part.operations)
+                yield RowAnswer(operations, tuple(sorted(counters.items()))), effect
+
+    def _changing(self, key: RowKey, moments: Sequence[Position]) -> list[Position]:
+        """Return the moments at which a row was not, for its function, what it was at the one before."""
+        states = [self._judged_by(key, self.here.row_at(key, moment)) for moment in moments]
+        return [each for place, each in enumerate(moments) if not place or states[place] != states[place - 1]]
 
     def different(self, key: RowKey, moments: Iterable[Position]) -> Iterator[Position]:
         """Yield the moments at which a row was not, for its function, what it was at one before or at the commit."""

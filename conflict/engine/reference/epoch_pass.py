@@ -48,6 +48,8 @@ from ndb_formats.types.values import Value
 __all__ = ["ApplierStopped", "ChangedRow", "DecidedOperation", "EpochPass"]
 
 SKIPPED = Decision(Verdict.SKIPPED)
+# In the server, an operation after a refresh is one that the function rejects (error 920 of the data nodes).
+AFTER_REFRESH = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)
 REJECTED_WITH_TRANSACTION = Decision(Verdict.REJECTED, Cause.TRANS_IN_CONFLICT)
 
 
@@ -189,7 +191,10 @@ class EpochPass:
         if not setup.table.primary_key:
             self._insert_copy(entry, function)
             return
-        decision, met = self.decide(entry, setup, function)
+        if self.cluster.cluster.applies_singly and entry.row in self.refreshes:
+            decision, met = AFTER_REFRESH, None  # the row is refreshed at once, and nothing can follow that
+        else:
+            decision, met = self.decide(entry, setup, function)
         self.decided.append(DecidedOperation(entry, decision, met))
         if decision.verdict is Verdict.APPLIED:
             self._change_row(entry, function)

@@ -96,10 +96,14 @@ def hints_of_steps(steps: Sequence[Step], summaries: Mapping[str, Sequence[Summa
     """
     Return, per applying cluster, the hints on each epoch of the other cluster, from each rewind to the next.
 
+    The steps of more than two clusters do not say which of them a step waits for: they give no hints.
+
     Args:
         steps: Steps of a scenario, in order.
         summaries: Per cluster, its own epochs.
     """
+    if len(summaries) != 2:
+        return {}
     sides = _sides(steps, list(summaries))
     hints: dict[str, Hints] = {}
     for name, own in summaries.items():

@@ -28,7 +28,7 @@ BUNDLED = [found.case for found in find_recordings(OPERATIONS)]
 # What is right from the logs alone; the other kinds are not built yet.
 SHARED_KINDS = (
     *("channel_failover", "every_node_writes", "ring", "server_restart", "skip_counter"),
-    *("live_compressed_workers", "live_compression", "live_workers"),
+    *("live_compressed_workers", "live_compression", "live_no_batching", "live_workers"),
     *("filter_ignore_db_both", "filter_ignore_table", "filter_wild_do", "rewrite_db"),
 )
 SHARED_OPERATIONS = SHARED / "conformance" / "operations"

@@ -41,6 +41,12 @@ def test_both_sides_get_hints():
     assert found == {"A": [{100: Hint((10, 0), None)}], "B": [{10: Hint((0, -1), None)}]}
 
 
+def test_three_clusters_get_none():
+    """A step does not say for which of the others it waits."""
+    summaries = {name: [Summary(10, (0,), ())] for name in "ABC"}
+    assert hints_of_steps([commit("A", 10), action("quiesce")], summaries) == {}
+
+
 def test_not_before_it_was_made():
     """Transactions that ran before the epoch was made came before it was applied."""
     assert hints([commit("A", 10), commit("B", 100), commit("A", 20)]) == {100: Hint((10, 0), None)}
