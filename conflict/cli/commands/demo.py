@@ -25,6 +25,7 @@ _KEY = 2  # of a row with a story of one rejected update
 _NEXT = (
     ("Why did a row of cft.t1 lose an update?", "explain {result} --table cft.t1 --key {key}"),
     ("Which tables, rows and hours have the most conflicts?", "conflicts {result}"),
+    ("Which changes of users did not survive?", "lost {result}"),
     ("Why does a row differ at the end?", "explain {result} --differences"),
     ("What would other conflict functions have done?", "compare {run}"),
     ("All of it on one page, to send to somebody:", "report {result} --out {report}"),

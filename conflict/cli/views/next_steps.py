@@ -68,6 +68,8 @@ def _commands(
         row = ["--table", examples[0]["table"], "--key", examples[0]["key"]]
         yield ["conflicts", result], "which tables, rows and times have most conflicts"
         yield ["explain", result, *row], "why a change of this row was rejected"
+    if not resolved.summary.contradicted and (examples or any(resolved.summary.overwritten.values())):
+        yield ["lost", result], "which changes of users did not survive, and why"
     if any(resolved.summary.differing_rows.values()):
         yield ["explain", result, "--differences"], "why rows differ at the end"
     yield ["report", result, "--out", str(out.with_name("report.html"))], "all of it on one page"

@@ -27,7 +27,7 @@ def test_what_it_says_to_type_next_works(tmp_path: Path, monkeypatch: pytest.Mon
     """It needs no checkout, and each command that it prints runs as it stands."""
     monkeypatch.chdir(tmp_path)
     commands = said_next()
-    assert [command[0] for command in commands] == ["explain", "conflicts", "explain", "compare", "report"]
+    assert [command[0] for command in commands] == ["explain", "conflicts", "lost", "explain", "compare", "report"]
     for command in commands:
         assert invoke(*command)[0] == ExitCode.DONE, command
     assert (tmp_path / "build/demo/report.html").exists()

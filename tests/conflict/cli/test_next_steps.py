@@ -35,7 +35,7 @@ def test_each_command_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     commands, _ = said_next(DEMO / "run.toml")
     assert [command[:2] for command in commands] == [
-        [name, "result"] for name in ("conflicts", "explain", "explain", "report")
+        [name, "result"] for name in ("conflicts", "explain", "lost", "explain", "report")
     ] + [["compare", str(DEMO / "run.toml")]]
     assert all(invoke(*command)[0] == 0 for command in commands)
     assert "rejects" in invoke(*commands[1])[1]
