@@ -26,6 +26,7 @@ from conflict.results.layout import RESULT_FORMAT, outcomes_note
 from conflict.results.model import Outcome, Resolution
 from conflict.results.server_counters import ServerCounters, server_counters
 from conflict.results.summary import RunSummary
+from conflict.rules.decision import Verdict
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.findings import LogRemark
 
@@ -204,6 +205,13 @@ class ResolvedRun:
             and not self.errors
             and not any(cause.kind in _HIDING for cause in self.likely_causes)
         )
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether an applier went on where no row of a table without a primary key had the values of an operation."""
+        keyless = {table.full_name for table in self.run.schema.tables if not table.primary_key}
+        tallies = [tally for own in self.summary.tables.values() for table, tally in own.items() if table in keyless]
+        return any(tally.get(Verdict.IGNORED.name.lower()) for tally in tallies)
 
     @property
     def counted_apart(self) -> list[ServerCounters]:

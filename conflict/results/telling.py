@@ -53,7 +53,14 @@ def tell_result(run: Document) -> Telling:
         tuple(_sentences(run)),
         tuple(_with_mark(table, ", which is not what happened" * wrong) for table in tables),
         alarms=(*alarms_of(doubts), *_stops(run)),
-        warnings=(*_skipped(run), *_unlogged(run), *_setups(run), *_left_open(run), *warnings_of(doubts)),
+        warnings=(
+            *_skipped(run),
+            *_passed_over(run),
+            *_unlogged(run),
+            *_setups(run),
+            *_left_open(run),
+            *warnings_of(doubts),
+        ),
     )
 
 
@@ -175,6 +182,18 @@ def _skipped(run: Document) -> Iterator[str]:
             "applied later ones: a skip (sql_replica_skip_counter, replica_skip_errors, a stop that was passed), or a "
             "conflict function that is not given rejected all of it. The rows are in skipped_epochs/."
         )
+
+
+def _passed_over(run: Document) -> Iterator[str]:
+    """Yield where an applier went on although no row of a table without a primary key had the values it looked for."""
+    keys = run["configuration"]["primary_keys"]
+    for applier, table, tally in _tallies(run):
+        count = tally.get("ignored", 0)
+        if count and not keys.get(table, ["?"]):
+            yield (
+                f"{applier} found no row for {counted(count, 'operation')} on {table}, which has no primary key, and went "
+                "on (replica_skip_errors=1032): outcomes/ has them as IGNORED."
+            )
 
 
 def _unlogged(run: Document) -> Iterator[str]:

@@ -128,7 +128,7 @@ def decide_by_reference(
         cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
     }
     given = _known_transactions(run, applies, conflicts, transactions)
-    shown = recorded if run.looks_at_effects else None
+    shown = recorded if run.looks_at_effects or run.manifest.has_rows_without_key else None
     resolution = resolve(history, setups, skip_missing=run.clusters[0].skip_missing, shown=shown, given=given)
     return Decided(rows, history, recorded, setups, resolution)
 

@@ -94,5 +94,5 @@ def code_of(resolved: ResolvedRun) -> ExitCode:
         return ExitCode.CONTRADICTED
     if resolved.run.is_lossy:
         return ExitCode.CUT_SHORT
-    warned = resolved.remarks or resolved.summary.schedule.skipped or resolved.unlogged
+    warned = resolved.remarks or resolved.summary.schedule.skipped or resolved.passed_over or resolved.unlogged
     return ExitCode.WARNED if warned else ExitCode.DONE

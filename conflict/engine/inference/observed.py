@@ -12,7 +12,7 @@ import attrs
 from conflict.engine.inference.rows import NOT_KNOWN, OlderRow, rows_at_start
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.decide import decide_by_function, missing_image
-from conflict.engine.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.engine.reference.epoch_pass import ApplierStopped, DecidedOperation, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import (
     START,
@@ -24,7 +24,7 @@ from conflict.history.model import (
     UnloggedChange,
 )
 from conflict.history.shown_effects import Effect
-from conflict.rules.decision import APPLIED, Decision, Verdict
+from conflict.rules.decision import APPLIED, IGNORED, Decision, Verdict
 from conflict.rules.functions import ConflictFunction, Image
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
@@ -106,6 +106,11 @@ class ObservedCluster(ReplayedCluster):
     def shown_by(self, apply: EpochApply) -> Mapping[RowKey, Effect]:
         """Return the effects that its binlog shows of an epoch apply."""
         return self.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
+
+    def passed_over(self, apply: EpochApply) -> bool:
+        """Whether its binlog shows an epoch on rows of tables without a primary key: none of these stopped it there."""
+        keyless = (name for name, setup in self.setups.items() if not setup.table.primary_key)
+        return not {table for table, _ in self.shown_by(apply)}.isdisjoint(keyless)
 
     def commit(self, transaction: Transaction) -> None:
         """Make the changes of one of its own transactions, and log them."""
@@ -192,6 +197,20 @@ class ObservedPass(EpochPass):
             except ApplierStopped:
                 if not went_on:
                     return
+
+    def change_copies(self, entry: LoggedChange) -> None:
+        """
+        Apply an operation on a table without a primary key.
+
+        Where no row has its values, and the binlog shows others of the epoch, the applier passed the operation over:
+        `replica_skip_errors=1032` does so row by row, while errors of tables with a key come with whole epochs.
+        """
+        try:
+            super().change_copies(entry)
+        except ApplierStopped:
+            if not isinstance(self.cluster, ObservedCluster) or not self.cluster.passed_over(self.apply):
+                raise
+            self.decided.append(DecidedOperation(entry, IGNORED))
 
     def decide(
         self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None

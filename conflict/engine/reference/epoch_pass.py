@@ -179,7 +179,7 @@ class EpochPass:
             self.decided.append(DecidedOperation(entry, IGNORED))
             return
         if facts.scanned:
-            self._change_copies(entry)
+            self.change_copies(entry)
             return
         self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
@@ -220,8 +220,13 @@ class EpochPass:
         """Whether an operation lacks the value that the function of its table compares."""
         return setup.function is not None and missing_image(change, setup.function, setup.table) is not None
 
-    def _change_copies(self, entry: LoggedChange) -> None:
-        """Apply an operation on a table without a primary key."""
+    def change_copies(self, entry: LoggedChange) -> None:
+        """
+        Apply an operation on a table without a primary key.
+
+        Raises:
+            ApplierStopped: No row has its values.
+        """
         store, table = self.cluster.store, self.cluster.setups[entry.change.table].table
         change = change_copies(store, table, entry.change, local=False, epoch=self.apply.epoch)
         if change is None:
@@ -232,7 +237,7 @@ class EpochPass:
 
     def _insert_copy(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
         """Apply an insert into a table without a primary key, which the primary reflects."""
-        self._change_copies(entry)
+        self.change_copies(entry)
         if function is not None and function.spec.uses_role and self.cluster.role is Role.PRIMARY:
             self.copies.reflected.append(entry.change)
 
