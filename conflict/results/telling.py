@@ -191,8 +191,8 @@ def _passed_over(run: Document) -> Iterator[str]:
         count = tally.get("ignored", 0)
         if count and not keys.get(table, ["?"]):
             yield (
-                f"{applier} found no row for {counted(count, 'operation')} on {table}, which has no primary key, and went "
-                "on (replica_skip_errors=1032): outcomes/ has them as IGNORED."
+                f"{applier} found no row for {counted(count, 'operation')} on {table}, which has no primary key, and "
+                "went on (replica_skip_errors=1032): outcomes/ has them as IGNORED."
             )
 
 
