@@ -117,6 +117,18 @@ class TestReturningChanges:
         assert rows(found, "A", "d.n") == [(1, 5, None)]
         assert rows(found, "B", "d.n") == [(1, 5, None)]
 
+    @pytest.mark.parametrize("compressed", ["A", "B", "C"])
+    def test_in_a_ring_the_log_that_a_cluster_reads_counts(self, compressed: str):
+        """A's insert goes round; A reads C's log, and meets it again only if that one is compressed."""
+        made = history("A:i1=5@1 B:<1@11 C:<11@21 A:<21@2")
+        epochs = Payloads(frozenset({1, 11, 21}))
+        clusters = tuple(
+            attrs.evolve(each, payloads=epochs if each.name == compressed else Payloads()) for each in made.clusters
+        )
+        found = resolve(attrs.evolve(made, clusters=clusters), setups(MAX, MAX, "t$EX", others="C"))
+        assert counters(found, "A") == ({"fn_max": 1} if compressed == "C" else {})
+        assert [rows(found, name) for name in "ABC"] == [[(1, 5, None)]] * 3
+
     def test_without_replica_updates_there_are_none(self):
         """With `log_replica_updates=OFF`, B's log has nothing of A's."""
         text = "A:in1=5@1 B:<1@11 A:un1=5>6@2 A:<11@3"
