@@ -40,7 +40,6 @@ from conflict.rules.table_setup import (
 )
 from ndb_formats.columnar.log_scan import (
     LoggedIncident,
-    LoggedPayload,
     LoggedTable,
     LogItem,
     ScannedStatement,
@@ -126,7 +125,9 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         pieces=pieces,
         restarts=restarts,
         compressed=frozenset(
-            name for name, scan in scans.items() if any(isinstance(item, LoggedPayload) for item in scan)
+            name
+            for name, scan in scans.items()
+            if any(isinstance(item, LoggedTable) and item.packed and item.of_ndb for item in scan)
         ),
     )
 

@@ -181,7 +181,7 @@ class Run:
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
         pieces: By cluster, what is read as its log, where it has several SQL nodes; see `conflict.history.log_pieces`.
         restarts: The restarts of servers within their logs; those of a server in order.
-        compressed: The clusters whose logs hold compressed transactions.
+        compressed: The clusters whose logs hold compressed epochs.
     """
 
     configuration: Configuration

@@ -62,12 +62,14 @@ class LoggedTable:
         position: Position of the event.
         table_map: The event.
         of_ndb: Whether its transaction writes `mysql.ndb_apply_status`, as those of NDB do.
+        packed: Whether its transaction is compressed.
     """
 
     file: str
     position: int
     table_map: TableMap
     of_ndb: bool = True
+    packed: bool = attrs.field(default=False, eq=False)
 
 
 @attrs.frozen
@@ -120,15 +122,7 @@ class LoggedEnd:
     text: str
 
 
-@attrs.frozen
-class LoggedPayload:
-    """The first compressed transaction of a file."""
-
-    file: str
-    position: int
-
-
-LogItem = ScannedStatement | LoggedTable | ScannedChange | LoggedIncident | LoggedEnd | LoggedPayload
+LogItem = ScannedStatement | LoggedTable | ScannedChange | LoggedIncident | LoggedEnd
 
 
 def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
@@ -190,15 +184,12 @@ class _Events:
 
 
 def _items(events: _Events, *, verify: bool) -> Iterator[LogItem]:
-    index, known, first = events.index, set[bytes](), True
+    index, known = events.index, set[bytes]()
     for number in definition_events(events.data, index.positions, index.types, index.sizes, events.trailer).tolist():
         event = events.event(number, verify=verify)
         if event.type is EventType.TRANSACTION_PAYLOAD_EVENT:
             with locate(event):
                 inside = list(_items_inside(events.inside(event), known))
-            if first:
-                yield LoggedPayload(event.file, event.position)
-                first = False
             yield from inside
         elif (found := _read(events, number, event)) is not None:
             yield found
@@ -262,7 +253,8 @@ _STATUS_NAME = b"".join(bytes([len(part)]) + part.encode() + b"\0" for part in A
 def _read(events: _Events, number: int, event: Event) -> LogItem | None:
     if event.type is EventType.TABLE_MAP_EVENT:
         table_map = decode_table_map(event.body, event.server)
-        return LoggedTable(event.file, event.position, table_map, _is_of_ndb(events, number))
+        packed = events.around is not None
+        return LoggedTable(event.file, event.position, table_map, _is_of_ndb(events, number), packed)
     if event.type is EventType.INCIDENT_EVENT:
         return LoggedIncident(event.file, event.position, decode_incident(event.body))
     if event.type is EventType.XA_PREPARE_LOG_EVENT:
