@@ -1,7 +1,8 @@
 """
 The options of the Spark data source `ndb_binlog`.
 
-    path         a file, a folder, an index file or a pattern; every binlog in it and below it is read
+    path         a file, a folder, an index file or a pattern; every binlog in it and below it is read, compressed ones
+                 (gzip, Zstandard) among them; ``load`` also takes a list of paths
     table        one ``database.table``: images are structs of its columns
     columns      with table: the columns to decode, separated by commas
     temporals    with table: ``typed`` (dates and timestamps, which hold no zero dates) or ``text``
@@ -12,10 +13,13 @@ The options of the Spark data source `ndb_binlog`.
     endTime      moment to stop before
     schema       file of CREATE TABLE statements, for column names that are not in the binlog
     remarks      ``fail`` where `read_binlog` warns of a log (the default), or ``ignore`` that
+    mode         ``FAILFAST`` (the default): what cannot be read fails the query; ``PERMISSIVE`` leaves it out
+    badRecordsPath   with PERMISSIVE: folder for a line of JSON about each part of a file that was left out
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,8 +37,9 @@ __all__ = ["BinlogOptions", "read_options"]
 
 _NAMES = (
     *("path", "table", "columns", "temporals", "tables"),
-    *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks"),
+    *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks", "mode", "badRecordsPath"),
 )
+_SEVERAL = "paths"  # as Spark gives a list of paths: JSON
 
 
 @attrs.frozen
@@ -54,6 +59,8 @@ class BinlogOptions:
         columns: Its columns to decode; None for all.
         moments: Whether its dates and timestamps have types of their own.
         fails: Whether a remark on a log is an error.
+        left_out: Folder for what is told of parts of files that cannot be read, and are left out; None if they are
+            errors.
     """
 
     files: tuple[str, ...]
@@ -67,6 +74,7 @@ class BinlogOptions:
     columns: frozenset[str] | None = None
     moments: bool = True
     fails: bool = True
+    left_out: Path | None = None
 
     def wants(self, table: str) -> bool:
         """Whether the changes of a table are read."""
@@ -84,8 +92,9 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         ConfigurationError: An option is unknown or cannot be used, or there is no binlog at the path.
         SchemaError: The file of statements cannot be read.
     """
-    unknown = sorted(set(options) - {name.lower() for name in _NAMES})
-    if unknown or "path" not in options:
+    unknown = sorted(set(options) - {name.lower() for name in (*_NAMES, _SEVERAL)})
+    paths = _paths(options)
+    if unknown or not paths:
         problem = f"unknown options {', '.join(unknown)}" if unknown else "no path given"
         message = f"ndb_binlog: {problem}; options are {', '.join(_NAMES)}"
         raise ConfigurationError(message)
@@ -98,7 +107,7 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
     if remarks not in ("fail", "ignore"):
         message = f"ndb_binlog: remarks is {remarks}; give fail or ignore"
         raise ConfigurationError(message)
-    files = tuple(_files(options["path"]))
+    files = tuple(dict.fromkeys(file for path in paths for file in _files(path)))
     names = table or tables
     return BinlogOptions(
         files,
@@ -112,7 +121,25 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         None if columns is None else frozenset(name.strip() for name in columns.split(",")),
         temporals == "typed",
         remarks == "fail",
+        _left_out(options),
     )
+
+
+def _paths(options: Mapping[str, str]) -> list[str]:
+    """Return the paths; `load` gives several as JSON."""
+    several: list[str] = json.loads(options.get(_SEVERAL, "[]"))
+    return [*([options["path"]] if "path" in options else []), *several]
+
+
+def _left_out(options: Mapping[str, str]) -> Path | None:
+    mode, folder = options.get("mode", "FAILFAST").upper(), options.get("badrecordspath")
+    if mode not in ("FAILFAST", "PERMISSIVE") or (folder is None) == (mode == "PERMISSIVE"):
+        message = (
+            "ndb_binlog: mode is FAILFAST, or PERMISSIVE with badRecordsPath, a folder for what is told of the parts "
+            "of files that cannot be read and are left out"
+        )
+        raise ConfigurationError(message)
+    return None if folder is None else Path(folder.removeprefix("file:"))
 
 
 def _epoch(options: Mapping[str, str], name: str) -> int | None:
@@ -125,7 +152,7 @@ def _epoch(options: Mapping[str, str], name: str) -> int | None:
 
 def _files(pattern: str) -> list[str]:
     try:
-        return [str(plain_path(file)) for file in files_of([Path(pattern.removeprefix("file:"))])]
+        return [str(plain_path(file)) for file in files_of([Path(pattern.removeprefix("file:"))], unpacks=True)]
     except ConfigurationError as error:
         message = f"ndb_binlog: no binlog found at {pattern}: {error}"
         raise ConfigurationError(message) from error

@@ -19,6 +19,8 @@ Arrow types that Spark does not have, as types that it has and that hold the sam
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -35,7 +37,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
+from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError, LogWarning
 from conflict.history.ingestion.segments import plan_segments
 from conflict.spark.binlog_options import BinlogOptions, read_options
@@ -137,10 +141,14 @@ class NdbBinlogDataSource(DataSource):
 
     def _checked(self) -> BinlogOptions:
         options = {name.lower(): value for name, value in self.options.items()}
-        for name in options.keys() & {"path", "schema"}:
-            if not options[name].startswith("file:"):
-                options[name] = str(Path(self.folder, options[name]))
+        for name in options.keys() & {"path", "schema", "badrecordspath"}:
+            options[name] = self._here(options[name])
+        if "paths" in options:
+            options["paths"] = json.dumps([self._here(each) for each in json.loads(options["paths"])])
         return read_options(options)
+
+    def _here(self, path: str) -> str:
+        return path if path.startswith("file:") else str(Path(self.folder, path))
 
 
 class _Reader(DataSourceReader):
@@ -162,8 +170,10 @@ class _Reader(DataSourceReader):
             LogWarning: There is a remark on the log, and the options do not ignore it.
         """
         stretches = Stretches(self._options.schema)
-        pieces = [piece for file in self._options.files for piece in self._pieces(file, list(stretches.of(file)))]
-        remarks = remarks_on_rows(scan_log(self._options.files, verify=False))
+        with opened_inputs(list(map(Path, self._options.files))) as inputs:
+            names = zip(self._options.files, inputs.paths, strict=True)
+            pieces = [piece for file, path in names for piece in self._pieces(file, path, list(stretches.of(path)))]
+            remarks = remarks_on_rows(scan_log(inputs.paths, verify=False))
         self._fail_with([*(remark.sentence for remark in remarks), *stretches.notes])
         return pieces
 
@@ -178,9 +188,10 @@ class _Reader(DataSourceReader):
             message = f"ndb_binlog: {'; '.join(remarks)}. To read the rows nevertheless, give option remarks as ignore"
             raise LogWarning(message)
 
-    def _pieces(self, file: str, stretches: Sequence[Stretch]) -> Iterator[_Piece]:
-        """Yield the pieces of a file."""
-        segments = plan_segments([Path(file)], _piece_bytes(os.path.getsize(file))).segments
+    def _pieces(self, file: str, path: str, stretches: Sequence[Stretch]) -> Iterator[_Piece]:
+        """Yield the pieces of a file, which can be read at `path`; a compressed one is not cut, but at definitions."""
+        size = os.path.getsize(path)
+        segments = plan_segments([Path(path)], _piece_bytes(size) if path == file else size).segments
         for stretch in stretches:
             schema = None if stretch.schema == self._options.schema else stretch.schema
             within = [stretch.within(segment.start, segment.stop) for segment in segments]
@@ -199,23 +210,28 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Piece)
         options = self._options
         found = 0
-        try:
-            for batch in self._batches(partition):
-                found += len(batch)
-                wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
-                if not wanted.signs_known and (columns := list(negative_columns(wanted))):
-                    self._fail_with([remark_on_signs(wanted.full_name, columns)])
-                if len(wanted):
-                    yield self._records(wanted, partition.file)
-        except FormatError:
-            if options.end_epoch is None or found != _rows_in_range(partition, options):
-                raise
+        with opened_inputs([Path(partition.file)]) as inputs:
+            (path,) = inputs.paths
+            try:
+                for batch in self._batches(partition, path):
+                    found += len(batch)
+                    wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
+                    if not wanted.signs_known and (columns := list(negative_columns(wanted))):
+                        self._fail_with([remark_on_signs(wanted.full_name, columns)])
+                    if len(wanted):
+                        yield self._records(wanted, partition.file)
+            except FormatError as error:
+                if options.end_epoch is not None and found == _rows_in_range(partition, path, options):
+                    return
+                if options.left_out is None:
+                    raise inputs.renamed(error) from error
+                _tell_left_out(options.left_out, partition, inputs.renamed(error))
 
-    def _batches(self, piece: _Piece) -> Iterator[RowBatch]:
-        """Yield the changes of a segment in the range of epochs."""
+    def _batches(self, piece: _Piece, path: str) -> Iterator[RowBatch]:
+        """Yield the changes of a segment of the file at a path in the range of epochs."""
         options = self._options
         for batch in read_batches(
-            piece.file,
+            path,
             start=piece.start,
             stop=piece.stop,
             schema=piece.schema or options.schema,
@@ -252,17 +268,27 @@ def _table_schema(options: BinlogOptions) -> pa.Schema:
     """
     assert options.table is not None
     try:
-        return joined_schema(
-            options.files,
-            options.table,
-            options.schema,
-            columns=options.columns,
-            moments=options.moments,
-            kind_of=_spark_type,
-        )
+        with opened_inputs(list(map(Path, options.files))) as inputs:
+            return joined_schema(
+                inputs.paths,
+                options.table,
+                options.schema,
+                columns=options.columns,
+                moments=options.moments,
+                kind_of=_spark_type,
+            )
     except ConfigurationError as error:
         message = f"ndb_binlog: {error}"
         raise ConfigurationError(message) from None
+
+
+def _tell_left_out(folder: Path, piece: _Piece, error: FormatError) -> None:
+    """Write what is left out of a file, and why; a task that runs again writes the same."""
+    told = {"file": piece.file, "position": error.position, "from": piece.start, "to": piece.stop, "why": str(error)}
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{hashlib.sha256(piece.file.encode()).hexdigest()[:16]}-{piece.start}.json"
+    with staged_file(folder / name) as out:
+        out.write(json.dumps(told, ensure_ascii=False).encode() + b"\n")
 
 
 def _piece_bytes(size: int) -> int:
@@ -288,7 +314,7 @@ def _in_epochs(epochs: pa.UInt64Array, options: BinlogOptions) -> npt.NDArray[np
     return np.asarray(within.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _rows_in_range(piece: _Piece, options: BinlogOptions) -> int:
+def _rows_in_range(piece: _Piece, path: str, options: BinlogOptions) -> int:
     """
     Return how many rows the range of epochs has, counted by the scalar reader, which stops after the last epoch.
 
@@ -296,7 +322,7 @@ def _rows_in_range(piece: _Piece, options: BinlogOptions) -> int:
         FormatError: There is an error before that.
     """
     rows = read_rows(
-        piece.file,
+        path,
         start=piece.start,
         stop=piece.stop,
         schema=piece.schema or options.schema,

@@ -1,10 +1,13 @@
 """`spark.read.format("ndb_binlog")`: row changes as a DataFrame."""
 
+import gzip
+import json
 from datetime import UTC
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import zstandard
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -95,9 +98,49 @@ def test_a_cut_file_is_an_error_that_names_the_place(spark: SparkSession, tmp_pa
     assert _read(spark, file, endEpoch=str(first)).count() > 0
 
 
+def test_what_cannot_be_read_is_left_out_if_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    """A damaged event: what comes before it is read, and file, position and reason are written; else it is an error."""
+    damaged, bad = bytearray((DEMO / "A.binlog.000001").read_bytes()), tmp_path / "bad"
+    damaged[9000] ^= 0xFF
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/A.binlog.000001").write_bytes(damaged)
+    (tmp_path / "logs/B.binlog.000001").write_bytes((DEMO / "B.binlog.000001").read_bytes())
+    with pytest.raises(PySparkException, match=r"A\.binlog\.000001, position \d+"):
+        _read(spark, tmp_path / "logs").collect()
+    rows = _read(spark, tmp_path / "logs", mode="permissive", badRecordsPath=str(bad)).collect()
+    (told,) = [json.loads(line) for file in bad.iterdir() for line in file.read_text("utf-8").splitlines()]
+    assert told["file"] == str(tmp_path / "logs/A.binlog.000001")
+    assert told["position"] <= 9000
+    assert str(told["position"]) in told["why"]
+    expected = [
+        row for row in _read(spark, DEMO).collect() if "B.binlog" in row.file or row.position < told["position"]
+    ]
+    assert len(rows) == len(expected)
+    with pytest.raises(PySparkException, match="PERMISSIVE with badRecordsPath"):
+        _read(spark, DEMO, mode="PERMISSIVE").collect()
+
+
+@pytest.mark.parametrize("table", [None, "cft.t1"])
+def test_compressed_files_and_several_paths(table: str | None, spark: SparkSession, tmp_path: Path) -> None:
+    """Files of gzip and Zstandard, in a list of paths; the rows are those of the files as they were."""
+    options = {"schema": str(DEMO / "schema.sql")} | ({} if table is None else {"table": table})
+    first, second = ((DEMO / f"{name}.binlog.000001").read_bytes() for name in "AB")
+    (tmp_path / "A.binlog.000001.gz").write_bytes(gzip.compress(first))
+    (tmp_path / "B.binlog.000001.zst").write_bytes(zstandard.ZstdCompressor().compress(second))
+    register(spark)
+    paths = [str(tmp_path / "A.binlog.000001.gz"), str(tmp_path / "B.binlog.000001.zst")]
+    packed = spark.read.format("ndb_binlog").options(**options).load(paths).collect()
+    whole = [_read(spark, DEMO / f"{name}.binlog.000001", **options).collect() for name in "AB"]
+    assert [row.file for row in packed] == [path for path, rows in zip(paths, whole, strict=True) for _ in rows]
+    assert [row[1:] for row in packed] == [row[1:] for rows in whole for row in rows]
+    assert packed
+
+
 def test_unknown_options_are_refused(spark: SparkSession) -> None:
     """A misspelt option is an error that lists the options there are."""
-    options = "path, table, columns, temporals, tables, startEpoch, endEpoch, startTime, endTime, schema, remarks"
+    options = (
+        "path, paths, table, columns, temporals, tables, startEpoch, endEpoch, startTime, endTime, schema, remarks"
+    )
     with pytest.raises(PySparkException, match=f"options are {options}"):
         _read(spark, DEMO, startepochs="1").collect()
 
