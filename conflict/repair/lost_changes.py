@@ -72,7 +72,7 @@ def with_images(changes: pa.Table, result: Result, progress: StageProgress = no_
         HistoryError: A binlog of the result is missing or has changed since.
     """
     configuration = configuration_of(result.run, result.folder.uri)
-    return images_at(changes, configuration, progress)
+    return images_at(changes, configuration.with_database_names({}), progress)
 
 
 def _rejected(result: Result) -> pa.Table:

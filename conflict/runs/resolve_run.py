@@ -139,6 +139,7 @@ class ResolveRun:
         careful: Rows of keyed tables that the reference engine resolves; None for none.
         unlogged: Per cluster, the rows that it changed without a log, if they are followed; they are among `careful`.
         databases: The names that clusters use for databases which appliers rename.
+        left_out: Rows that are not read at all; None for none.
     """
 
     history: Folder
@@ -152,6 +153,7 @@ class ResolveRun:
     careful: CarefulRows | None = None
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
     databases: DatabaseNames = attrs.field(factory=DatabaseNames)
+    left_out: CarefulRows | None = None
 
     def start_of(self, name: str) -> Start | None:
         """Return where the log of a cluster starts, if some rows of it are not known; None if all are."""
@@ -171,6 +173,11 @@ class ResolveRun:
             restarts=cluster.restarts,
             unlogged=self.unlogged.get(cluster.name, ()),
         )
+
+    @property
+    def has_careful_keys(self) -> bool:
+        """Whether rows are careful ones beside those of whole tables."""
+        return self.careful is not None and any(map(len, self.careful.keys.values()))
 
     @property
     def looks_at_effects(self) -> bool:
@@ -220,9 +227,10 @@ class ResolveRun:
     def load_bucket(self, number: int, *, images: bool = True) -> Bucket:
         """Read a bucket, with its images or without."""
         layouts = self.manifest.layouts(self.numbers)
-        return load_bucket(
+        bucket = load_bucket(
             self.history, number, self.manifest, self.numbers, layouts, images=images, bounds=self.part.bounds
         )
+        return bucket if self.left_out is None else bucket.of_keys(~self.left_out.of(number, bucket.key_table))
 
     def careful_keys(self, bucket: Bucket) -> Bool:
         """Return which rows of a bucket the reference engine resolves. Shape (keys,)."""

@@ -1,5 +1,5 @@
 """
-A run from the middle that the reference engine resolved, in the form in which the kernels read it.
+A run that the reference engine resolved, in the form in which the kernels read it.
 
 The kernels leave some of these runs to the reference engine (`conflict.results.careful`). What it finds of the
 schedule, when epochs were applied and rows judged, holds for other functions too.
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.arguments import StageProgress
+from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.order import ApplierEpochs, Located
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
@@ -28,11 +29,14 @@ from conflict.runs.resolve_job import run_of_part
 from conflict.runs.resolve_run import ResolveRun, part_of_log
 from conflict.runs.runner import DEFAULTS
 
-__all__ = ["FROM_THE_MIDDLE", "settle_by_reference"]
+__all__ = ["SETTLED", "settle_by_reference"]
 
-# Why a run is left to the reference engine that starts in the middle; its schedule is as any other.
-FROM_THE_MIDDLE = frozenset(
-    (CareKind.MIDDLE_LINKS, CareKind.MIDDLE_REFRESHES, CareKind.MIDDLE_REJECTED, CareKind.MIDDLE_STOP)
+# Why a run is left to the reference engine whose schedule is as any other.
+SETTLED = frozenset(
+    (
+        *(CareKind.MIDDLE_LINKS, CareKind.MIDDLE_REFRESHES, CareKind.MIDDLE_REJECTED, CareKind.MIDDLE_STOP),
+        *(CareKind.MIDDLE_FILTER, CareKind.UNLOGGED_DOUBTS),
+    )
 )
 _NUMBER_BYTES = 2  # of the table, before the key (docs/jobs.md, `identity`)
 
@@ -41,7 +45,7 @@ def settle_by_reference(
     run: Run, read: tuple[Folder, Manifest], out: Folder, progress: StageProgress, options: ResultOptions
 ) -> tuple[ResolvedRun, ResolveRun, list[ApplierEpochs]]:
     """
-    Resolve a run that starts in the middle with the reference engine.
+    Resolve a run with the reference engine, which starts in the middle or has rows that were changed without a log.
 
     Args:
         run: The run.
@@ -51,12 +55,20 @@ def settle_by_reference(
         options: What the result holds.
 
     Returns:
-        The result; what tasks on the History have in common; and per cluster, the epochs that its applier applies.
+        The result; what tasks on the History have in common, where rows that were changed without a log are careful
+        ones; and per cluster, the epochs that its applier applies.
     """
     resolved, history = run_in_memory(run, out, progress, attrs.evolve(DEFAULTS, final_rows=False))
-    from_the_middle = attrs.evolve(run, span=attrs.evolve(run.span, empty=False))
-    common = run_of_part(from_the_middle, read[0], out, part_of_log(from_the_middle, *read), options)
+    run = attrs.evolve(run, span=attrs.evolve(run.span, empty=False)) if resolved.starts else run
+    common = run_of_part(run, read[0], out, part_of_log(run, *read), options)
     located = _located(common, _judged_early(history))
+    unlogged = {(each.table, each.key) for changes in history.unlogged.values() for each in changes}
+    if unlogged or common.filtered.any():
+        keys = dict[int, list[int]]()
+        for bucket, key in _located(common, unlogged).values():
+            keys.setdefault(bucket, []).append(key)
+        numbers = {bucket: np.array(sorted(own), np.int64) for bucket, own in keys.items()}
+        common = attrs.evolve(common, careful=CarefulRows(common.filtered, numbers))
     applied = []
     for cluster in history.clusters:
         applies = [each for each in cluster.timeline if isinstance(each, EpochApply) and each.applied]

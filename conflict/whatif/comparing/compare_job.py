@@ -26,10 +26,13 @@ from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.kernels.arrays import Int64
 from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import EPOCHS, epochs_part
+from conflict.history.run import Run
+from conflict.results.run_document import ResolvedRun
 from conflict.runs.resolve_job import count_transactions
 from conflict.runs.resolve_run import LogPart, ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
 from conflict.runs.runner import Runner, share
+from conflict.shown_text import counted, listed
 from conflict.whatif.comparing.bucket_figures import (
     BucketFigures,
     Rejected,
@@ -54,6 +57,7 @@ from conflict.whatif.comparing.trials import Trial, TrialSubject
 __all__ = ["STOP_NOT_KNOWN", "compare_settled"]
 
 STOP_NOT_KNOWN = "whether an operation stops an applier hangs on rows from before the logs, which are not known"
+_STOPS_EARLIER = "an applier stops, and rows that are not compared may stop it earlier"
 # Transactions that may be rejected are looked for so many times; from where it still changes, any one may be.
 _MOST_ROUNDS = 50
 
@@ -76,17 +80,60 @@ def compare_settled(
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
-        NotBuiltError: An applier filters tables, or a foreign key acts.
+        NotBuiltError: A foreign key acts, or can act on rows that are left out.
     """
-    if run.filtered.any():
-        message = "an applier drops the changes of a table (replicate_* filters)"
-        raise NotBuiltError(message)
-    if run.careful is not None and not run.part.starts_in_the_middle:
+    if run.careful is not None and run.linked.tables.any() and not run.part.starts_in_the_middle:
         raise NotBuiltError(LINK_ACTS)
     subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
     trials = [subject.trial(pair) for pair in pairs]
+    if not run.part.starts_in_the_middle:
+        trials = [attrs.evolve(each, fault=each.fault or _fault_of_left_out(run, each)) for each in trials]
+        run = attrs.evolve(run, careful=None, left_out=run.careful, unlogged={})
     job = _Job(runner, run, applied, progress)
     return job.figures(trials)
+
+
+def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[str, ...]:
+    """
+    Return which rows are not compared and why, as sentences without a full stop.
+
+    Args:
+        run: The run.
+        resolved: Its result as it is configured.
+        common: What its tasks have in common.
+
+    Raises:
+        NotBuiltError: The logs start in the middle, or more rows were changed without a log than are followed.
+    """
+    names = run.databases.own_name
+    found = [
+        f"{names(cluster.name, table)} of {source}: a filter of {cluster.name} drops its changes (replicate_*)"
+        for cluster in run.clusters
+        for source, tables in run.filtered(cluster).items()
+        for table in sorted(tables & {each.full_name for each in run.data_schema.tables})
+        if table in common.manifest.types
+    ]
+    for name, changes in resolved.unlogged.items():
+        tables = listed(sorted({names(name, each.table) for each in changes}))
+        rows = counted(len({(each.table, each.key) for each in changes}), "row")
+        found.append(f"{rows} of {tables}: {name} changed them without a log")
+    if found and resolved.starts:
+        message = f"the logs start in the middle, and rows cannot be compared: {'; '.join(found)}"
+        raise NotBuiltError(message)
+    if resolved.unlogged and not resolved.unlogged_followed:
+        message = f"too many rows were changed without a log to follow them: {'; '.join(found)}"
+        raise NotBuiltError(message)
+    return tuple(found)
+
+
+def _fault_of_left_out(run: ResolveRun, trial: Trial) -> str | None:
+    """Return why a trial cannot be tried: what it judges together holds rows that are left out."""
+    for number, cluster in enumerate(trial.clusters):
+        judges = transactional_tables(trial.clusters)[number].any()
+        here = np.array([each.full_name in cluster.filtered for each in run.numbers.tables], np.bool_)
+        if judges and (run.has_careful_keys or (run.filtered & ~here).any()):
+            return f"{cluster.name} judges transactions, and rows that are not compared can be among theirs"
+    return None
 
 
 @attrs.frozen
@@ -142,6 +189,8 @@ class _Job:
             certain = point.conflicts if unsure is None else unsure.leave_out(point.conflicts)
             point = attrs.evolve(point, conflicts=certain)
             found[number] = self._figures_of(jobs[number], point, own, rejected[number])
+            if self.run.left_out is not None and points[number].stopping:
+                found[number] = _STOPS_EARLIER
         return found
 
     def _trial(self, trial: Trial, job: ResolveJob, point: FixedPoint) -> DecidedTrial:

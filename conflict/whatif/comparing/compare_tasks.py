@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from conflict.engine.columnar.applier_stops import first_stopping
-from conflict.engine.columnar.bucket import Bucket, load_bucket
+from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_view import BucketView
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
@@ -124,19 +124,14 @@ class _Loaded:
         return attrs.evolve(self, bucket=bucket, changes=packed_changes(bucket.rows), written=written)
 
 
-def _load(run: ResolveRun, number: int) -> Bucket:
-    layouts = run.manifest.layouts(run.numbers)
-    return load_bucket(run.history, number, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
-
-
 def count_changes(task: CountTask) -> Int64:
     """Return how many changes of each transaction are in a bucket. Shape (transactions,)."""
-    rows = _load(task.run, task.bucket).rows[task.source]
+    rows = task.run.load_bucket(task.bucket).rows[task.source]
     return task.transactions.load().changes_among(rows, task.counting)
 
 
 def _loaded(task: DecideTask) -> _Loaded:
-    bucket = _load(task.run, task.bucket)
+    bucket = task.run.load_bucket(task.bucket)
     bucket.kept = bucket.rows
     return _Loaded(bucket, packed_changes(bucket.rows), written_in(bucket))
 

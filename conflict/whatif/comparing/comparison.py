@@ -44,11 +44,11 @@ from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import Runner, in_threads
-from conflict.runs.settled_by_reference import FROM_THE_MIDDLE, settle_by_reference
+from conflict.runs.settled_by_reference import SETTLED, settle_by_reference
 from conflict.shown_text import listed
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
-from conflict.whatif.comparing.compare_job import compare_settled
+from conflict.whatif.comparing.compare_job import compare_settled, left_out_of
 from conflict.whatif.comparing.figures import (
     COMPARISON,
     CRITERIA,
@@ -117,6 +117,7 @@ class Comparison:
         without_function: Tables that no function is tried on: the run gives them none.
         files: The binlog files, as `conflict.history.ingestion.plan.files_document` returns them.
         stops_not_known: Whether rows that are not known could stop an applier.
+        left_out: Which rows are not compared and why, as sentences without a full stop.
     """
 
     rows: tuple[ComparedPair, ...]
@@ -126,6 +127,7 @@ class Comparison:
     without_function: tuple[str, ...] = ()
     files: Sequence[Mapping[str, Any]] = ()
     stops_not_known: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def changes(self) -> int:
@@ -134,9 +136,9 @@ class Comparison:
 
     @property
     def compared(self) -> int:
-        """Those of them that the figures are of: all, but where the logs start in the middle."""
+        """Those of them that the figures are of: all, but where logs start in the middle, or rows are left out."""
         counts = [sum(row.figures.compared.values()) for row in self.rows if row.figures and not row.figures.stops]
-        return min(counts, default=0 if self.run.starts else self.changes)
+        return min(counts, default=0 if self.run.starts or self.left_out else self.changes)
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -165,6 +167,7 @@ class Comparison:
             "changes": self.changes,
             "compared_changes": self.compared,
             "starts_in_the_middle": dict(self.run.starts),
+            "left_out": list(self.left_out),
             "doubts": [str(each) for each in self.doubts],
             "checks": self.run.checks(),
             "notes": list(self.notes),
@@ -301,6 +304,7 @@ def _compared(
     try:
         _refuse_rows_without_key(run, held)
         resolved, common, applied = _settled(runner, run, (history, held), scratch, progress)
+        left_out = left_out_of(run, resolved, common)
         found = compare_settled(runner, common, applied, pairs, progress)
     except (LeftToReferenceError, NotBuiltError) as error:
         raise ConfigurationError(_left_out(str(error))) from None
@@ -327,7 +331,7 @@ def _compared(
     ordered, cut = tuple(ranked(rows, wanted.prefer)), () if resolved.errors else cut
     files = files_document(run.configuration.files)
     stops = bool(resolved.starts) and can_stop_by_rows(common.clusters)
-    return Comparison(ordered, wanted.prefer, resolved, cut, without, files, stops)
+    return Comparison(ordered, wanted.prefer, resolved, cut, without, files, stops, left_out)
 
 
 def _settled(
@@ -337,12 +341,12 @@ def _settled(
     Resolve the run as it is configured, which settles when each epoch was applied.
 
     Raises:
-        LeftToReferenceError: The kernels cannot resolve the run, though it does not start in the middle.
+        LeftToReferenceError: The kernels cannot resolve the run, and the reference engine finds another schedule.
     """
     try:
-        resolved, settled = settle_run(runner, run, read, scratch, progress, _FIGURES_ALONE)
+        resolved, settled = settle_run(runner, run, read, scratch, progress, _FIGURES_ALONE, follow_unlogged=True)
     except LeftToReferenceError as error:
-        if error.kind not in FROM_THE_MIDDLE:
+        if error.kind not in SETTLED:
             raise
         clear_result(scratch)
         return settle_by_reference(run, read, scratch, progress, _FIGURES_ALONE)

@@ -99,9 +99,21 @@ def _from_the_middle(document: Document) -> Iterator[str]:
         )
 
 
+def _left_out(document: Document) -> Iterator[str]:
+    """Yield how many changes are not compared because their rows are left out."""
+    left_out = document.get("left_out")
+    if left_out:
+        changes, compared = document["changes"], _compared(document)
+        yield (
+            f"Of {counted(changes, 'change')} {changes - compared:,} are not compared, because what would have become "
+            f"of their rows is not known: {'; '.join(left_out)}."
+        )
+
+
 def _sentences(document: Document) -> Iterator[str]:
     """Yield what the policies do that are no conflict functions, and what was taken for granted."""
     yield from _from_the_middle(document)
+    yield from _left_out(document)
     others = [
         pair["function"]
         for pair in document["pairs"]
