@@ -164,6 +164,11 @@ class Links:
         """Return the clusters that replicate from a cluster."""
         return tuple(applier for applier, source in self.channels() if source.name == name)
 
+    @property
+    def filters(self) -> dict[tuple[str, str], ReplicationFilter]:
+        """By applying cluster and source, the filters and rewrite rules."""
+        return {(applier.name, source.name): applier.filter_of(source.name) for applier, source in self.channels()}
+
     def channels(self) -> Iterator[tuple[ClusterConfiguration, ClusterConfiguration]]:
         """Yield each applying cluster with each of its sources."""
         for applier in self.clusters:
@@ -281,7 +286,7 @@ class Configuration:
         own = {each.name: {*logged.get(each.name, ()), *_names(each.schema or Schema())} for each in self.clusters}
         databases = names_of_databases(
             [each.name for each in self.clusters],
-            {(applier.name, source.name): applier.filter_of(source.name) for applier, source in self.links.channels()},
+            self.links.filters,
             {database for database, _ in tables},
             {cluster: {database for database, _ in each} for cluster, each in own.items()},
             {table for each in (tables, *own.values()) for _, table in each},

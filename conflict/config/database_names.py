@@ -15,8 +15,9 @@ import attrs
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import ReplicationFilter
 from ndb_formats.schema.tables import Schema, Table, full_name, split_full_name
+from ndb_formats.types.column_types import WireType
 
-__all__ = ["DatabaseNames", "names_of_databases"]
+__all__ = ["DatabaseNames", "Rename", "names_of_databases", "possible_renames"]
 
 
 @attrs.frozen
@@ -204,3 +205,65 @@ def _refuse_two_names(group: Iterable[Place], source: Place, applier: Place) -> 
                 "changes go one way only"
             )
             raise ConfigurationError(message)
+
+
+@attrs.frozen
+class Rename:
+    """
+    A database whose changes seem to arrive under another name, although no rule says so.
+
+    Attributes:
+        applier: The cluster where they arrive.
+        source: The cluster that makes them.
+        before: The database on the source.
+        after: The one that the applier has in its place.
+        tables: Names of the tables that both have, in order.
+    """
+
+    applier: str
+    source: str
+    before: str
+    after: str
+    tables: tuple[str, ...]
+
+
+Name = tuple[str, str]  # database and table
+Types = tuple[WireType, ...]  # of the columns of a table
+
+
+def possible_renames(
+    channels: Mapping[Channel, ReplicationFilter], logged: Mapping[str, Mapping[Name, Types]]
+) -> tuple[Rename, ...]:
+    """
+    Return the databases that an applier seems to rename.
+
+    None of their tables is in the applier's log, which has tables of the same names and column types in a database that
+    the source's log does not have.
+
+    Args:
+        channels: By applying cluster and source, the filters and rewrite rules.
+        logged: By cluster, the tables of its log with the types of their columns.
+    """
+    found = []
+    for (applier, source), rules in channels.items():
+        mine, theirs = (_by_database(logged[cluster]) for cluster in (applier, source))
+        for before, tables in theirs.items():
+            arriving = rules.rewritten(before)
+            if arriving in mine or all(rules.drops(arriving, table) for table in tables):
+                continue
+            alike = [
+                after
+                for after, own in mine.items()
+                if after not in theirs and all(tables.get(table) == types for table, types in own.items())
+            ]
+            found += [Rename(applier, source, before, after, tuple(sorted(mine[after]))) for after in alike]
+    return tuple(found)
+
+
+def _by_database(tables: Mapping[Name, Types]) -> dict[str, dict[str, Types]]:
+    """Return tables by database, but for those of the server."""
+    found: dict[str, dict[str, Types]] = {}
+    for (database, table), types in tables.items():
+        if database != "mysql":
+            found.setdefault(database, {})[table] = types
+    return found

@@ -13,7 +13,7 @@ from functools import partial
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LogPiece
-from conflict.config.database_names import DatabaseNames
+from conflict.config.database_names import DatabaseNames, possible_renames
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
@@ -51,6 +51,7 @@ from ndb_formats.findings import LogRemark
 from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.statements import TableStep
 from ndb_formats.schema.tables import Schema, Table, full_name
+from ndb_formats.types.column_types import WireType
 
 __all__ = ["make_run"]
 
@@ -124,6 +125,9 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         hints_of=hints_of,
         pieces=pieces,
         restarts=restarts,
+        renames=possible_renames(
+            configuration.links.filters, {name: _column_types(scan) for name, scan in scans.items()}
+        ),
         compressed=frozenset(
             name
             for name, scan in scans.items()
@@ -264,6 +268,12 @@ def _remedy(refusal: Refusal, table: Table, function: str) -> str:
     meant = did_you_mean(refusal.column or "", names)
     fit = f"columns that it can compare are {', '.join(names)}" if names else "it has no column that can be compared"
     return f"{meant}; {fit}, of {', '.join(column.name for column in table.columns)}"
+
+
+def _column_types(items: Iterable[LogItem]) -> dict[Name, tuple[WireType, ...]]:
+    """Return the types of the columns of each table that the binlogs change."""
+    maps = (item.table_map for item in items if isinstance(item, LoggedTable))
+    return {(each.database, each.table): each.types for each in maps}
 
 
 def _logged_tables(items: Iterable[LogItem]) -> set[Name]:

@@ -17,7 +17,7 @@ from typing import Self
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links, LogPiece, Span
-from conflict.config.database_names import DatabaseNames
+from conflict.config.database_names import DatabaseNames, Rename
 from conflict.config.definitions import ClusterDefinitions
 from conflict.history.model import RowChange
 from conflict.history.restarts import Restart, Restarts
@@ -182,6 +182,7 @@ class Run:
         pieces: By cluster, what is read as its log, where it has several SQL nodes; see `conflict.history.log_pieces`.
         restarts: The restarts of servers within their logs; those of a server in order.
         compressed: The clusters whose logs hold compressed epochs.
+        renames: Databases that appliers seem to rename, although no rule says so.
     """
 
     configuration: Configuration
@@ -195,6 +196,7 @@ class Run:
     pieces: Mapping[str, tuple[LogPiece, ...]] = attrs.field(factory=dict, repr=False)
     restarts: tuple[Restart, ...] = ()
     compressed: frozenset[str] = frozenset()
+    renames: tuple[Rename, ...] = ()
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:

@@ -34,6 +34,7 @@ class CauseKind(StrEnum):
     FILES = "files"
     DEFINITION = "definition"
     FILTER = "filter"
+    RENAME = "rename"
 
 
 # These count as contradictions by themselves.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from conflict.config.database_names import Rename
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.roles import ShownChange
 from conflict.history.shown_effects import columns_of_text
@@ -16,6 +17,7 @@ from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
+from conflict.shown_text import listed
 from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import fitting_types, may_log
@@ -28,6 +30,7 @@ __all__ = [
     "declared_types",
     "facts_of_epochs",
     "likely_causes",
+    "with_renames",
 ]
 
 
@@ -83,6 +86,23 @@ def likely_causes(
     if any(cause.kind is not CauseKind.ROW_SLICE for cause in options):  # but for a filter, they explain the rest
         return (*options, *(cause for cause in of_tables if cause.kind is CauseKind.FILTER))
     return (*options, *of_tables)
+
+
+def with_renames(causes: Sequence[LikelyCause], renames: Sequence[Rename]) -> tuple[LikelyCause, ...]:
+    """Return causes with databases that appliers seem to rename, which explain all that differs on their clusters."""
+    if not causes:
+        return ()
+    found = []
+    for each in renames:
+        before, after = ([f"{database}.{table}" for table in each.tables] for database in (each.before, each.after))
+        sentence = (
+            f"Changes of {listed(before)} on {each.source} arrive nowhere, and {each.applier} has {listed(after)} in "
+            f'their place: is the database renamed there (replicate_rewrite_db = ["{each.before}->{each.after}"] for '
+            f"[clusters.{each.applier}] of the run file)?"
+        )
+        found.append(LikelyCause(each.applier, CauseKind.RENAME, tuple(before), sentence))
+    renaming = {each.applier for each in renames}
+    return (*found, *(each for each in causes if each.cluster not in renaming))
 
 
 def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str, LogFacts]) -> Iterator[LikelyCause]:

@@ -34,7 +34,7 @@ from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.cutovers import write_repeats
 from conflict.results.layout import BUCKET_PARTS, ResultOptions
-from conflict.results.likely_causes import declared_types, likely_causes
+from conflict.results.likely_causes import declared_types, likely_causes, with_renames
 from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
 from conflict.results.table_causes import of_mark
@@ -317,7 +317,7 @@ def _causes(
         causes += likely_causes(
             summary.contradictions, facts, run.setups.last_functions, summary.stops, lossy=run.is_lossy
         )
-    return causes
+    return with_renames(causes, run.renames)
 
 
 def _gives_rows(run: Run) -> bool:

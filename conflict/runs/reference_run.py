@@ -36,7 +36,7 @@ from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of, write_repeats
 from conflict.results.layout import ResultOptions
-from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
+from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes, with_renames
 from conflict.results.model import Resolution
 from conflict.results.resolution_ledger import (
     Compared,
@@ -264,10 +264,15 @@ def _written(
         },
         unlogged=history.unlogged,
         unlogged_followed=any(cluster.unlogged for cluster in history.clusters),
-        likely_causes=(
-            *declared_types(images, run.setups.over_time),
-            *likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops, lossy=run.is_lossy),
-            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
+        likely_causes=with_renames(
+            [
+                *declared_types(images, run.setups.over_time),
+                *likely_causes(
+                    summary.contradictions, facts, run.setups.last_functions, summary.stops, lossy=run.is_lossy
+                ),
+                *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
+            ],
+            run.renames,
         ),
         notes=run.notes,
         remarks=run.remarks,

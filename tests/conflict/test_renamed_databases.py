@@ -15,7 +15,7 @@ import pytest
 
 import conflict
 from conflict.config.configuration import Configuration, Span
-from conflict.config.database_names import names_of_databases
+from conflict.config.database_names import names_of_databases, possible_renames
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.errors import ConfigurationError, HistoryError
@@ -23,8 +23,10 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
 from conflict.pipeline import ENGINES
+from conflict.results.cause_kinds import CauseKind
 from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow
+from ndb_formats.types.column_types import ColumnCode, WireType
 from tests.conflict.renamed_logs import rename_on_b, renamed_log
 from tests.corpora import RECORDINGS
 
@@ -123,6 +125,44 @@ def test_a_log_from_the_middle(engine: str, tmp_path: Path) -> None:
         cut = attrs.evolve(configuration, span=Span(empty=False, first={"A": epochs[len(epochs) // 3].number}))
         found.append(resolved(cut, tmp_path / str(number), engine))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("both", [False, True])
+def test_a_rule_that_is_missing_is_the_likely_cause(engine: str, both: bool, tmp_path: Path) -> None:
+    """Whether the schema has the tables under one name or under both."""
+    configuration = ConflictCase.load(RECORDINGS / "operations" / "rewrite_db" / "rewrite_db_max_type7").configuration()
+    clusters = tuple(attrs.evolve(each, filter=ReplicationFilter()) for each in configuration.clusters)
+    tables = configuration.schema.tables
+    tables += tuple(attrs.evolve(table, database="ops_b") for table in tables) if both else ()
+    schema = attrs.evolve(configuration.schema, tables=tables)
+    plain = attrs.evolve(configuration, clusters=clusters, schema=schema)
+    found = ENGINES[engine](make_run(plain), Folder(str(tmp_path)))
+    assert found.contradicted
+    assert {(each.cluster, each.kind) for each in found.likely_causes} == {
+        ("A", CauseKind.RENAME),
+        ("B", CauseKind.RENAME),
+    }
+    assert any('replicate_rewrite_db = ["ops->ops_b"] for [clusters.B]' in each.shown for each in found.likely_causes)
+
+
+def test_what_seems_to_be_renamed() -> None:
+    """Tables of the same names and types in a database that the source does not have; not where some arrive."""
+    types = (WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG))
+    channels = {("B", "A"): ReplicationFilter()}
+
+    def renames(a: list[str], b: list[str]) -> list[tuple[str, str]]:
+        logged = {
+            name: {(each.split(".")[0], each.split(".")[1]): types for each in own}
+            for name, own in (("A", a), ("B", b))
+        }
+        return [(each.before, each.after) for each in possible_renames(channels, logged)]
+
+    assert renames(["a.t", "a.u"], ["b.t"]) == [("a", "b")]
+    assert renames(["a.t", "a.u"], ["a.u", "b.t"]) == []
+    assert renames(["a.t", "b.t"], ["b.t"]) == []
+    assert renames(["a.t"], ["b.t", "b.other"]) == []
+    assert renames(["mysql.ndb_apply_status"], ["b.t"]) == []
 
 
 def test_the_new_name_is_asked_for(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.pipeline import ENGINES
 from conflict.result import Result
+from conflict.results.cause_kinds import CauseKind
 from conflict.results.layout import SKIPPED, skipped_path
 from conflict.results.model import ClusterResult
 from conflict.rules.replication_filter import ReplicationFilter
@@ -103,6 +104,19 @@ def test_what_a_filter_drops_is_explained(tmp_path: Path) -> None:
     assert not [event for event in story.events if event.kind is EventKind.JUDGED and event.cluster == "B"]
     said = {event.sentence for event in story.events if event.kind is EventKind.NOT_APPLIED}
     assert "a filter of B drops the changes of ops.t2 (replicate_*)" in said
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("case", [case for case in BUNDLED if case.startswith("filter")])
+def test_a_filter_that_is_not_given_is_the_likely_cause(case: str, engine: str, tmp_path: Path) -> None:
+    """No other function is suspected, and the table is named with the cluster whose applier drops it."""
+    configuration = ConflictCase.load(OPERATIONS / case).configuration()
+    clusters = tuple(attrs.evolve(each, filter=ReplicationFilter()) for each in configuration.clusters)
+    resolved = ENGINES[engine](make_run(attrs.evolve(configuration, clusters=clusters)), Folder(str(tmp_path)))
+    assert resolved.contradicted
+    ((cluster, tables),) = {(each.cluster, each.tables) for each in resolved.likely_causes}
+    assert {each.kind for each in resolved.likely_causes} == {CauseKind.FILTER}
+    assert (cluster, set(tables)) == (("B", {"ops.t2"}) if "ignore" in case else ("A", {"ops.t2", "ops.plain"}))
 
 
 FILTERED = [
