@@ -26,6 +26,7 @@ PRINTING = {
     "conflicts": ["conflicts", "result"],
     "compare": ["compare", RUN, "--functions", "NDB$EPOCH()"],
     "explain": ["explain", "result", "--differences"],
+    "lost": ["lost", "result"],
     "channel": ["channel", BINLOG, "--to", "1", "--after-epoch", "5317169512466"],
     "init": ["init", str(DEMO), "--schema", SCHEMA, "--out", "run.toml"],
     "ingest": ["ingest", RUN, "--out", "history"],
