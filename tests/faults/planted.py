@@ -189,7 +189,7 @@ def judge(planted: Planted, recording: Recording, engine: str) -> tuple[Noticed,
     causes = [(each.cluster, each.kind.value, each.tables) for each in resolved.likely_causes if each not in before]
     others = [
         *(["contradicted"] if resolved.contradicted and planted.kind != "filtered table" else []),
-        *(sorted(map(str, found.skipped)) if planted.kind != "skipped epoch" else []),
+        *(sorted(map(str, found.skipped)) if not planted.kind.startswith("skipped") else []),
         *(sorted(map(str, found.unlogged)) if not planted.kind.startswith("hidden") else []),
         *([f"causes {causes}"] if causes else []),
     ]
@@ -246,7 +246,9 @@ def _wrong_decisions(planted: Planted, recording: Recording, found: Found) -> It
             yield f"decided {operation}: {decision}, not {before.get(operation)}"
     if not lost:  # what an applier sends back of an epoch does not come back if it skipped that
         missing = (each for each in before if each not in after and not concerned(each))
-        yield from (f"not decided {each}" for each in missing if planted.kind != "skipped epoch" or each[2] != -1)
+        yield from (
+            f"not decided {each}" for each in missing if not planted.kind.startswith("skipped") or each[2] != -1
+        )
 
 
 def _wrong_rows(planted: Planted, found: Found) -> Iterator[str]:

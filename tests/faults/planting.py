@@ -20,7 +20,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.events.control_events import IncidentEvent, encode_incident
 from ndb_formats.events.header import EventHeader
 from ndb_formats.events.row_image import RowImage
-from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.types.values import Value
 from tests.faults.edited_logs import EditedLog, EditedPair, LoggedEpoch, LoggedRow, Raw, Row
 
@@ -118,6 +118,64 @@ def skipped_epoch(pair: EditedPair, folder: Path, chance: random.Random) -> Iter
             truth=skipped.logs,
             place=f"epoch {epoch} on {log.cluster}",
         )
+
+
+def skipped_conflict(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
+    """An epoch that an applier passed over and would have rejected: no row was refreshed, and nothing sent back."""
+    places = [
+        (side, own, epoch, group)
+        for side in (0, 1)
+        for own in pair.logs[side].epochs
+        for (server, epoch), group in own.applied().items()
+        if server == pair.logs[1 - side].server_id and _is_refreshed(pair, side, own, epoch, group)
+    ]
+    for side, own, epoch, group in shuffled(places, chance):
+        log, back = pair.logs[side], (pair.logs[side].server_id, own.number)
+        rows = {row.row for row in own.group(group)}
+        unsent = pair.without_rows(1 - side, _sent_back(back, rows))
+        skipped = unsent.without_rows(side, _of_groups([(group, epoch)]))
+        source = pair.logs[1 - side]
+        if _decide_the_same(pair, skipped, {(side, epoch)}) and _applied_later(skipped.logs[side], source, epoch):
+            yield Planted(
+                "skipped epoch of conflicts",
+                skipped.written(folder),
+                (log.cluster, epoch),
+                log.cluster,
+                frozenset({epoch}),
+                truth=skipped.logs,
+                place=f"epoch {epoch} on {log.cluster}",
+            )
+
+
+def _is_refreshed(pair: EditedPair, side: int, own: LoggedEpoch, epoch: int, group: int | None) -> bool:
+    """Whether an applier refreshed all rows of an epoch, and nobody changed these later but who applied that."""
+    made = next((each for each in pair.logs[1 - side].epochs if each.number == epoch), None)
+    if made is None or group is None:
+        return False
+    sent, refreshed = {row.row for row in made.own() if row.key}, own.group(group)
+    back = pair.logs[side].server_id, own.number
+    if not sent or {row.row for row in refreshed} != sent or len(refreshed) != len(sent):
+        return False
+    if not all(row.flags & ConflictFlag.REFRESH for row in refreshed):
+        return False
+    others = (
+        *(row for row in own.rows() if row.transaction_id != group),
+        *(row for row in made.rows() if not row.own),
+        *(row for each in pair.logs[side].epochs if each.number > own.number for row in each.rows()),
+        *(
+            row
+            for each in pair.logs[1 - side].epochs
+            if each.number > epoch
+            for row in each.rows()
+            if row.transaction_id != each.applied().get(back, group)
+        ),
+    )
+    return not any(row.row in sent for row in others)
+
+
+def _sent_back(back: tuple[int, int], rows: Collection[Row]) -> Callable[[LoggedEpoch, LoggedRow], bool]:
+    """Return what tells rows that were applied from an epoch, given by server and number."""
+    return lambda each, row: row.row in rows and row.transaction_id == each.applied().get(back, -1)
 
 
 def _of_group(own: LoggedEpoch, row: LoggedRow, group: int | None, epoch: int) -> bool:
@@ -544,6 +602,7 @@ PLANTS: dict[str, Plant] = {
     "missing file": hole,
     "missing epochs": hidden_hole,
     "skipped epoch": skipped_epoch,
+    "skipped epoch of conflicts": skipped_conflict,
     "filtered table": filtered_table,
     "hidden change before an update": hidden_before_update,
     "hidden change before a delete": hidden_before_delete,
