@@ -37,8 +37,25 @@ from conflict.runs.runner import ResolveOptions
 from ndb_formats.errors import FormatError
 from ndb_formats.types.values import Value
 from tests.corpora import RECORDINGS, SHARED
+from tests.faults import planted_hidden, planted_holes, planted_skips
 from tests.faults.edited_logs import EditedLog, EditedPair, Row
-from tests.faults.planting import PLANTS, Plant, Planted, final_rows
+from tests.faults.planting import Plant, Planted, final_rows
+
+PLANTS: dict[str, Plant] = {
+    "incident, nothing lost": planted_holes.incident,
+    "incident, epochs lost": planted_holes.lost_events,
+    "incident, epochs elsewhere": planted_holes.disconnect,
+    "incident, other log": planted_holes.filled_incident,
+    "missing file, other log": planted_holes.filled_file,
+    "missing file": planted_holes.hole,
+    "missing epochs": planted_holes.hidden_hole,
+    "skipped epoch": planted_skips.skipped_epoch,
+    "skipped epoch of conflicts": planted_skips.skipped_conflict,
+    "filtered table": planted_skips.filtered_table,
+    "hidden change before an update": planted_hidden.hidden_before_update,
+    "hidden change before a delete": planted_hidden.hidden_before_delete,
+    "hidden change, no byte differs": planted_hidden.hidden_for_ever,
+}
 
 
 class Noticed(Enum):
@@ -311,10 +328,10 @@ def judged(kind: str, seed: int, most: int) -> Iterator[tuple[str, str, Noticed,
 def table_of(tally: Tally) -> str:
     """Return a table by kind."""
     columns = [each for each in Noticed if any(noticed is each for *_, noticed in tally)]
-    lines = ["".join([f"{'':34}{'engine':10}", *(f"{each.value:>36}" for each in columns)])]
+    lines = ["".join([f"{'':34}{'engine':10}", *(f"{each.value:>41}" for each in columns)])]
     for kind, engine in dict.fromkeys((kind, engine) for kind, engine, _ in tally):
         counts = (tally[kind, engine, each] for each in columns)
-        lines.append("".join([f"{kind:34}{engine:10}", *(f"{count or '':>36}" for count in counts)]))
+        lines.append("".join([f"{kind:34}{engine:10}", *(f"{count or '':>41}" for count in counts)]))
     return "\n".join(lines) + "\n"
 
 

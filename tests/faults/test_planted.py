@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from tests.faults.planted import Noticed, Tally, judged, table_of
-from tests.faults.planting import PLANTS
+from tests.faults.planted import PLANTS, Noticed, Tally, judged, table_of
 
 # What else may become of a fault than that it is named and all that is said is right.
 ALLOWED = {
