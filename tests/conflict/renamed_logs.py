@@ -40,7 +40,7 @@ def renamed_log(file: Path, old: str, new: Callable[[str], str]) -> bytes:
 
 def rename_on_b(recording: Path, folder: Path) -> str:
     """
-    Write a recording whose cluster B has its database under another name, with the rules of both appliers.
+    Write a recording whose cluster B has its database under another name, with the rules and filters of both appliers.
 
     Returns:
         The new name.
@@ -48,20 +48,28 @@ def rename_on_b(recording: Path, folder: Path) -> str:
     scenario = json.loads((recording / "scenario.json").read_text("utf-8"))
     old = scenario["database"]
     new = old[:-1] + "x"
-    for side, files in scenario["binlog_files"].items():
+    for node, files in scenario["binlog_files"].items():
         for name in files:
-            data = renamed_log(recording / name, old, lambda _: new) if side == "B" else (recording / name).read_bytes()
+            file = recording / name
+            data = renamed_log(file, old, lambda _: new) if node.startswith("B") else file.read_bytes()
             (folder / name).write_bytes(data)
     scenario["database_of"] = {"B": new}
-    scenario["filters"] = {"A": f"REPLICATE_REWRITE_DB=(({new},{old}))", "B": f"REPLICATE_REWRITE_DB=(({old},{new}))"}
+    given = scenario.get("filters", {})
+    scenario["filters"] = {
+        node: f"REPLICATE_REWRITE_DB=(({old},{new})), {given.get(node, '').replace(old, new)}"
+        if node.startswith("B")
+        else f"REPLICATE_REWRITE_DB=(({new},{old})), {given.get(node, '')}"
+        for node in scenario["binlog_files"]
+    }
     scenario["ndb_replication"] += [{**row, "db": new} for row in scenario["ndb_replication"] if row["db"] == old]
     expected = json.loads((recording / "expected.json").read_text("utf-8"))
+    of_b = expected.get("B", {})
     for part in ("error_log", "setup_messages"):
-        if part in expected["B"]:
-            text = json.dumps(expected["B"][part])
+        if part in of_b:
+            text = json.dumps(of_b[part])
             for mark in (".", "/", "`"):
                 text = text.replace(f"{old}{mark}", f"{new}{mark}")
-            expected["B"][part] = json.loads(text)
+            of_b[part] = json.loads(text)
     (folder / "scenario.json").write_text(json.dumps(scenario))
     (folder / "expected.json").write_text(json.dumps(expected))
     return new

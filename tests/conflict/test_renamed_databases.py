@@ -43,6 +43,9 @@ CASES = (
     "everyday/max/ddl_drop_and_create_type7",
     "everyday/max/foreign_key_cascade_type7",
     "everyday/epoch2/schema_wider_column_type7",
+    "operations/channel_failover/channel_failover_epoch_trans_type9",
+    "operations/filter_ignore_table/filter_ignore_table_epoch_trans_type7",
+    "operations/filter_wild_do/filter_wild_do_max_type7",
     "operations/rewrite_db/rewrite_db_max_type7",
 )
 
