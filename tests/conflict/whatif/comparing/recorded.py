@@ -5,20 +5,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
+
+from conflict.config.configuration import Span
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
 from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
 
 
 def compared(
-    case: ConflictCase, functions: str = "", formats: tuple[int, ...] = (), steps: Path | None = None
+    case: ConflictCase,
+    functions: str = "",
+    formats: tuple[int, ...] = (),
+    steps: Path | None = None,
+    *,
+    empty: bool | None = True,
 ) -> Comparison:
-    """Compare the run of a recording; `steps` is a file for its steps, which tell when appliers were stopped."""
+    """
+    Compare the run of a recording.
+
+    Args:
+        case: The recording.
+        functions: As of `ComparisonWanted`.
+        formats: As of `ComparisonWanted`.
+        steps: A file for its steps, which tell when appliers were stopped.
+        empty: Whether its tables were empty before; None if its logs have to show it.
+    """
     schedule = {}
     if steps is not None:
         steps.write_text(json.dumps({"steps": case.scenario["steps"]}))
         schedule = {"steps": str(steps.absolute())}
-    run = RunFile(case.path / "run.toml", case.configuration(), schedule, ())
+    configuration = attrs.evolve(case.configuration(), span=Span(empty=empty))
+    run = RunFile(case.path / "run.toml", configuration, schedule, ())
     return compare_run(run, ComparisonWanted(functions, formats), engine="local")
 
 
