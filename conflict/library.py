@@ -241,6 +241,7 @@ def check(
     config_ini: Annotated[Mapping[str, Path | str] | None, FILE] = None,
     policy: DeploymentPolicy | str = "manual",
     function: Annotated[str | Sequence[str] | None, RULE] = None,
+    server_version: str | None = None,
 ) -> Report:
     """
     Return what a configuration will do and what servers will refuse, without binlogs; as the command ``check``.
@@ -255,14 +256,17 @@ def check(
         config_ini: By name of a cluster, its config.ini.
         policy: With ``needs``, leave out what the manual advises against and the server accepts.
         function: As for `resolve`.
+        server_version: Find what this release lacks or does in another way, such as 8.0.34.
 
     Raises:
         ConfigurationError: Something that is needed is missing, or a file is wrong.
     """
     from conflict.checking.check import check_configuration
+    from conflict.rules.server_variables import parse_release
 
+    release = None if server_version is None else parse_release(server_version)
     loaded = checked_run(run, additions_of(schema, ndb_replication, conflict_fn, primary), variables, config_ini)
-    return check_configuration(_changed(loaded, function).configuration, DeploymentPolicy(policy))
+    return check_configuration(_changed(loaded, function).configuration, DeploymentPolicy(policy), release)
 
 
 def checked_run(

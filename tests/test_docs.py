@@ -41,6 +41,7 @@ from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState
 from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, judge, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.server_variables import VARIABLES, Effect
 from conflict.rules.stops import StopError
 from conflict.rules.table_setup import RefusalKind, set_up
 from conflict.rules.user_policies import policies_of_tables
@@ -58,7 +59,16 @@ from ndb_formats.schema.tables import Schema
 from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.collations import is_exact
 from tests.corpora import DEMO
-from tools.generated_parts import LINES, PICTURE, careful_table, draw, findings_table, servers_table
+from tools.generated_parts import (
+    LINES,
+    PICTURE,
+    careful_table,
+    draw,
+    findings_table,
+    releases_table,
+    servers_table,
+    settings_table,
+)
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -248,6 +258,19 @@ def test_findings() -> None:
     of_replicas = [[row[0], *row[3:]] for row in rows if row[0].startswith("NDB-R")]
     assert of_replicas == [[each.code, each.title, each.effect, each.condition, each.page] for each in RULES]
     assert [row[0] for row in table("findings.md", "severity", "meaning")] == list(Severity)
+
+
+def test_settings() -> None:
+    """The tables of variables and of releases are those of the code, and every code that they name is one."""
+    page = _text(PAGES["settings.md"])
+    assert settings_table() in page
+    assert releases_table() in page
+    rows = table("settings.md", "variable", "older name", "releases")
+    assert [row[0] for row in rows] == [each.name for each in VARIABLES]
+    assert {row[3] for row in rows} == set(Effect)
+    codes = {each.code for each in CODES}
+    assert {code for row in rows for code in row[4].split(", ") if code} <= codes
+    assert {row[2] for row in table("settings.md", "before", "what is different") if row[2]} <= codes
 
 
 def test_conflict_functions() -> None:

@@ -1,5 +1,5 @@
 """
-The generated parts of the pages: tables on docs/servers.md, docs/jobs.md, docs/findings.md, the picture of the README.
+The generated parts of the pages: tables on docs/servers.md, jobs.md, findings.md and settings.md, the README's picture.
 
     python -m tools.generated_parts
 
@@ -19,18 +19,33 @@ import attrs
 
 import conflict
 from conflict.checking.findings import CODES
+from conflict.checking.rules.releases import RELEASES
+from conflict.checking.rules.settings import codes_of
 from conflict.explaining.picture import draw_story
 from conflict.results.careful import CareKind
+from conflict.rules.server_variables import VARIABLES
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import BINLOG_MAGIC, EventType
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.selection import DecodingState, decode_event
 
-__all__ = ["LINES", "PICTURE", "PLACE", "careful_table", "draw", "findings_table", "servers_table"]
+__all__ = [
+    "LINES",
+    "PICTURE",
+    "PLACE",
+    "careful_table",
+    "draw",
+    "findings_table",
+    "releases_table",
+    "servers_table",
+    "settings_table",
+]
 
 ROOT = Path(__file__).parents[1]
-SERVERS, JOBS, FINDINGS = (ROOT / "docs" / f"{name}.md" for name in ("servers", "jobs", "findings"))
+SERVERS, JOBS, FINDINGS, SETTINGS = (
+    ROOT / "docs" / f"{name}.md" for name in ("servers", "jobs", "findings", "settings")
+)
 PICTURE = ROOT / "docs" / "pictures" / "rejected-update.svg"
 PLACE = re.compile(r"(<!-- tools/generated_parts.py -->\n)(?:\|.*\|\n)*")
 RECORDINGS = (ROOT / "conflict" / "demo", ROOT / "tests" / "recordings")
@@ -99,6 +114,33 @@ def findings_table() -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+def settings_table() -> str:
+    """Return the table: every variable of replication and of NDB, and what is known of its effect."""
+    rows = ["| variable | older name | releases | effect | found as | what it is |", f"|{'---|' * 6}"]
+    for each in VARIABLES:
+        releases = [f"from {each.since}" if each.since else "", f"before {each.until}" if each.until else ""]
+        codes = ", ".join(code.code for code in codes_of(each.name))
+        older = f"`{each.older}`" if each.older else ""
+        cells = (f"`{each.name}`", older, " ".join(filter(None, releases)), each.effect, codes, each.note)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+def releases_table() -> str:
+    """Return the table: what differs by release, and where that is said."""
+    rows = ["| before | what is different | found as | source |", "|---|---|---|---|"]
+    for each in RELEASES:
+        page = each.source.rpartition("/")[2].removesuffix(".html")
+        cells = (
+            ".".join(map(str, each.since)),
+            each.before,
+            "" if each.code is None else each.code.code,
+            f"[{page}]({each.source})",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
 def draw(path: Path) -> None:
     """Draw the story of a row of the demo that lost an update."""
     with tempfile.TemporaryDirectory() as folder:
@@ -139,9 +181,15 @@ def _names(kinds: tuple[EventType, ...] | list[EventType]) -> str:
 
 def main() -> None:
     """Write what is generated."""
-    for page, table in ((SERVERS, servers_table()), (JOBS, careful_table()), (FINDINGS, findings_table())):
+    for page, *tables in (
+        (SERVERS, servers_table()),
+        (JOBS, careful_table()),
+        (FINDINGS, findings_table()),
+        (SETTINGS, releases_table(), settings_table()),
+    ):
+        places = iter(tables)
         text = page.read_text("utf-8")
-        page.write_text(PLACE.sub(lambda found, table=table: found[1] + table, text), "utf-8")
+        page.write_text(PLACE.sub(lambda found, places=places: found[1] + next(places), text), "utf-8")
     PICTURE.parent.mkdir(exist_ok=True)
     draw(PICTURE)
 

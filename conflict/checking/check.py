@@ -14,7 +14,7 @@ from conflict.checking.deployment import Handling
 from conflict.checking.findings import Code, Finding, Severity, merged
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import marks
-from conflict.checking.rules import functions, replicas, servers, tables
+from conflict.checking.rules import appliers, filters, functions, releases, replicas, servers, settings, tables
 from conflict.checking.subject import PlacedTable, Subject, subject_of
 from conflict.checking.suggestions import nearest_settings
 from conflict.checking.telling import tell_report
@@ -24,6 +24,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
+from conflict.rules.server_variables import Release
 from conflict.shown_text import counted
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
@@ -53,6 +54,20 @@ RULES: tuple[Rule, ...] = (
     servers.useless_reads,
     servers.unknown_variables,
     servers.row_slices,
+    settings.single_settings,
+    appliers.skipped_epochs,
+    appliers.idle_workers,
+    appliers.commit_order,
+    appliers.kept_relay_logs,
+    appliers.server_ids,
+    appliers.generated_keys,
+    settings.unknown_names,
+    filters.apply_status,
+    filters.functions_filtered,
+    filters.one_way,
+    filters.default_databases,
+    filters.renamed_databases,
+    releases.lacking_in_release,
     tables.keys,
     tables.malformed_exceptions,
     tables.lower_case_exceptions,
@@ -148,16 +163,21 @@ class Report:
         return f"{', '.join(parts)}." if self.findings else "Nothing was found."
 
 
-def check_configuration(configuration: Configuration, policy: DeploymentPolicy = DeploymentPolicy.MANUAL) -> Report:
+def check_configuration(
+    configuration: Configuration,
+    policy: DeploymentPolicy = DeploymentPolicy.MANUAL,
+    release: Release | None = None,
+) -> Report:
     """
     Return what the servers will do with a configuration, and what they will refuse; no binlog is read.
 
     Args:
         configuration: The run; its binlogs need not be there.
         policy: With MANUAL, what the manual advises against is a warning. NEEDS leaves that out.
+        release: The release of all servers; None to find nothing that differs by release.
     """
     placed = configuration.in_databases(_named_tables(configuration)).with_database_names({})
-    subject = subject_of(placed, policy)
+    subject = attrs.evolve(subject_of(placed, policy), release=release)
     found = merged(finding for rule in RULES for finding in rule(subject))
     return Report(policy, tuple(_table_report(subject, placed) for placed in subject.tables), found)
 

@@ -37,6 +37,7 @@ __all__ = [
     "merged",
     "quoted",
     "set_in_my_cnf",
+    "set_variable",
     "statement",
     "update_rows",
 ]
@@ -133,6 +134,41 @@ class Code(Enum):
     LOWER_CASE_EXCEPTIONS = (52, _WARNING, "an exceptions table in lower case")
     USELESS_EXCEPTIONS = (53, _WARNING, "an exceptions table without use")
     NO_EXCEPTIONS = (54, _NOTE, "no exceptions table")
+    # Filters.
+    APPLY_STATUS_FILTERED = (60, _WARNING, "a filter that drops mysql.ndb_apply_status")
+    FUNCTION_FILTERED = (61, _WARNING, "a filter that drops a table with a function")
+    ONE_WAY_FILTER = (62, _WARNING, "a filter on one side alone")
+    CROSS_DATABASE = (63, _WARNING, "a filter by the default database")
+    RENAMED_DATABASE = (64, _NOTE, "a renamed database")
+    # Other settings of servers.
+    GTIDS = (65, _WARNING, "global transaction ids")
+    SKIPPED_ERRORS = (66, _WARNING, "errors that the applier passes over")
+    SKIPPED_EPOCHS = (67, _WARNING, "epochs that the applier may leave out")
+    IDLE_WORKERS = (68, _NOTE, "workers without use")
+    COMMIT_ORDER = (69, _WARNING, "workers that do not keep the order of commits")
+    PARALLEL_TYPE = (70, _WARNING, "workers by database")
+    NO_BATCHING = (71, _NOTE, "an applier without batches")
+    NO_SERVER_ID = (72, _REFUSED, "a server id that cannot be used")
+    MASKED_SERVER_ID = (73, _WARNING, "server ids that count as one")
+    SAME_SERVER_ID = (74, _WARNING, "own changes that are applied again")
+    EMPTY_EPOCHS = (75, _NOTE, "epochs without changes in the log")
+    INCOMPLETE_LOG = (76, _NOTE, "a log that can lack changes")
+    NO_BINLOG_INDEX = (77, _NOTE, "epochs that are not found in the log")
+    RELAY_LOG = (78, _NOTE, "a relay log that a crash can spoil")
+    SYNC_BINLOG = (79, _WARNING, "a log that a crash can cut off")
+    PURGED_LOGS = (80, _NOTE, "logs that are purged within a day")
+    LOGGING_STOPS = (81, _WARNING, "logging that ends at an error")
+    STATEMENTS = (82, _WARNING, "statements in place of rows")
+    OLD_ROWS_EVENTS = (83, _WARNING, "rows events of version 1")
+    NO_EFFECT = (84, _NOTE, "a setting without effect on NDB tables")
+    SAME_GENERATED_KEYS = (85, _WARNING, "the same generated keys on both clusters")
+    NO_SUCH_VARIABLE = (86, _WARNING, "a variable that no server has")
+    # What a release lacks.
+    NOT_IN_RELEASE = (87, _WARNING, "a variable that the release lacks")
+    FUNCTION_NOT_IN_RELEASE = (88, _REFUSED, "a function that the release lacks", 1626)
+    LOST_KEY_COLUMNS = (89, _WARNING, "a minimal type that loses key columns")
+    WORKERS_NOT_IN_RELEASE = (90, _WARNING, "workers that the release does not support")
+    SLICES_NOT_IN_RELEASE = (91, _WARNING, "slices of a table that the release lacks")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"
@@ -244,6 +280,7 @@ class Finding:
         fix: What to change; empty where the nearest settings say it.
         at: Column or option at fault, if one is.
         server: The words of the server, if it says something.
+        page: The page of the manual that says so: the name in its address, without ``.html``.
     """
 
     kind: Code | ReplicaCode
@@ -252,6 +289,7 @@ class Finding:
     fix: Fix = Fix()
     at: str | None = None
     server: str | None = attrs.field(default=attrs.Factory(lambda self: self.kind.words, takes_self=True))
+    page: str | None = None
 
     @property
     def code(self) -> str:
@@ -283,7 +321,7 @@ class Finding:
             "server": self.server,
             "effect": None if rule is None else rule.effect.value,
             "condition": None if rule is None else rule.condition,
-            "manual_page": None if rule is None else rule.page,
+            "manual_page": self.page if rule is None else rule.page,
         }
 
 
@@ -349,6 +387,11 @@ def insert_row(table: Table, server_id: int, column: str, value: str) -> Fix:
 def set_in_my_cnf(cluster: str, name: str, value: str) -> Fix:
     """Return how to set a variable that a running server does not change."""
     return Fix(f"set {name} = {value} under [mysqld] in the my.cnf of ", (cluster,), ", and restart the server.")
+
+
+def set_variable(cluster: str, name: str, value: str) -> Fix:
+    """Return the statement that sets a variable of a running server for good."""
+    return Fix(f"SET PERSIST {name} = {value}; on ", (cluster,), ".")
 
 
 def statement(text: str, before: str = "") -> Fix:

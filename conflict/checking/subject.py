@@ -18,7 +18,9 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import ConflictFunction, parse_conflict_function
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from conflict.rules.server_variables import VARIABLE_OF, Release
 from conflict.rules.table_setup import TableSetup, set_up
+from ndb_formats.rules.update_format import switch
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Arrival", "PlacedTable", "Subject", "place_of", "subject_of"]
@@ -103,11 +105,13 @@ class Subject:
         configuration: The run.
         policy: Whether what the manual advises against is found, too.
         tables: Every table on every cluster but the exceptions tables, cluster by cluster.
+        release: The release of all servers, if what differs by release is found, too.
     """
 
     configuration: Configuration
     policy: DeploymentPolicy
     tables: tuple[PlacedTable, ...]
+    release: Release | None = None
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:
@@ -118,6 +122,18 @@ class Subject:
     def links(self) -> Links:
         """Which clusters replicate from which."""
         return self.configuration.links
+
+    def value(self, cluster: ClusterConfiguration, name: str) -> str | None:
+        """Return the value of a variable of a cluster's server; None if it is not known."""
+        given = cluster.variables
+        if given is None or (name not in given and not given.complete):
+            return None
+        return given[name] if name in given else VARIABLE_OF[name].default_in(self.release)
+
+    def is_on(self, cluster: ClusterConfiguration, name: str) -> bool | None:
+        """Return whether a variable of a cluster's server is on; None if that is not known."""
+        value = self.value(cluster, name)
+        return None if value is None else switch(name, value)
 
     @cached_property
     def by_place(self) -> dict[TablePlace, PlacedTable]:

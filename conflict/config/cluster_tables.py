@@ -208,7 +208,7 @@ def _with_filters(
         filters = {name: each.filter.with_options(options_of(options, each.name)) for name, each in read.items()}
         ignored = {name: each.ignored | cluster.ignored.get(name, frozenset()) for name, each in read.items()}
         return attrs.evolve(cluster, channel_filters=filters, ignored=ignored)
-    of_server = cluster.variables or {}
+    of_server = cluster.given_variables
     options = {**{name: _values(of_server[name]) for name in FILTER_OPTIONS if name in of_server}, **options}
     names = channels_of(options)
     if len(names) > 1 or (names and len(sources) > 1):

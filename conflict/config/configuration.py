@@ -12,7 +12,7 @@ import attrs
 
 from conflict.config.database_names import DatabaseNames, names_of_databases
 from conflict.config.schema_file import in_databases, named_as
-from conflict.config.server_settings import EpochTimes
+from conflict.config.server_settings import EpochTimes, ServerVariables, as_server_variables
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow, Role
@@ -93,7 +93,9 @@ class ClusterConfiguration:
     replicates_from: tuple[str, ...] | None = None
     ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
     replication: tuple[ReplicationRow, ...] | None = None
-    variables: Mapping[str, str] | None = attrs.field(default=None, repr=False)
+    variables: ServerVariables | None = attrs.field(
+        default=None, repr=False, converter=attrs.converters.optional(as_server_variables)
+    )
     epoch_times: EpochTimes | None = None
     filter: ReplicationFilter = attrs.field(factory=ReplicationFilter)
     channel_filters: Mapping[str, ReplicationFilter] = attrs.field(factory=dict)
@@ -101,6 +103,11 @@ class ClusterConfiguration:
     def filter_of(self, source: str) -> ReplicationFilter:
         """Return the filters of the channel from a source."""
         return self.channel_filters.get(source, self.filter)
+
+    @property
+    def given_variables(self) -> Mapping[str, str]:
+        """Its server's variables, by name; none if they are not given."""
+        return {} if self.variables is None else self.variables
 
     @property
     def log(self) -> LoggingServer:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,15 @@ import attrs
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS
+from conflict.rules.server_variables import VARIABLE_OF, VARIABLES
 from ndb_formats.cursor import whole_number
 from ndb_formats.rules.update_format import switch
 
 __all__ = [
     "DEFAULTS",
     "EpochTimes",
+    "ServerVariables",
+    "as_server_variables",
     "load_epoch_times",
     "load_server_variables",
     "parse_epoch_times",
@@ -132,18 +135,46 @@ DEFAULTS: Mapping[str, str] = {
     "replica_type_conversions": "",
     "server_id": "1",
 }
-_OLDER_NAMES = {
-    "log_slave_updates": "log_replica_updates",
-    "ndb_slave_conflict_role": "ndb_applier_conflict_role",
-    "slave_allow_batching": "replica_allow_batching",
-    "slave_type_conversions": "replica_type_conversions",
-}
+# Variables that are on or off.
+_SWITCHES = {each.name for each in VARIABLES if each.default in ("ON", "OFF")} - {"gtid_mode", "replica_skip_errors"}
+# Options that a server takes more than once: all values count.
+_REPEATED = (*FILTER_OPTIONS, "binlog_do_db", "binlog_ignore_db")
 _GROUP = re.compile(r"\[(?P<name>[^\]]*)\]")
 _READ_BY_SERVER = re.compile(r"(mysqld|server|mysqld-\d+\.\d+)", re.IGNORECASE)
 _SWITCHED = {"skip": "OFF", "disable": "OFF", "enable": "ON"}
 
 
-def load_server_variables(path: Path) -> dict[str, str]:
+@attrs.frozen(eq=False)
+class ServerVariables(Mapping[str, str]):
+    """
+    A server's variables: values by name, names in small letters with underscores, and in their present spelling.
+
+    Attributes:
+        known: The values.
+        options: Names and values as they are written, in order; names with underscores, in their own spelling.
+        complete: Whether a variable that is not written has its default, as in an option file.
+    """
+
+    known: Mapping[str, str]
+    options: tuple[tuple[str, str], ...] = ()
+    complete: bool = False
+
+    def __getitem__(self, name: str) -> str:
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+def as_server_variables(given: Mapping[str, str]) -> ServerVariables:
+    """Return variables that are a mapping of names to values as such a value."""
+    return given if isinstance(given, ServerVariables) else ServerVariables(given, tuple(given.items()))
+
+
+def load_server_variables(path: Path) -> ServerVariables:
     """
     Read a server's variables from a file.
 
@@ -155,21 +186,23 @@ def load_server_variables(path: Path) -> dict[str, str]:
         return parse_server_variables(text)
 
 
-def parse_server_variables(text: str) -> dict[str, str]:
+def parse_server_variables(text: str) -> ServerVariables:
     """
-    Return values by name, names in small letters with underscores, and in their present spelling.
+    Return a server's variables.
 
     Raises:
         ConfigurationError: The text holds no variables.
         SettingError: A variable that is on or off has another value.
     """
+    in_force: Mapping[str, str] = {}
     if text.lstrip().startswith("{") or re.match(r"\s*\[\s*[{\]]", text):
-        found = dict(_from_json(text))
+        options = list(_from_json(text))
     elif groups := [match["name"].strip() for line in text.splitlines() if (match := _GROUP.match(line.strip()))]:
         read = any(map(_READ_BY_SERVER.fullmatch, groups))
-        found = {**DEFAULTS, **_together(_from_option_file(text))} if read else {}
+        options, in_force = (list(_from_option_file(text)), DEFAULTS) if read else ([], {})
     else:
-        found = dict(_from_rows(text))
+        options = list(_from_rows(text))
+    found = {**in_force, **_together(options)}
     if not found:
         message = (
             "it holds no variables; give a my.cnf with a group [mysqld], or what SHOW GLOBAL VARIABLES prints, as text "
@@ -177,22 +210,22 @@ def parse_server_variables(text: str) -> dict[str, str]:
         )
         raise ConfigurationError(message)
     for name, value in found.items():
-        if DEFAULTS.get(name) in ("ON", "OFF"):
+        if name in _SWITCHES:
             switch(name, value)
-    return found
+    return ServerVariables(found, tuple(options), complete=bool(in_force))
 
 
-def _together(options: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _together(options: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Return options by name: of one that is set more than once the last value counts, of a filter all do."""
     found: dict[str, str] = {}
-    for name, value in options:
-        found[name] = f"{found[name]},{value}" if name in FILTER_OPTIONS and name in found else value
+    for written, value in options:
+        name = VARIABLE_OF[written].name if written in VARIABLE_OF else written
+        found[name] = f"{found[name]},{value}" if name in _REPEATED and name in found else value
     return found
 
 
 def _name(text: str) -> str:
-    name = text.strip().lower().replace("-", "_")
-    return _OLDER_NAMES.get(name, name)
+    return text.strip().lower().replace("-", "_")
 
 
 def _from_json(text: str) -> Iterator[tuple[str, str]]:
@@ -243,8 +276,8 @@ def _option(line: str) -> tuple[str, str]:
     name, equals, value = line.partition("=")
     name = _name(name.removeprefix("--")).removeprefix("loose_")
     prefix, _, rest = name.partition("_")
-    if not equals and prefix in _SWITCHED and rest:
-        return _name(rest), _SWITCHED[prefix]
+    if not equals and prefix in _SWITCHED and rest and name not in VARIABLE_OF:
+        return rest, _SWITCHED[prefix]
     if not equals:
         return name, "ON"
     value = value.strip()

@@ -167,7 +167,7 @@ def unknown_variables(subject: Subject) -> Iterator[Finding]:
     transactional = any(arrival.function.spec.transactional for arrival in _judging(subject))
     needed = [*_BINLOG, _UPDATES, *((_STATUS,) if by_epoch else ())]
     for cluster in subject.clusters:
-        unknown = [name for name in needed if name not in (cluster.variables or {})]
+        unknown = [name for name in needed if name not in cluster.given_variables]
         if transactional and cluster.transaction_ids is None:
             unknown.append(_IDS)
         if unknown:
@@ -189,7 +189,7 @@ def row_slices(subject: Subject) -> Iterator[Finding]:
             fix = placed.set_in_row("binlog_row_slice_count", "NULL, binlog_row_slice_id = NULL")
             yield Finding(Code.ROW_SLICES, sentence, (placed.place,), fix)
     for cluster in subject.clusters:
-        count = (cluster.variables or {}).get("ndb_log_row_slice_count", "1")
+        count = cluster.given_variables.get("ndb_log_row_slice_count", "1")
         if count.isdecimal() and int(count) > 1:
             sentence = (
                 f"The server logs one of {count} slices of the rows (ndb_log_row_slice_count): changes of other rows "
@@ -211,5 +211,5 @@ def _judging(subject: Subject) -> list[Arrival]:
 
 def _is_on(cluster: ClusterConfiguration, name: str) -> bool | None:
     """Return whether a variable of a cluster is on; None if it is not given."""
-    value = (cluster.variables or {}).get(name)
+    value = cluster.given_variables.get(name)
     return None if value is None else switch(name, value)

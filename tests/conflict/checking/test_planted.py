@@ -230,7 +230,8 @@ def test_a_planted_fault(name: str, tmp_path: Path) -> None:
 def test_every_code_is_planted() -> None:
     """Each code of the table follows from some fault above, or stands in a configuration without one."""
     planted = {code for _, _, expected in PLANTED.values() for code, _ in expected} | {"037", "038"}
-    assert {each.code.removeprefix("NDB-E") for each in Code} <= planted
+    # Those of settings, filters and releases are planted in test_settings.py.
+    assert {code for each in Code if (code := each.code.removeprefix("NDB-E")) < "060"} <= planted
 
 
 def test_tables_with_the_same_fault_share_a_sentence_and_a_fix(tmp_path: Path) -> None:
