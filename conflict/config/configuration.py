@@ -133,7 +133,7 @@ class ClusterConfiguration:
     def applies_singly(self) -> bool:
         """Whether its applier is known to send operations one by one, not in batches."""
         name = "replica_allow_batching"
-        return not switch(name, (self.variables or {}).get(name, "ON"))
+        return not switch(name, self.given_variables.get(name, "ON"))
 
 
 @attrs.frozen

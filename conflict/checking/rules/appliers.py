@@ -101,8 +101,8 @@ def kept_relay_logs(subject: Subject) -> Iterator[Finding]:
     for cluster in applying(subject):
         if subject.is_on(cluster, "relay_log_purge") is False and subject.is_on(cluster, "relay_log_recovery"):
             sentence = (
-                "Relay logs are kept (relay_log_purge = OFF), and a restart fetches them again (relay_log_recovery = ON): "
-                "what is fetched again is not removed, which puts the consistency of data at risk."
+                "Relay logs are kept (relay_log_purge = OFF), and a restart fetches them again (relay_log_recovery = "
+                "ON): the old ones are not removed, which puts the consistency of data at risk."
             )
             fix = set_variable(cluster.name, "relay_log_purge", "ON")
             yield _finding(Code.RELAY_LOG, sentence, cluster, fix, "replication-options-replica")

@@ -139,8 +139,8 @@ SETTINGS = (
         "replica_allow_batching",
         _OFF,
         Code.NO_BATCHING,
-        "The applier sends each change of a row by itself (replica_allow_batching = OFF), which is slower, most of all "
-        "for blobs: it falls behind earlier, and more changes meet.",
+        "The applier sends each change of a row by itself (replica_allow_batching = OFF): it is slower, most of all "
+        "with blobs, and transactions of its own cluster can change a row between two changes of one epoch.",
         "ON",
         _NDB,
         Side.APPLYING,
