@@ -175,9 +175,9 @@ def _known_rows(
     """
     Return the rows of an epoch of which all is known; in a log that starts in the middle, not all may be.
 
-    Those are none if rows depend on each other, and some are not known: where transactions are rejected as wholes, and
-    in tables with unique keys or foreign keys. A secondary rejects none. Rows of tables without a primary key cannot be
-    told apart.
+    Those are none if rows depend on each other, and some are not known: in tables with unique keys or foreign keys.
+    Where transactions are rejected as wholes, they are those that no transaction links with a row that is not known. A
+    secondary rejects none. Rows of tables without a primary key cannot be told apart.
     """
     setups = here.cluster.setups
     tables = {entry.change.table for entry in entries}
@@ -193,9 +193,29 @@ def _known_rows(
         for row, state in states.items()
         if row not in unclear and (state is None or (is_dated(state) and not is_partial(state)))
     )
+    if known == rows:
+        return known
+    if linked_tables(setups) or any(setup.table.unique_keys for setup in setups.values()):
+        return frozenset()
     role = here.cluster.role
-    together = any(setup.table.unique_keys or _rejects_transactions(setup, role) for setup in setups.values())
-    return frozenset() if known != rows and (together or linked_tables(setups)) else known
+    return _apart(entries, known) if any(_rejects_transactions(each, role) for each in setups.values()) else known
+
+
+def _apart(entries: Sequence[LoggedChange], known: frozenset[RowKey]) -> frozenset[RowKey]:
+    """Return the known rows that no transaction, and no row that several touch, links with one that is not known."""
+    transactions: dict[RowKey, set[int]] = {}
+    touched: dict[int, set[RowKey]] = {}
+    for entry in entries:
+        transactions.setdefault(entry.row, set()).add(entry.group)
+        touched.setdefault(entry.group, set()).add(entry.row)
+    linked = transactions.keys() - known
+    waiting = [*linked]
+    while waiting:
+        for transaction in transactions[waiting.pop()]:
+            new = touched.pop(transaction, set()) - linked
+            linked |= new
+            waiting += new
+    return known - linked
 
 
 def _rejects_transactions(setup: TableSetup, role: Role) -> bool:

@@ -15,6 +15,7 @@ from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.errors import ConflictError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.reading import read_cluster
 from conflict.pipeline import ENGINES
 from tests.conflict.cuts import CutRecording, Figures
 from tests.conflict.purged_logs import purged_log
@@ -121,6 +122,21 @@ def test_a_secondary_rejects_no_transactions_also_from_the_middle(tmp_path: Path
     assert resolved.starts
     assert not resolved.contradicted
     assert resolved.summary.compared > 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/lives")
+def test_live_runs_that_are_read_from_a_moment_on_are_not_contradicted(tmp_path: Path) -> None:
+    """Each from three seconds on; transactions are judged though rows of others in their epoch are not known."""
+    for number, found in enumerate(find_recordings(SHARED / "conformance" / "lives")):
+        configuration = ConflictCase.load(found.path).configuration()
+        run = make_run(configuration)
+        times = sorted(each.committed for each in read_cluster(run.clusters[0], run).epochs if each.committed)
+        for place in (4, 2, 1.5):
+            moment = times[int(len(times) / place)] // 1_000_000
+            cut = attrs.evolve(configuration, span=Span(empty=None, first_time=moment))
+            resolved = ENGINES["local"](make_run(cut), Folder(str(tmp_path / f"{number}-{place}")))
+            assert not resolved.contradicted, (found.path, moment)
 
 
 def _purged(configuration: Configuration, share: float, folder: Path) -> tuple[ClusterConfiguration, ...]:

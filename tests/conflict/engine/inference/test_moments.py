@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.engine.inference.moments import Moments, find_moments
+from conflict.engine.inference.moments import Moments, _apart, find_moments
 from conflict.engine.inference.placement import place_untraced, restricted, touched_rows
 from conflict.history.model import EpochApply
 from conflict.history.scheduling.placing import Inference
@@ -219,3 +220,21 @@ def test_moments_of_functions_by_epoch(function: str, done: list[Step], early: l
     for cluster in (0, 1):
         made.close(cluster)
     check(made, setups(function, function if "EPOCH2" in function else None), roles)
+
+
+@attrs.frozen
+class _Touch:
+    """An operation: the row that it touches, and its transaction."""
+
+    row: tuple[str, bytes]
+    group: int
+
+
+def test_rows_that_no_transaction_links_with_a_row_that_is_not_known() -> None:
+    """Transaction 2 touches row 3, which is not known, and row 2, as does 1 with row 1; 3 and 4 touch others."""
+    rows = [("d.t", key(number)) for number in range(6)]
+    touches = [(1, 1), (1, 2), (2, 2), (2, 3), (3, 4), (4, 4), (4, 5)]
+    entries = [_Touch(rows[row], transaction) for transaction, row in touches]
+    known = frozenset(rows) - {rows[3]}
+    assert _apart(entries, known) - {rows[0]} == {rows[4], rows[5]}
+    assert _apart(entries[4:], known) == known
