@@ -19,6 +19,7 @@ from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.kept_rows import LoggedRows, RoundRows
 from conflict.engine.columnar.older_rows import OlderRows
 from conflict.engine.columnar.setups import ClusterSetup, rules_of, transactional_tables
+from conflict.engine.kernels.apply_order import boundaries_of
 from conflict.engine.kernels.arrays import (
     Bool,
     Conflicts,
@@ -34,7 +35,6 @@ from conflict.engine.kernels.arrays import (
 from conflict.engine.kernels.column_scans import mark_keys
 from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded, fold
-from conflict.engine.kernels.places import boundaries_of
 from conflict.engine.kernels.records import packed_changes
 from conflict.rules.decision import Cause, Verdict, is_delete_delete
 from ndb_formats.events.rows_event import Operation

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.kernels.apply_order import boundaries_of
 from conflict.engine.kernels.arrays import (
     Bool,
     BucketRows,
@@ -28,7 +29,6 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, row_numbers_of_keys
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.kernels.places import boundaries_of
 from conflict.history.grid.folder import Folder
 
 __all__ = [

@@ -13,6 +13,7 @@ import numpy as np
 
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.setups import ClusterSetup, rules_of, transactional_tables
+from conflict.engine.kernels.apply_order import start_arrivals
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, RowMoments, each_read_only
 from conflict.engine.kernels.first_events import (
     NEVER_MET,
@@ -23,7 +24,6 @@ from conflict.engine.kernels.first_events import (
     find_first_states,
 )
 from conflict.engine.kernels.logged_rows import reflects
-from conflict.engine.kernels.places import start_arrivals
 from conflict.engine.kernels.records import ROW_STATE, Work, packed_changes, packed_schedule
 from conflict.history.grid.columns import GridColumns, ranges_of_bucket
 from conflict.history.grid.folder import Folder

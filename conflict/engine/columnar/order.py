@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.engine.kernels.apply_order import NO_CLUSTER, known_before, order
 from conflict.engine.kernels.arrays import (
     Bool,
     BucketRows,
@@ -36,7 +37,6 @@ from conflict.engine.kernels.arrays import (
     UInt64,
     read_only,
 )
-from conflict.engine.kernels.places import NO_CLUSTER, known_before, order
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.scheduling.placing import circular_schedule
 from conflict.results.layout import OPERATION_ORDER

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conflict.engine.kernels.apply_order import first_at_least
 from conflict.engine.kernels.arrays import Bool, Int8, Int16, Int32
-from conflict.engine.kernels.places import first_at_least
 from ndb_formats.columnar.kernel import kernel
 
 __all__ = [
@@ -107,7 +107,7 @@ def epoch_of_rows(epochs, starts, rows):
     Return the epoch of some rows.
 
     Args:
-        epochs: The distinct epochs of all rows; see `conflict.engine.kernels.places.boundaries_of`.
+        epochs: The distinct epochs of all rows; see `conflict.engine.kernels.apply_order.boundaries_of`.
         starts: First row of each epoch. Shape (epochs + 1,).
         rows: Row numbers, ascending. Shape (chosen,).
 
@@ -146,7 +146,7 @@ def mark_keys(row_epochs, starts, row_group, key, epochs, groups, marked):
     Mark the keys of the rows of some groups. Rows and groups are sorted by epoch and group.
 
     Args:
-        row_epochs: The distinct epochs of the rows; see `conflict.engine.kernels.places.boundaries_of`.
+        row_epochs: The distinct epochs of the rows; see `conflict.engine.kernels.apply_order.boundaries_of`.
         starts: First row of each epoch. Shape (epochs + 1,).
         row_group: Group of each row. Shape (rows,).
         key: Key of each row. Shape (rows,).

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conflict.engine.kernels.apply_order import LAST_EPOCH, PAST_ALL_GROUPS, reaches
 from conflict.engine.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
 from conflict.engine.kernels.effects import effect_number
-from conflict.engine.kernels.places import LAST_EPOCH, PAST_ALL_GROUPS, reaches
 from conflict.engine.kernels.records import ROW_STATE, Records
 from conflict.engine.kernels.rules import decide_operation, needs_refresh, reads_before
 from conflict.history.shown_effects import NO_EFFECT, Effect

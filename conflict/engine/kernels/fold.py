@@ -18,6 +18,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from conflict.engine.kernels.apply_order import LAST_EPOCH, PAST_ALL_GROUPS, queue_up, start_arrivals
 from conflict.engine.kernels.arrays import (
     NO,
     YES,
@@ -44,7 +45,6 @@ from conflict.engine.kernels.passes import (
     mark_rows,
     restore,
 )
-from conflict.engine.kernels.places import LAST_EPOCH, PAST_ALL_GROUPS, queue_up, start_arrivals
 from conflict.engine.kernels.records import Changes, PassDecisions, Rules, Work, packed_schedule
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.rules.decision import Verdict

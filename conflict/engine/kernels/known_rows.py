@@ -17,9 +17,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from conflict.engine.kernels.apply_order import LAST_EPOCH, PAST_ALL_GROUPS, reaches, seek
 from conflict.engine.kernels.arrays import Bool, Int8, Int16, Int32, Int64, OperationKind, UInt64
 from conflict.engine.kernels.passes import Groups, contains
-from conflict.engine.kernels.places import LAST_EPOCH, PAST_ALL_GROUPS, reaches, seek
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
 from ndb_formats.columnar.kernel import inlined, kernel

@@ -7,9 +7,9 @@ Computes docs/result.md, "Open decisions".
 
 from __future__ import annotations
 
+from conflict.engine.kernels.apply_order import open_start
 from conflict.engine.kernels.arrays import YES, ZERO
 from conflict.engine.kernels.passes import LAST_OPERATION, Groups, copy_version, decide_pass, restore
-from conflict.engine.kernels.places import open_start
 from conflict.rules.decision import outcome_bit as bit_of_outcome
 from ndb_formats.columnar.kernel import inlined, kernel
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from conflict.engine.kernels.apply_order import open_start, queue_up, start_arrivals
 from conflict.engine.kernels.arrays import (
     NO,
     YES,
@@ -30,7 +31,6 @@ from conflict.engine.kernels.effects import effect_number
 from conflict.engine.kernels.fold import log_rows
 from conflict.engine.kernels.open_decisions import choose_rows, go_back
 from conflict.engine.kernels.passes import FULL, Groups, catch_up, copy_version, decide_pass, restore
-from conflict.engine.kernels.places import open_start, queue_up, start_arrivals
 from conflict.engine.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.rules.decision import Cause, Verdict

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from conflict.engine.kernels.apply_order import first_at_least, reaches
 from conflict.engine.kernels.arrays import Int32, OperationKind
-from conflict.engine.kernels.places import first_at_least, reaches
 from conflict.engine.kernels.rules import decide_operation
 from conflict.history.grid.schemas import RowStep
 from conflict.rules.decision import Cause, Verdict

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from conflict.engine.kernels.apply_order import Early
 from conflict.engine.kernels.arrays import (
     Bool,
     BucketRows,
@@ -30,7 +31,6 @@ from conflict.engine.kernels.arrays import (
     each_read_only,
     holds_anything,
 )
-from conflict.engine.kernels.places import Early
 from ndb_formats.columnar.kernel import kernel
 from ndb_formats.events.rows_event import Operation
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
+from conflict.engine.kernels.apply_order import Early
 from conflict.engine.kernels.arrays import Int8, Int16, Int64, RowMoments
-from conflict.engine.kernels.places import Early
 from conflict.engine.kernels.records import (
     ARRIVAL,
     BOTH,

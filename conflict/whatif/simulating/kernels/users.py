@@ -4,8 +4,8 @@ What the transactions of users do to the rows of their own cluster.
 
 from __future__ import annotations
 
+from conflict.engine.kernels.apply_order import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.engine.kernels.passes import make_changes
-from conflict.engine.kernels.places import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp, Wish, all_columns, column_bit, written_value
 from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation

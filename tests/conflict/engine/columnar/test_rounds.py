@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conflict.engine.kernels.apply_order import boundaries_of
 from conflict.engine.kernels.arrays import OperationKind
 from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, row_numbers_of_keys
 from conflict.engine.kernels.dependencies import dependent_groups, reachable
 from conflict.engine.kernels.passes import are_rejected
-from conflict.engine.kernels.places import boundaries_of
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import Cluster, History, RowChange, Transaction
