@@ -67,6 +67,7 @@ RULES: tuple[Rule, ...] = (
     filters.one_way,
     filters.default_databases,
     filters.renamed_databases,
+    filters.lists_of_names,
     releases.lacking_in_release,
     tables.keys,
     tables.malformed_exceptions,

@@ -169,6 +169,8 @@ class Code(Enum):
     LOST_KEY_COLUMNS = (89, _WARNING, "a minimal type that loses key columns")
     WORKERS_NOT_IN_RELEASE = (90, _WARNING, "workers that the release does not support")
     SLICES_NOT_IN_RELEASE = (91, _WARNING, "slices of a table that the release lacks")
+    # How an option file is written.
+    FILTER_LIST = (92, _WARNING, "a list where a filter takes one name")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

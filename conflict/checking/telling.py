@@ -73,6 +73,8 @@ def _finding(finding: Finding, severity: Severity) -> Entry:
         lines.append(f"Fix: {finding.fix.shortened(_STATEMENTS)}")
     if rule is not None:
         lines.append(f"Condition: {rule.condition} (manual, {rule.page})")
+    elif finding.page is not None:
+        lines.append(f"Manual: {finding.page}")
     return Entry(f"{severity} {finding.code}", finding.kind.title, [*filter(None, lines)], _TONES[severity])
 
 

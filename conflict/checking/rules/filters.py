@@ -24,7 +24,7 @@ from conflict.rules.replication_filter import FILTER_OPTIONS
 from conflict.shown_text import listed
 from ndb_formats.constants import APPLY_STATUS
 
-__all__ = ["apply_status", "default_databases", "functions_filtered", "one_way", "renamed_databases"]
+__all__ = ["apply_status", "default_databases", "functions_filtered", "lists_of_names", "one_way", "renamed_databases"]
 
 _ISSUES, _DATABASES, _REPLICA = (
     "mysql-cluster-replication-issues",
@@ -105,6 +105,19 @@ def default_databases(subject: Subject) -> Iterator[Finding]:
             better = "replicate_wild_do_table or replicate_wild_ignore_table on "
             fix = Fix(f"use {better}", (cluster.name,), f" in place of {option}.")
             yield Finding(Code.CROSS_DATABASE, sentence, (TablePlace(cluster.name),), fix, at=option, page=_DATABASES)
+
+
+def lists_of_names(subject: Subject) -> Iterator[Finding]:
+    """Yield filters of option files with several names, which a server takes for one."""
+    for cluster in subject.clusters:
+        for name, value in cluster.variables.options if cluster.variables and cluster.variables.complete else ():
+            if name in (*FILTER_OPTIONS, *_BY_DATABASE) and "," in value:
+                sentence = (
+                    f"{name} = {value} is one name with a comma in it to the server, which takes a name from each "
+                    "option; the other findings count it as several."
+                )
+                fix = Fix(f"give {name} once for each name in the my.cnf of ", (cluster.name,), ".")
+                yield Finding(Code.FILTER_LIST, sentence, (TablePlace(cluster.name),), fix, at=name, page=_ISSUES)
 
 
 def renamed_databases(subject: Subject) -> Iterator[Finding]:

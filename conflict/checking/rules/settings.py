@@ -118,7 +118,7 @@ SETTINGS = (
     ),
     Setting(
         "replica_exec_mode",
-        _is_not("STRICT"),
+        _is_not("STRICT", "0"),
         Code.NO_EFFECT,
         f"{_UNUSED} (replica_exec_mode = {{value}}): NDB applies rows idempotently, whatever it says.",
         "STRICT",
@@ -127,7 +127,7 @@ SETTINGS = (
     ),
     Setting(
         "replica_parallel_type",
-        _is("DATABASE"),
+        _is("DATABASE", "0"),
         Code.PARALLEL_TYPE,
         "The applier divides its work by databases (replica_parallel_type = DATABASE), which NDB does not support: an "
         "epoch has changes of many.",
@@ -243,8 +243,8 @@ SETTINGS = (
         "binlog_format",
         _is("STATEMENT", "1"),
         Code.STATEMENTS,
-        "Statements are logged in place of rows (binlog_format = STATEMENT): appliers execute them again, and no "
-        "conflict function judges what they change.",
+        "Statements are logged in place of rows (binlog_format = STATEMENT): appliers execute them again, no conflict "
+        "function judges what they change, and changes of other SQL nodes of the cluster do not arrive.",
         "ROW",
         "mysql-cluster-replication-general",
         Side.LOGGING,
@@ -314,12 +314,18 @@ _JUDGED_TOGETHER: Mapping[str, tuple[Code | ReplicaCode, ...]] = {
     "replica_type_conversions": tuple(REPLICA_CODES[f"NDB-R0{number}"] for number in (20, 22, 23)),
     **dict.fromkeys(
         (name for name in FILTER_OPTIONS if name != "replicate_rewrite_db"),
-        (Code.APPLY_STATUS_FILTERED, Code.FUNCTION_FILTERED, Code.ONE_WAY_FILTER),
+        (Code.APPLY_STATUS_FILTERED, Code.FUNCTION_FILTERED, Code.ONE_WAY_FILTER, Code.FILTER_LIST),
     ),
-    "replicate_rewrite_db": (Code.RENAMED_DATABASE,),
+    "replicate_rewrite_db": (Code.RENAMED_DATABASE, Code.FILTER_LIST),
     **dict.fromkeys(
         ("binlog_do_db", "binlog_ignore_db", "replicate_do_db", "replicate_ignore_db"),
-        (Code.APPLY_STATUS_FILTERED, Code.FUNCTION_FILTERED, Code.ONE_WAY_FILTER, Code.CROSS_DATABASE),
+        (
+            Code.APPLY_STATUS_FILTERED,
+            Code.FUNCTION_FILTERED,
+            Code.ONE_WAY_FILTER,
+            Code.CROSS_DATABASE,
+            Code.FILTER_LIST,
+        ),
     ),
     "server_id": (Code.NO_SERVER_ID, Code.MASKED_SERVER_ID),
     "server_id_bits": (Code.NO_SERVER_ID, Code.MASKED_SERVER_ID),

@@ -14,6 +14,7 @@ from conflict.config.server_settings import DEFAULTS, parse_server_variables
 from conflict.errors import ConfigurationError
 from conflict.rules.server_variables import VARIABLE_OF, VARIABLES, Effect, parse_release
 from tests.conflict.checking.configurations import TABLE, Planned
+from tests.conflict.checking.configurations import VARIABLES as VARIABLES_OF_TESTS
 from tests.conflict.checking.test_planted import found
 
 # What a server says of itself where nothing is wrong.
@@ -237,7 +238,11 @@ def test_unknown_names_name_the_nearest(tmp_path: Path) -> None:
 
 
 def test_an_option_file_has_defaults(tmp_path: Path) -> None:
-    """Four workers, without dependencies in the log; a relay log that is not fetched again; a server that goes on."""
+    """
+    Four workers, without dependencies in the log; a relay log that is not fetched again; a server that goes on.
+
+    Before 8.0.27 there is one worker, before 8.0.30 no batch, before 8.4 dependencies are those of commits.
+    """
     text = "[mysqld]\nserver-id=1\nlog-bin\nndb-log-bin\nndb-log-transaction-id\nndb-log-apply-status\n"
     planned = attrs.evolve(BASE, table=TABLE, a={}, b={})
     planned.report(tmp_path)
@@ -247,6 +252,12 @@ def test_an_option_file_has_defaults(tmp_path: Path) -> None:
     assert of_settings(check_configuration(loaded)) == {("068", "AB"), ("076", "AB"), ("078", "AB")}
     old = check_configuration(loaded, release=parse_release("8.0.20"))
     assert of_settings(old) == {("071", "AB"), ("078", "AB")}
+    for name, server_id in (("A", 1), ("B", 2)):
+        (tmp_path / f"{name}.txt").write_text(f"{text.replace('=1', f'={server_id}')}ndb-log-transaction-dependency\n")
+    loaded = load_run_file(tmp_path / "run.toml", binlogs=False).configuration
+    assert of_settings(check_configuration(loaded)) == {("076", "AB"), ("078", "AB")}
+    tracking = check_configuration(loaded, release=parse_release("8.0.36"))
+    assert of_settings(tracking) == {("068", "AB"), ("076", "AB"), ("078", "AB")}
 
 
 RELEASES = [
@@ -352,6 +363,24 @@ def test_names_are_unique_and_spelt_with_underscores() -> None:
             assert parse_release(release)
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("binlog-do-db=shop,mysql\n", {("063", "A"), ("092", "A")}),
+        ("replicate-wild-ignore-table=old.%,older.%\n", {("092", "A")}),
+        ("binlog-do-db=shop\nbinlog-do-db=mysql\n", {("063", "A")}),
+        ("replicate-wild-ignore-table=old.%\nreplicate-wild-ignore-table=older.%\n", set()),
+    ],
+)
+def test_a_list_in_an_option_file(lines: str, expected: set[tuple[str, str]], tmp_path: Path) -> None:
+    """A server takes it for one name; an option that is repeated has several."""
+    BASE.report(tmp_path)
+    right = "".join(f"{name}={value}\n" for name, value in {**VARIABLES_OF_TESTS, **RIGHT}.items())
+    (tmp_path / "A.txt").write_text(f"[mysqld]\nserver-id=1\n{right}{lines}")
+    loaded = load_run_file(tmp_path / "run.toml", binlogs=False).configuration
+    assert of_settings(check_configuration(loaded)) == expected
+
+
 def test_how_names_are_read() -> None:
     """An older name is the same variable, and is kept as it is written; an option of its own may begin with skip."""
     variables = parse_server_variables("[mysqld]\nslave-skip-errors=1062\nskip-slave-start\nskip-ndb-log-bin\n")
@@ -372,5 +401,12 @@ def test_keys_that_are_not_generated(tmp_path: Path) -> None:
 def test_every_code_of_settings_is_planted() -> None:
     """Each code from 060 on follows from some fault of this module."""
     planted = {code for _, expected in WRONG.values() for code, _ in expected}
-    planted |= {code for _, _, expected in RELEASES for code, _ in expected} | {"072", "073", "088", "089", "091"}
+    planted |= {code for _, _, expected in RELEASES for code, _ in expected} | {
+        "072",
+        "073",
+        "088",
+        "089",
+        "091",
+        "092",
+    }
     assert planted == {code for each in Code if (code := each.code.removeprefix("NDB-E")) >= "060"}
