@@ -18,6 +18,7 @@ Python and numpy count differently from numba in three ways, which kernels avoid
 
 from __future__ import annotations
 
+import pickle
 import sys
 import threading
 from collections.abc import Callable
@@ -108,19 +109,36 @@ class Kernel:
         while Process.loading:
             Process.loading.pop()()
         if self.use is Use.CALLED:
+            self._forget_what_moved()
             return njit(cache=True, nogil=True, **_NO_C)(function)
         return njit(inline="always")(function) if self.use is Use.INLINED else njit(**_NO_C, **_NO_PYTHON)(function)
 
     def _is_cached(self) -> bool:
         """Return whether numba's cache has the kernel, compiled since its source was last changed."""
-        function = self.function
-        source = Path(function.__code__.co_filename)
-        stem = f"{source.stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
-        name = f"{stem}.py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}.nbi"
+        source = Path(self.function.__code__.co_filename)
         try:
-            return (cache_folder(source) / name).stat().st_mtime >= source.stat().st_mtime
+            return self._index().stat().st_mtime >= source.stat().st_mtime
         except OSError:
             return False
+
+    def _index(self) -> Path:
+        """Return the file in which numba lists what it has compiled of the kernel; it need not be there."""
+        code = self.function.__code__
+        source = Path(code.co_filename)
+        stem = f"{source.stem}.{self.function.__qualname__}-{code.co_firstlineno}"
+        name = f"{stem}.py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}.nbi"
+        return cache_folder(source) / name
+
+    def _forget_what_moved(self) -> None:
+        """Remove the list if a class in it is not where it was, as after an upgrade: numba would fail to read it."""
+        try:
+            with self._index().open("rb") as file:
+                pickle.load(file)  # numba's version
+                pickle.load(file)
+        except OSError:
+            return
+        except Exception:  # noqa: BLE001  # pickle raises anything, and whatever it is, the list is of no use
+            self._index().unlink(missing_ok=True)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -1,6 +1,7 @@
 """Kernels give the same compiled and interpreted, and run interpreted while the work is small and none is compiled."""
 
 import importlib.util
+import pickle
 import subprocess
 import sys
 import threading
@@ -8,8 +9,9 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -230,15 +232,44 @@ def second(number):
 """
 
 
-def test_a_thread_waits_until_another_one_has_bound_all_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that is made while another thread makes it too is compiled with what it calls."""
-    file = tmp_path / "two_kernels.py"
+GONE = b"cmodule_that_was_renamed\nRows\n."  # a pickle of a class
+
+
+def test_what_numba_keeps_of_classes_that_moved_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade in which a module has another name; else numba would not come past its own list."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    numba.config.reload_config()
+    try:
+        for expected in (True, False):
+            module = two_kernels(tmp_path)
+            index = module.first._index()
+            assert index.exists() != expected
+            if not expected:
+                index.write_bytes(pickle.dumps(numba.__version__) + GONE)
+            assert module.first.form(Mode.COMPILED)(1) == 2
+            assert b"module_that_was_renamed" not in index.read_bytes()
+    finally:
+        monkeypatch.undo()
+        numba.config.reload_config()
+
+
+def two_kernels(folder: Path) -> ModuleType:
+    """Return a module of two kernels that was loaded from a new file in a folder."""
+    file = folder / "two_kernels.py"
     file.write_text(TWO_KERNELS)
     spec = importlib.util.spec_from_file_location("two_kernels", file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_a_thread_waits_until_another_one_has_bound_all_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is made while another thread makes it too is compiled with what it calls."""
+    module = two_kernels(tmp_path)
     half_made, go_on, compiled = threading.Event(), threading.Event(), Kernel._compiled
 
     def slowly(self: Kernel, function: FunctionType) -> object:
