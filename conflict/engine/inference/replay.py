@@ -259,12 +259,16 @@ class ObservedApplier(Applier):
             here.overwrite(key, (apply.epoch, apply.group), before)
         super().commit(final, source)
         here.result.undecided += [*self._undecided, *_unclear_decisions(final, settled.open)]
+        first = len(here.outcomes) - len(final.decided)
         if settled.open:
-            first = len(here.outcomes) - len(final.decided)
             here.outcomes[first:] = _left_open(final, settled.open, here.outcomes[first:])
         settled.forget(here, apply, final)
         take_unclear(here, source, apply)
         take_contradicted(here, apply, wrong, settled)
+        images = here.result.images.get((apply.epoch, apply.group), {})
+        for each in here.outcomes[first:]:
+            if each.verdict is Verdict.CANNOT_TELL:  # nor can it be told with what the row was left
+                images.pop((each.table, each.key), None)
         if apply.traced:
             here.forget_unlogged((apply.epoch, apply.group))
 
