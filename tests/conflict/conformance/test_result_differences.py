@@ -45,7 +45,7 @@ def result(**changed: Any) -> ClusterResult:
 def found(expected: dict[str, Any], actual: ClusterResult, function: str | None = "NDB$MAX(x)") -> list[str]:
     """Return all differences of side A."""
     tables: dict[str, dict[str, TableSetup]] = setups(function)
-    return list(result_differences(expected, "d", {"A": actual}, tables))
+    return list(result_differences(expected, {"A": "d"}, {"A": actual}, tables))
 
 
 STOP = Stop(ServerStop.MISSING_INFORMATION, 77, "d.t", "x", Operation.UPDATE_ROW, None, "what to do")
