@@ -275,7 +275,7 @@ def lost(
     """
     from conflict.decoding.staging import check_output
     from conflict.repair.lost import LostChanges
-    from conflict.repair.lost_changes import lost_changes, with_images
+    from conflict.repair.lost_changes import count_not_known, lost_changes, with_images
     from conflict.repair.lost_files import check_suffix, write_lost
     from conflict.results.doubts import doubts_from_the_middle
 
@@ -283,10 +283,11 @@ def lost(
     check_suffix(target)
     found, which = _chosen(result, since, until, table)
     check_output(target, [Path(found.folder.uri)], force=force)
-    changes = with_images(lost_changes(found, which), found, progress)
+    rows = lost_changes(found, which)
+    changes, not_known = with_images(rows, found, progress), count_not_known(found, which, rows)
     if target is not None:
         write_lost(changes, target)
-    return LostChanges(found, which, changes, doubts_from_the_middle(found.run))
+    return LostChanges(found, which, changes, not_known, doubts_from_the_middle(found.run))
 
 
 def _chosen(

@@ -43,12 +43,14 @@ class LostChanges:
         changes: A row for each, in the order in which they committed: the columns of `LOST` (see
             `conflict.repair.lost_changes`), ``server_id``, and ``before`` and ``after``, maps from the names of the
             logged columns to their values as text.
+        not_known: How many changes may be lost, too: the binlogs do not tell whether an applier rejected them.
         doubts: What makes the result doubtful.
     """
 
     result: Result
     which: Chosen
     changes: pa.Table
+    not_known: int
     doubts: tuple[Doubt, ...]
 
     @property
@@ -60,6 +62,15 @@ class LostChanges:
     def overwritten(self) -> int:
         """How many were overwritten alone, and not rejected."""
         return int(self.changes["cause"].null_count)
+
+    @property
+    def not_looked_for(self) -> list[str]:
+        """Sentences on changes that may have been overwritten, and are not listed."""
+        if len(self.result.clusters) > 2:
+            return ["Changes that were overwritten alone are not looked for among more than two clusters."]
+        keyless = [name for name, key in self.result.run["configuration"]["primary_keys"].items() if not key]
+        names = ", ".join(name for name in keyless if self.which.table in (None, name))
+        return [f"Changes of {names}, without a primary key, may have been overwritten, too."] if names else []
 
     @property
     def by_table(self) -> list[tuple[str, str, int, int, int, int]]:
@@ -91,6 +102,8 @@ class LostChanges:
             "lost": len(self.changes),
             "rejected": self.rejected,
             "overwritten": self.overwritten,
+            "not_known": self.not_known,
+            "not_looked_for": self.not_looked_for,
             "table": self.which.table,
             "since": None if self.which.since is None else self.which.since.isoformat(),
             "until": None if self.which.until is None else self.which.until.isoformat(),
@@ -109,12 +122,15 @@ def tell_lost(lost: LostChanges, top: int = _FIRST, source: str = "") -> Telling
         source: The result, as it was given, for commands; none are told without it.
     """
     chosen = one_line(lost.which.words(_SECONDS))
+    warnings = [*_not_listed(lost), *warnings_of(lost.doubts)]
     if not len(lost.changes):
         return Telling(
             "Lost changes",
-            f"No change of a user{chosen} was lost.",
+            f"No change of a user{chosen} is known to be lost."
+            if warnings
+            else f"No change of a user{chosen} was lost.",
             alarms=alarms_of(lost.doubts),
-            warnings=warnings_of(lost.doubts),
+            warnings=warnings,
         )
     of = "" if chosen else f" of {lost.result.run['changes']:,}"
     headline = (
@@ -129,11 +145,19 @@ def tell_lost(lost: LostChanges, top: int = _FIRST, source: str = "") -> Telling
         (Table("Lost changes by table", headings, lost.by_table, texts=2),),
         listings=(_first(lost, top),),
         alarms=alarms_of(lost.doubts),
-        warnings=warnings_of(lost.doubts),
+        warnings=warnings,
         commands=[("All of them, with both images:", f"ndb-conflict lost {shlex.quote(source)} --out lost.csv")]
         if source
         else [],
     )
+
+
+def _not_listed(lost: LostChanges) -> Iterator[str]:
+    """Yield what may be lost beside what is listed."""
+    if lost.not_known:
+        them = "it was" if lost.not_known == 1 else "they were"
+        yield f"Of {counted(lost.not_known, 'more change')} it is not known whether {them} rejected."
+    yield from lost.not_looked_for
 
 
 def _sentences(lost: LostChanges) -> Iterator[str]:

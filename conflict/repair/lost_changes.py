@@ -18,12 +18,12 @@ from conflict.history.grid.schemas import PLACE
 from conflict.pipeline import configuration_of
 from conflict.repair.logged_images import images_at
 from conflict.result import Result
-from conflict.results.conflicts import Chosen, numbered, read_conflicts
+from conflict.results.conflicts import Chosen, numbered, read_conflicts, read_outcomes
 from conflict.results.layout import OUTCOMES, OVERWRITTEN
-from conflict.rules.decision import Cause
+from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["LOST", "lost_changes", "with_images"]
+__all__ = ["LOST", "count_not_known", "lost_changes", "with_images"]
 
 _WINNER = tuple(name for name in OUTCOMES.names if name.startswith("winner_"))
 # A lost change: the change itself; why it was lost; what took its place. `cause` is NULL where no applier rejected it,
@@ -57,6 +57,22 @@ def lost_changes(result: Result, which: Chosen) -> pa.Table:
     parts = [rejected, *(_overwritten(result, cluster) for cluster in result.clusters)]
     found = _once(pa.concat_tables([part.cast(LOST) for part in parts]))
     return _chosen(found, which).sort_by([(name, "ascending") for name in _ORDER])
+
+
+def count_not_known(result: Result, which: Chosen, lost: pa.Table) -> int:
+    """
+    Return of how many users' changes the binlogs do not tell whether they were lost.
+
+    Args:
+        result: The result.
+        which: Which of them.
+        lost: Those that were, as `lost_changes` returned them; one that was overwritten is lost, rejected or not.
+    """
+    unknown = (pads.field("verdict") == Verdict.CANNOT_TELL.name) & (pads.field("ordinal") >= 0)
+    found = _chosen(read_outcomes(result.folder, result.clusters, unknown, ["table", "time", *PLACE]), which)
+    both = pa.concat_tables([lost.select(list(PLACE)), found.select(list(PLACE))])
+    codes = numbered(both, PLACE)
+    return len(np.setdiff1d(codes[len(lost) :], codes[: len(lost)]))
 
 
 def with_images(changes: pa.Table, result: Result, progress: StageProgress = no_progress) -> pa.Table:

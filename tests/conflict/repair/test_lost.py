@@ -6,15 +6,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow.parquet as pq
 import pytest
 
 import conflict
+from conflict.config.configuration import Span
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.repair.logged_images import images_at
-from conflict.repair.lost_changes import lost_changes
+from conflict.repair.lost import LostChanges
+from conflict.repair.lost_changes import count_not_known, lost_changes
 from conflict.results.conflicts import ALL
 from tests.conflict.cli.commands import invoke
 from tests.conflict.whatif.comparing.recorded import compared
@@ -130,6 +133,45 @@ def test_what_is_told(demo: Path, tmp_path: Path) -> None:
     told = json.loads(document.read_text("utf-8"))
     assert (told["lost"], told["rejected"], told["overwritten"]) == (33, 23, 10)
     assert sum(each["lost"] for each in told["by_table"]) == 33
+
+
+@pytest.mark.parametrize(
+    ("name", "epoch", "key", "said"),
+    [
+        (
+            "random_27_type7",
+            3822520893449,
+            "a=1, b=w7",
+            "Of 2 more changes it is not known whether they were rejected.",
+        ),
+        ("hot_3021_type7", 5244155068423, "k=1", "Of 1 more change it is not known whether it was rejected."),
+    ],
+)
+def test_what_is_not_known_is_said(name: str, epoch: int, key: str, said: str, tmp_path: Path) -> None:
+    """Changes of a row that is older than the epoch from which on the logs are read; others are listed."""
+    case = ConflictCase.load(RECORDINGS / "conflict" / "max" / name)
+    middle = attrs.evolve(case.configuration(), span=Span(first={"A": epoch}, empty=False))
+    run = RunFile(case.path / "run.toml", middle, {}, ())
+    result = conflict.resolve(run, out=tmp_path / "result", engine="reference")
+    unknown = [row for row in result.outcomes().to_pylist() if row["verdict"] == "CANNOT_TELL"]
+    assert {row["key"] for row in unknown} == {key}
+    changes = lost_changes(result, ALL)
+    places = {(row["file"], row["position"], row["row"]) for row in changes.to_pylist()}
+    assert places.isdisjoint((row["file"], row["position"], row["row"]) for row in unknown)
+    images = images_at(changes, middle, quiet)
+    found = LostChanges(result, ALL, images, count_not_known(result, ALL, changes), ())
+    assert found.not_known == len(unknown)
+    assert said in " ".join(repr(found).split())
+
+
+def test_tables_without_a_primary_key_are_named(tmp_path: Path) -> None:
+    """Their rows cannot be told apart, so nobody knows which change was overwritten."""
+    case = ConflictCase.load(RECORDINGS / "everyday" / "none" / "no_primary_key_type2")
+    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    result = conflict.resolve(run, out=tmp_path / "result", engine="reference")
+    found = LostChanges(result, ALL, lost_changes(result, ALL), 0, ())
+    (said,) = found.not_looked_for
+    assert "day.t1" in said
 
 
 def test_binlogs_that_are_gone_and_files_without_a_format(tmp_path: Path) -> None:
