@@ -67,11 +67,13 @@ class Settled:
         rows: By row, what was known of it, and the trials that remain possible.
         open: By the identity of an entry, the decisions that follow from these.
         doubtful: Rows that a transaction touched for which it is not known whether it was rejected.
+        judged_earlier: Rows that the binlog contradicts, but that may have been judged in a state that is not known.
     """
 
     rows: dict[RowKey, tuple[Row | None, Sequence[Tried]]] = attrs.field(factory=dict)
     open: dict[int, frozenset[Decision]] = attrs.field(factory=dict)
     doubtful: set[RowKey] = attrs.field(factory=set)
+    judged_earlier: set[RowKey] = attrs.field(factory=set)
 
     def forget(self, cluster: ObservedCluster, apply: EpochApply, final: EpochPass | None = None) -> None:
         """
@@ -294,7 +296,7 @@ def doubt_contradicted(
     Args:
         cluster: The applying cluster.
         final: The pass to commit.
-        settled: Its rows that are not known; what its operations may be decided as is added.
+        settled: Its rows that are not known; what its operations may be decided as is added, and those judged earlier.
         source: The cluster whose epoch it is.
 
     Returns:
@@ -313,6 +315,7 @@ def doubt_contradicted(
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
     if wrong and cluster.given is not None:
         raise OtherConflictsError
+    settled.judged_earlier = {key for key in wrong if _changed_from_unknown(cluster, apply, key)}
     groups = {each.entry.group for each in final.decided if each.entry.row in wrong}
     for each in final.decided:
         if each.entry.row in wrong or (judges_transactions(cluster) and each.entry.group in groups):
@@ -322,13 +325,20 @@ def doubt_contradicted(
     return wrong
 
 
+def _changed_from_unknown(cluster: ObservedCluster, apply: EpochApply, key: RowKey) -> bool:
+    """Whether a row that is known now was changed, since its epoch arrived, from a state that is not all known."""
+    states = (state for position, state in cluster.earlier.get(key, ()) if position > apply.arrived)
+    return any(state is not None and (not is_dated(state) or is_partial(state)) for state in states)
+
+
 def take_contradicted(
     cluster: ObservedCluster, apply: EpochApply, wrong: Mapping[RowKey, Effect | None], settled: Settled
 ) -> None:
     """
     Go on with what the binlog shows of rows on which the decisions contradict it.
 
-    It is no contradiction to report where these decisions depend on an assumed state.
+    It is no contradiction to report where these decisions depend on an assumed state, or the row may have been judged
+    in a state that is not known.
     """
     if not wrong:
         return
@@ -336,7 +346,8 @@ def take_contradicted(
     for key, shown in wrong.items():
         cluster.store.put(key, NOT_KNOWN)
         leave_unclear(cluster, apply, key)
-        if key in settled.rows or (settled.rows and judges_transactions(cluster)):
+        assumed = key in settled.rows or key in settled.judged_earlier
+        if assumed or (settled.rows and judges_transactions(cluster)):
             effects.pop(key, None)
             effects |= {} if shown is None else {key: shown}
     take_effects(cluster, apply, {key: effect for key, effect in wrong.items() if effect is not None})

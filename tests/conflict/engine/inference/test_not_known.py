@@ -107,6 +107,29 @@ def test_a_refresh_tells_that_the_row_was_in_conflict() -> None:
     assert result.outcomes[0].stored is None
 
 
+def test_a_row_may_have_been_judged_before_it_was_deleted_in_a_state_that_is_not_known() -> None:
+    """A deletes row 1 in front of B's delete of it, and refreshes it all the same: it was there when it was judged."""
+    shown = {"A": {(5, 1): {1: Effect.REFRESHED_ABSENT}}}
+    result = run("B:d1=5@15 A:d1=5@5 A:<15@5", setups(EPOCH), shown)
+    assert outcomes(result, "A") == [(Verdict.CANNOT_TELL, Cause.NONE)]
+    (undecided,) = result.clusters["A"].undecided
+    assert Cause.ROW_IN_CONFLICT in {each.cause for each in undecided.candidates}
+    assert result.clusters["A"].effects[5, 1] == {("d.t", key(1)): Effect.REFRESHED_ABSENT}
+
+
+def test_a_row_that_was_deleted_many_epochs_ago_was_not_judged_before_that() -> None:
+    """A applied five epochs since it deleted row 1; the refresh of it in the binlog stays a contradiction."""
+    inserts = [f"B:i{row}=1@{row}" for row in range(15, 20)]
+    applies = [f"A:<{epoch}@{epoch - 9}" for epoch in range(15, 20)]
+    result = run(
+        " ".join(["A:d1=5@5", *inserts, *applies, "B:d1=5@20", "A:<20@11"]),
+        setups(EPOCH),
+        {"A": {(11, 0): {1: Effect.REFRESHED_ABSENT}}},
+    )
+    assert result.outcomes[-1].verdict is Verdict.CANNOT_TELL
+    assert ("d.t", key(1)) not in result.clusters["A"].effects.get((11, 0), {})
+
+
 def test_an_epoch_from_before_the_log_is_taken_from_the_binlog_of_the_applier() -> None:
     """A's epoch 4 is not there; B's binlog shows that it changed row 1 and deleted row 2."""
     shown = {"B": {(15, 0): {1: Effect.CHANGED, 2: Effect.DELETED}}}
