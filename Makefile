@@ -40,7 +40,7 @@ test: check              ## Everything that is fast enough for every commit
 test-mysql: setup         ## Files, keys, definitions, characters and conversions, judged by real servers: make test-mysql MYSQL_SOCKET=... MARIADB_SOCKET=...
 	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py \
 		tests/mysql_server/check_definitions.py tests/mysql_server/check_characters.py \
-		tests/mysql_server/check_conversions.py
+		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py
 
 test-all: check          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long

@@ -21,7 +21,9 @@ from conflict.config.arguments import (
     EPOCH,
     FILE,
     RULE,
+    SERVER,
     SOURCES,
+    AskedServers,
     ConflictFns,
     DeploymentPolicy,
     OnMissing,
@@ -32,7 +34,7 @@ from conflict.config.arguments import (
     answering,
     no_progress,
 )
-from conflict.config.option_values import Moment, known_name, seconds_of, words_of
+from conflict.config.option_values import Moment, known_name, path_of, seconds_of, words_of
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -239,6 +241,8 @@ def check(
     primary: Annotated[str | None, CLUSTER] = None,
     variables: Annotated[Mapping[str, Path | str] | None, FILE] = None,
     config_ini: Annotated[Mapping[str, Path | str] | None, FILE] = None,
+    server: Annotated[str | Sequence[str] | None, SERVER] = None,
+    defaults_file: Path | str | None = None,
     policy: DeploymentPolicy | str = "manual",
     function: Annotated[str | Sequence[str] | None, RULE] = None,
     server_version: str | None = None,
@@ -254,6 +258,9 @@ def check(
         primary: The primary, for functions by epoch.
         variables: By name of a cluster, its my.cnf or what SHOW GLOBAL VARIABLES prints.
         config_ini: By name of a cluster, its config.ini.
+        server: In place of files, a running server, ``CLUSTER=mysql://USER@HOST:PORT/``, which is read and not changed;
+            servers with the same cluster are its SQL nodes.
+        defaults_file: Option file of the mysql client, in place of its own ones: user, password, TLS.
         policy: With ``needs``, leave out what the manual advises against and the server accepts.
         function: As for `resolve`.
         server_version: Find what this release lacks or does in another way, such as 8.0.34.
@@ -265,7 +272,8 @@ def check(
     from conflict.rules.server_variables import parse_release
 
     release = None if server_version is None else parse_release(server_version)
-    loaded = checked_run(run, additions_of(schema, ndb_replication, conflict_fn, primary), variables, config_ini)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
+    loaded = checked_run(run, additions, variables, config_ini, AskedServers(words_of(server), defaults_file))
     return check_configuration(_changed(loaded, function).configuration, DeploymentPolicy(policy), release)
 
 
@@ -274,18 +282,36 @@ def checked_run(
     additions: Additions,
     variables: Mapping[str, Path | str] | None = None,
     config_ini: Mapping[str, Path | str] | None = None,
+    servers: AskedServers | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> RunFile:
     """
-    Return the run that is checked: that of a run file, or one of what is given in its place.
+    Return the run that is checked: that of a run file, of running servers, or one of what is given in their place.
+
+    Args:
+        run: The run file, if one is given.
+        additions: What is given in its place: definitions, rows, functions.
+        variables: By cluster, files with variables.
+        config_ini: By cluster, files of management nodes.
+        servers: The running servers.
+        say: Called with sentences about these.
 
     Raises:
-        ConfigurationError: Something is given beside a run file, or a file is wrong.
+        ConfigurationError: Something is given beside a run file or servers, or a file or a server is wrong.
     """
     from conflict.checking.draft import draft_check
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.discovery.draft import Additions
 
     files = [{name: Path(file) for name, file in (given or {}).items()} for given in (variables, config_ini)]
+    if servers is not None and servers.given:
+        if run is not None or files[0] or additions != Additions():
+            message = (
+                "--server asks for all that is checked; leave out the run file, --schema, --ndb-replication, "
+                "--conflict-fn, --primary and --variables; init --server writes files, to be changed and checked"
+            )
+            raise ConfigurationError(message)
+        return _run_of_servers(servers, files[1], say)
     if run is None:
         return draft_check(additions, *files)
     loaded = run if isinstance(run, RunFile) else load_run_file(Path(run).absolute(), binlogs=False)
@@ -293,6 +319,15 @@ def checked_run(
         message = f"{loaded.path} is a run file, which has entries for what is given besides; change it there"
         raise ConfigurationError(message)
     return loaded
+
+
+def _run_of_servers(servers: AskedServers, config_ini: Mapping[str, Path], say: Callable[[str], None]) -> RunFile:
+    from conflict.servers.saved import read_servers
+
+    found = read_servers(servers.given, path_of(servers.defaults_file))
+    for sentence in found.sentences:
+        say(sentence)
+    return found.run(config_ini)
 
 
 def _changed(run: RunFile, function: str | Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:

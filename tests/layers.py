@@ -30,6 +30,7 @@ LAYERS = {
         "config",
         "history",
         "discovery",
+        "servers",
         "checking",
         "results",
         "decoding",

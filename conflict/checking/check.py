@@ -14,7 +14,17 @@ from conflict.checking.deployment import Handling
 from conflict.checking.findings import Code, Finding, Severity, merged
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import marks
-from conflict.checking.rules import appliers, filters, functions, releases, replicas, servers, settings, tables
+from conflict.checking.rules import (
+    appliers,
+    filters,
+    functions,
+    releases,
+    replicas,
+    servers,
+    settings,
+    sql_nodes,
+    tables,
+)
 from conflict.checking.subject import PlacedTable, Subject, subject_of
 from conflict.checking.suggestions import nearest_settings
 from conflict.checking.telling import tell_report
@@ -24,7 +34,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
-from conflict.rules.server_variables import Release
+from conflict.rules.server_variables import Release, parse_release
 from conflict.shown_text import counted
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
@@ -54,6 +64,8 @@ RULES: tuple[Rule, ...] = (
     servers.useless_reads,
     servers.unknown_variables,
     servers.row_slices,
+    sql_nodes.without_ndb,
+    sql_nodes.different_nodes,
     settings.single_settings,
     appliers.skipped_epochs,
     appliers.idle_workers,
@@ -175,12 +187,19 @@ def check_configuration(
     Args:
         configuration: The run; its binlogs need not be there.
         policy: With MANUAL, what the manual advises against is a warning. NEEDS leaves that out.
-        release: The release of all servers; None to find nothing that differs by release.
+        release: The release of all servers; None for the one that they say they have, if that is the same one.
     """
     placed = configuration.in_databases(_named_tables(configuration)).with_database_names({})
-    subject = attrs.evolve(subject_of(placed, policy), release=release)
+    subject = attrs.evolve(subject_of(placed, policy), release=release or _release_of(configuration))
     found = merged(finding for rule in RULES for finding in rule(subject))
     return Report(policy, tuple(_table_report(subject, placed) for placed in subject.tables), found)
+
+
+def _release_of(configuration: Configuration) -> Release | None:
+    """Return the release that all servers have which say one (``version``); None if none does, or they differ."""
+    versions = {cluster.given_variables.get("version", "") for cluster in configuration.clusters} - {""}
+    found = {parse_release(each) for each in versions if "mariadb" not in each.lower()}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _named_tables(configuration: Configuration) -> set[tuple[str, str]]:

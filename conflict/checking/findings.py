@@ -171,6 +171,9 @@ class Code(Enum):
     SLICES_NOT_IN_RELEASE = (91, _WARNING, "slices of a table that the release lacks")
     # How an option file is written.
     FILTER_LIST = (92, _WARNING, "a list where a filter takes one name")
+    # What running servers show.
+    NO_NDB = (93, _WARNING, "a server without NDB")
+    NODES_DIFFER = (94, _WARNING, "SQL nodes of a cluster that log in different ways")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

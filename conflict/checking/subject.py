@@ -15,6 +15,7 @@ from conflict.checking.findings import Finding, Fix, TablePlace, insert_row, upd
 from conflict.checking.reasons import reasons_of
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links
+from conflict.config.server_settings import ServerVariables
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import ConflictFunction, parse_conflict_function
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
@@ -24,6 +25,8 @@ from ndb_formats.rules.update_format import switch
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Arrival", "PlacedTable", "Subject", "place_of", "subject_of"]
+
+_FILTERS_OF_LOGS = ("binlog_do_db", "binlog_ignore_db")
 
 
 @attrs.frozen
@@ -125,10 +128,15 @@ class Subject:
 
     def value(self, cluster: ClusterConfiguration, name: str) -> str | None:
         """Return the value of a variable of a cluster's server; None if it is not known."""
-        given = cluster.variables
-        if given is None or (name not in given and not given.complete):
-            return None
-        return given[name] if name in given else VARIABLE_OF[name].default_in(self.release)
+        return None if cluster.variables is None else self.value_of(cluster.variables, name)
+
+    def value_of(self, given: ServerVariables, name: str) -> str | None:
+        """Return the value of a variable of a server; None if it is not known."""
+        if name in given:
+            return given[name]
+        if name in _FILTERS_OF_LOGS and (given.complete or given.are_all):
+            return ""
+        return VARIABLE_OF[name].default_in(self.release) if given.complete else None
 
     def is_on(self, cluster: ClusterConfiguration, name: str) -> bool | None:
         """Return whether a variable of a cluster's server is on; None if that is not known."""

@@ -47,6 +47,7 @@ __all__ = [
     "load_definitions",
     "messages",
     "progress_bars",
+    "say",
 ]
 
 _ONCE = "Compiling the kernels, which takes a minute or two and happens once."
@@ -133,6 +134,11 @@ def warn_of(remarks: Iterable[LogRemark]) -> bool:
     for sentence in said:
         messages.print(f"[yellow]warning:[/yellow] {escape(sentence)}", soft_wrap=True)
     return bool(said)
+
+
+def say(sentence: str) -> None:
+    """Print a sentence about the input, on standard error."""
+    messages.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
 
 def load_definitions(schema: Path | None, binlogs: Sequence[Path | str], *, inexact_keys: bool) -> Schema:

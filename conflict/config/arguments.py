@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import wraps
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import attrs
@@ -24,7 +25,9 @@ __all__ = [
     "EPOCH",
     "FILE",
     "RULE",
+    "SERVER",
     "SOURCES",
+    "AskedServers",
     "ConflictFns",
     "DeploymentPolicy",
     "OnMissing",
@@ -119,9 +122,24 @@ class Typed:
     in_one: bool = attrs.field(default=False, kw_only=True)
 
 
+@attrs.frozen
+class AskedServers:
+    """
+    Running servers that are asked.
+
+    Attributes:
+        given: Their addresses; none if no server is asked.
+        defaults_file: Option file of the client; None for its own ones.
+    """
+
+    given: Sequence[str] = ()
+    defaults_file: Path | str | None = None
+
+
 CLUSTER, DATETIME = Typed("CLUSTER"), Typed("DATETIME")
 EPOCH, FILE = Typed("CLUSTER=EPOCH"), Typed("CLUSTER=FILE")
 RULE = Typed("MODULE:NAME")
+SERVER = Typed("CLUSTER=mysql://USER@HOST:PORT/")
 SOURCES = Typed(
     "RUN_FILE | BINLOGS...",
     "A run file (.toml); or the binlogs of both clusters: folders, index files, patterns or files.",

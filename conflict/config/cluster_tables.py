@@ -48,6 +48,7 @@ _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
 _OPTION = ValueKind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
 OWN_FILES = ("variables", "config_ini", "ndb_replication", "replica_status")
+_OF_SQL_NODES = ("variables", "replica_status")  # of which each SQL node can have its own
 _CLUSTER_ENTRIES = {
     "server_id": SERVER_ID,
     "server_ids": ValueKind(
@@ -57,6 +58,7 @@ _CLUSTER_ENTRIES = {
     "binlogs": _FILES,
     "role": one_of(list(Role)),
     **dict.fromkeys(("schema", *OWN_FILES), _FILE),
+    **dict.fromkeys(_OF_SQL_NODES, either(_FILE, list_of(NAME, "a list of files, one for each SQL node"))),
     "rows": either(_FILE, _FILES),
     "rows_epoch": EPOCH,
     "rows_of": TEXT,
@@ -159,9 +161,14 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
 def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool) -> ClusterConfiguration:
     where = f"[clusters.{name}]"
     check_entries(where, given, _CLUSTER_ENTRIES)
-    own = {entry: folder / given[entry] for entry in OWN_FILES if entry in given}
-    variables = load_server_variables(own["variables"]) if "variables" in own else None
-    table = {**_of_variables(variables or {}), **given}
+    own = {entry: folder / given[entry] for entry in OWN_FILES if entry in given and entry not in _OF_SQL_NODES}
+    of_nodes = [load_server_variables(folder / file) for file in _files_of_nodes(given, "variables")]
+    table = {**_of_variables(of_nodes[0] if of_nodes else {}), **given}
+    if len(of_nodes) > 1 and not {"server_id", "server_ids"} & given.keys():
+        given = {**given, "server_ids": [_of_variables(each).get("server_id") for each in of_nodes]}
+        check_entries(where, given, _CLUSTER_ENTRIES)
+        table["server_ids"] = given["server_ids"]
+        table.pop("server_id", None)
     if "server_ids" in given:
         if "server_id" in given:
             message = f"server_id and server_ids of {where} are both given; give one of them"
@@ -183,7 +190,8 @@ def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool
         replicates_from=tuple(table["replicates_from"]) if "replicates_from" in table else None,
         ignored=_ignored(name, table),
         replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
-        variables=variables,
+        variables=of_nodes[0] if of_nodes else None,
+        other_nodes=tuple(of_nodes[1:]),
         epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
     )
 
@@ -202,7 +210,8 @@ def _with_filters(
     where, sources = f"[clusters.{cluster.name}]", links.sources(cluster.name)
     options = {name: _values(given[name]) for name in FILTER_OPTIONS if name in given}
     if "replica_status" in given:
-        channels = load_replica_status(folder / given["replica_status"])
+        files = _files_of_nodes(given, "replica_status")
+        channels = tuple(channel for file in files for channel in load_replica_status(folder / file))
         read = {each.name: _channel_from(each, channels, f"replica_status of {where}") for each in sources}
         _refuse_ignored(read, links, where)
         filters = {name: each.filter.with_options(options_of(options, each.name)) for name, each in read.items()}
@@ -219,6 +228,12 @@ def _with_filters(
         )
         raise ConfigurationError(message)
     return attrs.evolve(cluster, filter=ReplicationFilter().with_options(options_of(options, next(iter(names), ""))))
+
+
+def _files_of_nodes(given: Mapping[str, Any], entry: str) -> list[str]:
+    """Return the files of an entry that can name one for each SQL node."""
+    files = given.get(entry, [])
+    return [files] if isinstance(files, str) else files
 
 
 def _values(given: str | Sequence[str]) -> Sequence[str]:

@@ -73,7 +73,8 @@ class ClusterConfiguration:
         replicates_from: The clusters whose binlogs its applier applies; None for the other one of two.
         ignored: Per such cluster, the server ids that its applier leaves out (``IGNORE_SERVER_IDS``).
         replication: Its own rows of ``mysql.ndb_replication``; None for those of the run.
-        variables: Its server's variables, by name; None if they are not given.
+        variables: Its first SQL node's variables, by name; None if they are not given.
+        other_nodes: The variables of its other SQL nodes, as far as they are given.
         epoch_times: How long its epochs and global checkpoints last; None if that is not given.
         schema: Its own tables, where they differ from those of the run; None if they do not.
         conversions: ``replica_type_conversions``.
@@ -96,6 +97,7 @@ class ClusterConfiguration:
     variables: ServerVariables | None = attrs.field(
         default=None, repr=False, converter=attrs.converters.optional(as_server_variables)
     )
+    other_nodes: tuple[ServerVariables, ...] = attrs.field(default=(), repr=False)
     epoch_times: EpochTimes | None = None
     filter: ReplicationFilter = attrs.field(factory=ReplicationFilter)
     channel_filters: Mapping[str, ReplicationFilter] = attrs.field(factory=dict)

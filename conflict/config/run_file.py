@@ -25,7 +25,8 @@
     replicate_wild_ignore_table = ["shop.log%"] # and the other replicate_* filters of its applier
     replicate_rewrite_db = ["b->a"] # databases that its applier renames
     replica_status = "status.txt"  # or what SHOW REPLICA STATUS prints: the filters of each channel
-    variables = "my.cnf"           # or what SHOW VARIABLES prints; gives the settings above that are left out
+    variables = "my.cnf"           # or what SHOW VARIABLES prints; gives the settings above that are left out; like
+                                   # replica_status, also a list with a file of each SQL node
     config_ini = "config.ini"      # of its management node, for `check`
     ndb_replication = "a.sql"      # if its rows differ from those of the run
 
@@ -209,8 +210,9 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
         else each
         for each in clusters
     )
-    of_clusters = [table.get(entry) for table in document["clusters"].values() for entry in OWN_FILES]
-    texts = (document.get("schema"), *own.values(), *of_clusters, rows, schedule.get("steps"))
+    of_clusters = [table.get(entry, ()) for table in document["clusters"].values() for entry in OWN_FILES]
+    files = [name for given in of_clusters for name in ([given] if isinstance(given, str) else given)]
+    texts = (document.get("schema"), *own.values(), *files, rows, schedule.get("steps"))
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
         *(path.parent / name for name in named),

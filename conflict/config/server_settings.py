@@ -37,8 +37,10 @@ __all__ = [
     "EpochTimes",
     "ServerVariables",
     "as_server_variables",
+    "lines_of_groups",
     "load_epoch_times",
     "load_server_variables",
+    "option_of_line",
     "parse_epoch_times",
     "parse_server_variables",
 ]
@@ -140,6 +142,7 @@ _SWITCHES = {each.name for each in VARIABLES if each.default in ("ON", "OFF")} -
 # Options that a server takes more than once: all values count.
 _REPEATED = (*FILTER_OPTIONS, "binlog_do_db", "binlog_ignore_db")
 _GROUP = re.compile(r"\[(?P<name>[^\]]*)\]")
+_OF_EVERY_SERVER = {"datadir", "hostname", "port", "version"}
 _READ_BY_SERVER = re.compile(r"(mysqld|server|mysqld-\d+\.\d+)", re.IGNORECASE)
 _SWITCHED = {"skip": "OFF", "disable": "OFF", "enable": "ON"}
 
@@ -161,6 +164,16 @@ class ServerVariables(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         return self.known[name]
+
+    @property
+    def are_all(self) -> bool:
+        """Whether they are all that a running server printed: it has no others, and those have these names."""
+        return not self.complete and self.known.keys() >= _OF_EVERY_SERVER
+
+    @property
+    def lack_ndb(self) -> bool:
+        """Whether they are those of a server without NDB."""
+        return self.are_all and not any(name.startswith("ndb_") for name in self.known)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.known)
@@ -259,20 +272,33 @@ def _text(value: object) -> str:
 
 def _from_option_file(text: str) -> Iterator[tuple[str, str]]:
     """Yield the options of the groups that mysqld reads."""
+    for number, line in lines_of_groups(text, _READ_BY_SERVER):
+        if line.startswith("!"):
+            message = f"line {number}: {line} is not followed; give what SHOW GLOBAL VARIABLES prints instead"
+            raise ConfigurationError(message)
+        yield option_of_line(line)
+
+
+def lines_of_groups(text: str, groups: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """
+    Yield number and text of the options of an option file, and of its directives (``!include``), which may be anywhere.
+
+    Args:
+        text: The file.
+        groups: The names of the groups whose options are wanted.
+    """
     ours = False
     for number, full_line in enumerate(text.splitlines(), 1):
         line = full_line.strip()
         group = _GROUP.match(line)
         if group is not None:
-            ours = _READ_BY_SERVER.fullmatch(group["name"].strip()) is not None
-        elif line.startswith("!"):
-            message = f"line {number}: {line} is not followed; give what SHOW GLOBAL VARIABLES prints instead"
-            raise ConfigurationError(message)
-        elif ours and line and line[0] not in "#;":
-            yield _option(line)
+            ours = groups.fullmatch(group["name"].strip()) is not None
+        elif line.startswith("!") or (ours and line and line[0] not in "#;"):
+            yield number, line
 
 
-def _option(line: str) -> tuple[str, str]:
+def option_of_line(line: str) -> tuple[str, str]:
+    """Return name, with underscores, and value of a line of an option file; ON, of an option without a value."""
     name, equals, value = line.partition("=")
     name = _name(name.removeprefix("--")).removeprefix("loose_")
     prefix, _, rest = name.partition("_")

@@ -63,7 +63,8 @@ def _names(subject: Subject) -> Iterator[Finding]:
     """Yield variables that the release does not have under the name that is written."""
     release = subject.release or (0, 0, 0)
     for cluster in subject.clusters:
-        for name in dict.fromkeys(name for name, _ in cluster.variables.options) if cluster.variables else ():
+        given = () if cluster.variables is None or cluster.variables.are_all else cluster.variables.options
+        for name in dict.fromkeys(name for name, _ in given):
             variable = VARIABLE_OF.get(name)
             if variable is None or name != variable.name or variable.is_in(release):
                 continue

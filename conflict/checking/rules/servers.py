@@ -170,6 +170,8 @@ def unknown_variables(subject: Subject) -> Iterator[Finding]:
         unknown = [name for name in needed if name not in cluster.given_variables]
         if transactional and cluster.transaction_ids is None:
             unknown.append(_IDS)
+        if cluster.variables is not None and cluster.variables.lack_ndb:
+            unknown = [name for name in unknown if not name.startswith("ndb_")]
         if unknown:
             sentence = f"Not checked, because these variables of the server are not given: {', '.join(unknown)}."
             fix = Fix('give a file with what SHOW GLOBAL VARIABLES prints, as variables = "FILE" of the cluster.')

@@ -378,7 +378,8 @@ _LIKE = 0.88  # a slip of the pen; no other variable of a server is that like on
 def unknown_names(subject: Subject) -> Iterator[Finding]:
     """Yield variables that no server has, with the one that is meant."""
     for cluster in subject.clusters:
-        for name in dict.fromkeys(name for name, _ in cluster.variables.options) if cluster.variables else ():
+        given = () if cluster.variables is None or cluster.variables.are_all else cluster.variables.options
+        for name in dict.fromkeys(name for name, _ in given):
             near = get_close_matches(name, VARIABLE_OF, n=1, cutoff=0.6 if name.startswith(_FAMILIES) else _LIKE)
             if name in VARIABLE_OF or not (near or name.startswith(_FAMILIES)):
                 continue

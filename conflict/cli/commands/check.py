@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import conflict.library
-from conflict.cli.common import console
+from conflict.cli.common import console, say
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.refusals import ExitCode, code_of_findings, exit_with
 from conflict.cli.sources import additions_of_call
+from conflict.config.arguments import AskedServers
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -27,13 +28,16 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
     Check what a configuration will do and what servers will refuse; read no binlog.
 
     Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql
+
+    Example: ndb-conflict check --server A=mysql://db1 --server B=mysql://db2
     """
     from conflict.checking.telling import report_json, tell_report
     from conflict.library import checked_run
     from conflict.telling.terminal import print_telling
 
     files = call.options.pop("variables"), call.options.pop("config_ini")
-    loaded = call.options["run"] = checked_run(run, additions_of_call(call), *files)
+    servers = AskedServers(call.options.pop("server") or (), call.options.pop("defaults_file"))
+    loaded = call.options["run"] = checked_run(run, additions_of_call(call), *files, servers, say)
     check_output(json_file, loaded.inputs, force=force)
     if not loaded.configuration.schema.tables:
         message = "the definition of no table is known, so nothing can be checked; give CREATE TABLE statements"

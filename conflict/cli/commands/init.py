@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 import conflict.library
-from conflict.cli.common import console
-from conflict.cli.from_functions import options_of
+from conflict.cli.common import console, say
+from conflict.cli.from_functions import help_of, options_of
 from conflict.cli.outputs import check_output
 from conflict.cli.sources import show_clusters
-from conflict.config.arguments import ConflictFns
-from conflict.decoding.staging import staged_file
+from conflict.config.arguments import SERVER, ConflictFns
+from conflict.decoding.staging import check_target, staged_file
+from conflict.errors import ConfigurationError
 from conflict.library import additions_of
+from conflict.shown_text import counted
 
 __all__ = ["init"]
 
@@ -24,9 +26,23 @@ __all__ = ["init"]
 @options_of(conflict.library.resolve)
 def init(
     binlogs: Annotated[
-        list[Path], typer.Argument(help="The binlogs of both clusters: folders, index files, patterns or files.")
-    ],
+        list[Path] | None,
+        typer.Argument(
+            help="The binlogs of both clusters: folders, index files, patterns or files.", show_default=False
+        ),
+    ] = None,
     *,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar=SERVER.metavar,
+            help="In place of binlogs, a running server: what it says is written to files. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    defaults_file: Annotated[
+        Path | None, typer.Option(help=help_of(conflict.library.check)["defaults_file"], show_default=False)
+    ] = None,
     out: Annotated[Path, typer.Option(help="The run file.")] = Path("run.toml"),
     schema: Path | None,
     ndb_replication: Path | None,
@@ -35,16 +51,52 @@ def init(
     force: bool,
 ) -> None:
     """
-    Write the run file for bare binlogs, with comments on what to check.
+    Write the run file for bare binlogs, with comments on what to check; or for running servers, and what they say.
 
     Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$MAX(v)'
-    """
-    from conflict.discovery.draft import draft_run
 
+    Example: ndb-conflict init --server A=mysql://db1 --server B=mysql://db2
+    """
+    from conflict.discovery.draft import Additions, draft_run
+
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
+    if server:
+        if binlogs or additions != Additions():
+            message = "--server asks for what the run file says; leave out binlogs, and what is said besides of these"
+            raise ConfigurationError(message)
+        _save_servers(server, defaults_file, out, force=force)
+        return
+    if not binlogs:
+        message = "give the binlogs of both clusters, or --server"
+        raise ConfigurationError(message)
     check_output(out, [schema, ndb_replication], force=force)
-    draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
+    draft = draft_run(binlogs, additions, out)
     check_output(out, [file for each in draft.clusters for file in each.files], force=force)
     with staged_file(out) as file:
         file.write(draft.text.encode())
     show_clusters(draft.clusters)
     console.print(f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result", markup=False, soft_wrap=True)
+
+
+def _save_servers(given: list[str], defaults_file: Path | None, out: Path, *, force: bool) -> None:
+    """Write what servers say as files beside the run file that names them; the run file last."""
+    from conflict.servers.saved import RUN_FILE, read_servers
+
+    check_output(out, [defaults_file], force=force)
+    found = read_servers(given, defaults_file)
+    for sentence in found.sentences:
+        say(sentence)
+    found.run({})  # refuses what does not fit together, before anything is written
+    targets = {out.parent / name if name != RUN_FILE else out: text for name, text in found.files.items()}
+    for target in targets:
+        check_target(target, [defaults_file] if defaults_file else [], force=force, folder=False)
+    for target, text in targets.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with staged_file(target, force=force) as file:
+            file.write(text.encode())
+    files = counted(len(targets) - 1, "file")
+    console.print(
+        f"Wrote {out} and {files} that it names. Check them with: ndb-conflict check {out}",
+        markup=False,
+        soft_wrap=True,
+    )

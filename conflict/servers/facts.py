@@ -1,0 +1,165 @@
+"""
+What is read of a server: variables, filters, channels, definitions, rows of ``mysql.ndb_replication``, NDB's counters.
+
+Each step names the privilege that it needs; nothing else is asked, and no row of a user's table is read.
+
+    variables       SHOW GLOBAL VARIABLES
+    filters         SHOW BINARY LOG STATUS; of a server without channels, replication_applier_global_filters
+    channels        SHOW REPLICA STATUS
+    definitions     information_schema.TABLES, SHOW CREATE TABLE
+    rows            SELECT * FROM mysql.ndb_replication
+    counters        SHOW GLOBAL STATUS LIKE 'Ndb_%'
+
+Source: MySQL manual, the pages of these statements; releases before 8.0.22 and 8.2 have the older ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from conflict.errors import ConfigurationError
+from conflict.rules.replication_filter import FILTER_OPTIONS
+from conflict.servers.connection import Cell, Row, RunningServer, UnknownError
+
+__all__ = ["ServerFacts", "facts_of", "quoted_name", "without_auto_increment"]
+
+_CLIENT, _ALL = "REPLICATION CLIENT ON *.*", "SELECT ON {}.*"
+_REPLICATION = "mysql.ndb_replication"
+_ROWS = "SELECT * FROM mysql.ndb_replication"
+_FILTERS = "performance_schema.replication_applier_global_filters"
+_RULES = "SELECT FILTER_NAME, FILTER_RULE FROM performance_schema.replication_applier_global_filters"
+_TABLES = (
+    "SELECT TABLE_SCHEMA AS db, TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND "
+    "TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'ndbinfo') "
+    "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+)
+
+
+@attrs.frozen
+class ServerFacts:
+    """
+    What a server says of itself.
+
+    Attributes:
+        variables: Its variables by name, as they are in force; filters of its log, and of channels that are yet to be
+            made, among them.
+        channels: The rows of ``SHOW REPLICA STATUS``, with the names of the server's release.
+        definitions: By database and table, its ``CREATE TABLE`` statement.
+        replication: The rows of ``mysql.ndb_replication``; None if there is no such table.
+        counters: The status variables of NDB, by name.
+    """
+
+    variables: Mapping[str, str]
+    channels: tuple[Row, ...]
+    definitions: Mapping[tuple[str, str], str]
+    replication: tuple[Row, ...] | None
+    counters: Mapping[str, str]
+
+    @property
+    def server_id(self) -> int:
+        """Its server id."""
+        return int(self.variables["server_id"])
+
+    @property
+    def is_of_ndb(self) -> bool:
+        """Whether it has the variables of NDB."""
+        return any(name.startswith("ndb_") for name in self.variables)
+
+    @property
+    def source_ids(self) -> frozenset[int]:
+        """The server ids of the sources of its channels; 0 of a channel that has never been connected."""
+        texts = (row.get("Source_Server_Id", row.get("Master_Server_Id")) for row in self.channels)
+        return frozenset(int(str(text)) for text in texts if text is not None)
+
+
+def facts_of(server: RunningServer) -> ServerFacts:
+    """
+    Ask a server for all that a check reads.
+
+    Raises:
+        ConfigurationError: A privilege is missing, no table is visible, or the connection was lost.
+    """
+    variables = dict(_pairs(server.ask("SHOW GLOBAL VARIABLES")))
+    channels = tuple(_first_known(server, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"))
+    return ServerFacts(
+        {**variables, **_filters_of_log(server), **({} if channels else _filters_to_be(server))},
+        channels,
+        _definitions(server),
+        _replication(server),
+        dict(_pairs(server.ask("SHOW GLOBAL STATUS LIKE 'Ndb\\_%'"))),
+    )
+
+
+def quoted_name(*parts: str) -> str:
+    """Return a name as SQL, with its database."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+
+def _pairs(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        name, value = row.values()
+        yield str(name), _text(value)
+
+
+def _text(cell: Cell) -> str:
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell or ""
+
+
+def _first_known(server: RunningServer, *statements: str) -> list[Row]:
+    """Return the answer to the first statement that the server's release knows."""
+    for statement in statements[:-1]:
+        try:
+            return server.ask(statement, _CLIENT)
+        except UnknownError:
+            continue
+    return server.ask(statements[-1], _CLIENT)
+
+
+def _filters_of_log(server: RunningServer) -> dict[str, str]:
+    """Return the filters of the binary log, which are no variables; none without a log."""
+    try:
+        rows = _first_known(server, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
+    except UnknownError:
+        return {}
+    found = {name.lower(): _text(row.get(name)) for row in rows for name in ("Binlog_Do_DB", "Binlog_Ignore_DB")}
+    return {name: value for name, value in found.items() if value}
+
+
+def _filters_to_be(server: RunningServer) -> dict[str, str]:
+    """Return the filters that a channel will have when it is made."""
+    rows = server.ask(_RULES, f"SELECT ON {_FILTERS}")
+    found = {name.lower(): value for name, value in _pairs(rows)}
+    return {name: value for name, value in found.items() if name in FILTER_OPTIONS and value}
+
+
+def _definitions(server: RunningServer) -> dict[tuple[str, str], str]:
+    found = dict[tuple[str, str], str]()
+    for row in server.ask(_TABLES):
+        database, name = _text(row["db"]), _text(row["name"])
+        try:
+            rows = server.ask(f"SHOW CREATE TABLE {quoted_name(database, name)}", _ALL.format(quoted_name(database)))
+        except UnknownError:  # it was dropped meanwhile
+            continue
+        found[database, name] = _text(rows[0]["Create Table"])
+    if not found:
+        message = (
+            f"{server.address}: there is no table, or {server.account} sees none; GRANT SELECT ON DATABASE.* TO "
+            f"{server.account}, for each database that is replicated"
+        )
+        raise ConfigurationError(message)
+    return found
+
+
+def _replication(server: RunningServer) -> tuple[Row, ...] | None:
+    try:
+        return tuple(server.ask(_ROWS, f"SELECT ON {_REPLICATION}"))
+    except UnknownError:
+        return None
+
+
+def without_auto_increment(definition: str) -> str:
+    """Return a definition without the next generated value, in which clusters differ."""
+    return re.sub(r"(?m)(^\).*) AUTO_INCREMENT=\d+", r"\1", definition)
