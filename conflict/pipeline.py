@@ -21,7 +21,9 @@ from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError, HistoryError, MissingEpochsError, NotBuiltError
 from conflict.history.definitions_over_time import make_run
+from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder, refuse_same_paths
+from conflict.history.grid.manifest import MANIFEST
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
@@ -282,16 +284,24 @@ def folder_of(given: Folder | Path | str) -> Folder:
     return Folder(str(Path(given).absolute()))
 
 
-def spark_workers(out: Folder, progress: StageProgress) -> Runner:
-    """Start Spark, and make sure that its tasks see the folder of the result."""
+def spark_workers(out: Folder, progress: StageProgress, options: ResolveOptions = DEFAULTS) -> Runner:
+    """
+    Start Spark, and make sure that its tasks see the folders of the result and of a History.
+
+    Raises:
+        ConfigurationError: They do not, or Spark cannot be started.
+    """
     from conflict.spark.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
     from conflict.spark.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
     progress("starting Spark", 0, 1)
     spark = spark_session()
-    check_shared(spark, out)
+    folders = [each for each in (out, options.keep_history) if each is not None]
+    read = options.history
+    seen = [Seen.of(read, MANIFEST)] if read is not None and read.exists(MANIFEST) else []
+    check_shared(spark, folders, seen)
     progress("starting Spark", 1, 1)
-    return spark_runner(spark)
+    return spark_runner(spark, folders, seen)
 
 
 def run_spark(
@@ -308,7 +318,7 @@ def run_spark(
     refuse_python_rules(run.setups.at_end)
 
     def workplace() -> tuple[Runner, Folder]:
-        return spark_workers(options.keep_history or out, progress), out.below("history")
+        return spark_workers(out, progress, options), out.below("history")
 
     return run_columnar(workplace, run, out, progress, options)
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
+from conflict.history.grid.folder import Folder
 from conflict.runs.runner import Runner
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
@@ -54,6 +55,6 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def spark_run(spark: SparkSession) -> Runner:
-    """Run tasks on that session."""
-    return spark_runner(spark)
+def spark_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """Run tasks on that session, whose attempts write below the folder of all tests."""
+    return spark_runner(spark, [Folder(str(tmp_path_factory.getbasetemp()))])

@@ -19,6 +19,7 @@ import attrs
 
 from conflict.config.arguments import StageProgress
 from conflict.errors import ConflictError
+from conflict.history.grid.attempts import ATTEMPTS, publish_finished
 from conflict.history.grid.catalogue import FileFacts, catalogue_part, facts_of, refusing_contradictions
 from conflict.history.grid.epoch_files import epochs_part, read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
@@ -175,7 +176,10 @@ class _Job:
             for name, segments in plan.segments.items()
             for segment in segments
         ]
-        missing = [task for task in tasks if not history.exists(record_path(task.cluster, task.segment.number))]
+        records = {record_path(task.cluster, task.segment.number): task for task in tasks}
+        publish_finished(history, records.keys() - history.sizes(records).keys())
+        there = history.sizes(records)
+        missing = [task for path, task in records.items() if path not in there]
         self.runner(read_segment, missing, partial(self.progress, "reading binlogs"))
         self.read += len(missing)
         self.there += len(tasks) - len(missing)
@@ -235,6 +239,7 @@ class _Job:
 
     def _clean_up(self, plan: Plan, kept: Mapping[str, int]) -> None:
         """Delete the plan, and all segments that are not among the first `kept` of their cluster."""
+        self.history.delete(ATTEMPTS)
         self.history.delete(STAGED)
         for name, segments in plan.segments.items():
             for segment in segments:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import gc
 import pickle
+import re
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +20,12 @@ from pyspark import SparkContext, StatusTracker, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from conflict.errors import WorkerError
+from conflict.errors import ConfigurationError, WorkerError
+from conflict.history.grid.attempts import Seen, Stage, Written, publish
+from conflict.history.grid.folder import Folder
 from conflict.runs.runner import Progress, Runner
 
-__all__ = ["context_of", "spark_runner"]
+__all__ = ["context_of", "runs_here", "spark_runner"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -31,6 +35,12 @@ _PER_CORE = 8
 # Tasks that are pickled as one: what they share is shipped once, but each task unpickles its neighbours too.
 _TOGETHER = 64
 _MANY_OBJECTS = 30_000
+# What to do, by words of Spark; else nothing is known to help.
+_ADVICE = (
+    (("spark.driver.maxResultSize",), ". Raise spark.driver.maxResultSize"),
+    (("Error: [Errno", "OSError: ", "crashed", "EOFException", "ExecutorLost", "lost"), ". Run the command again"),
+)
+_LASTING = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:
@@ -39,20 +49,40 @@ def context_of(spark: SparkSession) -> SparkContext | None:
     return context
 
 
-def spark_runner(spark: SparkSession) -> Runner:
-    """Return a runner that spreads tasks over Spark."""
-    return partial(_run_tasks, spark)
-
-
-def _run_tasks(
-    spark: SparkSession, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
-) -> list[Result]:
+def spark_runner(spark: SparkSession, folders: Sequence[Folder] = (), seen: Sequence[Seen] = ()) -> Runner:
     """
-    Run `function` on every task and return the results in order.
+    Return a runner that spreads tasks over Spark.
 
     Args:
         spark: The session.
-        function: Anything that can be pickled, and run twice without harm.
+        folders: Where tasks write: what they write there is there once, whatever number of attempts they have.
+        seen: What executors must see as the driver does.
+    """
+    return partial(_run_tasks, spark, folders, seen)
+
+
+def runs_here(spark: SparkSession) -> bool:
+    """Whether all tasks run on the machine of the driver."""
+    context = context_of(spark)
+    return context is not None and str(context.master).startswith("local")
+
+
+def _run_tasks(
+    spark: SparkSession,
+    folders: Sequence[Folder],
+    seen: Sequence[Seen],
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    progress: Progress,
+) -> list[Result]:
+    """
+    Run `function` on every task and return the results in order; see `spark_runner`.
+
+    Args:
+        spark: The session.
+        folders: Where it writes.
+        seen: What it must see.
+        function: Anything that can be pickled, and run twice at the same time.
         tasks: Small work descriptions.
         progress: Called with the tasks done and their number.
 
@@ -65,29 +95,42 @@ def _run_tasks(
     groups = (tasks[first : first + _TOGETHER] for first in range(0, len(tasks), _TOGETHER))
     work = [cloudpickle.dumps(group) for group in groups]  # type: ignore[no-untyped-call]  # pyspark ships it untyped
 
+    stage, apart = Stage(folders, seen), not runs_here(spark)
+
     def run(number: int) -> bytes:
         group, place = divmod(number, _TOGETHER)
-        return _outcome(function, work[group], place)
+        return pickle.dumps(_outcome(stage, lambda: function(pickle.loads(work[group])[place]), apart=apart))
+
+    stage.open()
 
     parts = _parts(spark, len(tasks))
     with _watch(spark, parts, lambda done, _: progress(len(tasks) * done // parts, len(tasks))):
         try:
             outcomes = _spread(spark, run, len(tasks), parts)
-        except (Py4JError, PySparkException) as failure:  # errors of `function` come as outcomes
+        except (Py4JError, PySparkException) as failure:  # other errors of `function` come as outcomes
             raise WorkerError(_told(failure)) from failure
     results = [pickle.loads(outcome) for outcome in outcomes]
-    for error, _ in results:
+    publish(each for _, _, written in results for each in written)
+    stage.close()
+    for error, _, _ in results:
         if error is not None:
             raise error
-    return [result for _, result in results]
+    return [result for _, result, _ in results]
 
 
 def _told(error: Exception) -> str:
-    """Return what Spark says of a job that it gave up, without the stacks of both languages."""
+    """Return what Spark says of a job that it gave up, without the stacks of both languages, and what to do."""
     lines = [line.strip(" :") for line in str(error).splitlines()]
+    lacked = re.search(r"No module named '([\w.]+)'", str(error))
+    if lacked:
+        return (
+            f"the Python of the executors lacks {lacked.group(1)}: install ndb-conflict there with its dependencies, "
+            "or set PYSPARK_PYTHON to a Python that has them"
+        )
     said = next((line for line in lines if "Exception: " in line or "Error: " in line), lines[0] if lines else "")
     cause = said.split("Exception: ", 1)[-1][:400].rstrip(". ")
-    return f"Spark gave up this job: {cause}. Run the command again"
+    advice = next((advice for signs, advice in _ADVICE if any(sign in str(error) for sign in signs)), "")
+    return f"Spark gave up this job: {cause}{advice}"
 
 
 def _spread(spark: SparkSession, run: Callable[[int], bytes], count: int, parts: int) -> list[bytes]:
@@ -124,14 +167,37 @@ def _parts(spark: SparkSession, tasks: int) -> int:
     return -(-tasks // together)  # so that each of them runs nearly the same number of ours
 
 
-def _outcome(function: Callable[[Task], Result], group: bytes, place: int) -> bytes:
-    """Return (error, result) of one task, pickled, so that an error reaches the driver with its class and fields."""
+def _outcome(
+    stage: Stage, task: Callable[[], Result], *, apart: bool
+) -> tuple[Exception | None, Result | None, Sequence[Written]]:
+    """
+    Return the error of an attempt, its result, and what it wrote.
+
+    So an error reaches the driver with its class and fields.
+
+    Raises:
+        OSError: Trying again may help, which Spark does.
+    """
     try:
-        return pickle.dumps((None, function(pickle.loads(group)[place])))
+        with stage.attempt() as attempt:
+            result = task()
+    except OSError as error:
+        if not isinstance(error, _LASTING):
+            raise
+        return (ConfigurationError(_lacking(error)) if apart else error), None, ()
     except Exception as error:  # noqa: BLE001  # raised again by the driver
-        return pickle.dumps((error, None))
+        return error, None, ()
+    else:
+        return None, result, [each for each in attempt.written if each.files]
     finally:
         _exempt_from_collection()
+
+
+def _lacking(error: OSError) -> str:
+    return (
+        f"the executor on {socket.gethostname()} cannot use a file: {error}. Binlogs, History and result must be on "
+        "storage that the driver and all executors share under one path"
+    )
 
 
 def _exempt_from_collection() -> None:

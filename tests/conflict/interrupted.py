@@ -39,9 +39,9 @@ def interrupted(function: Callable[[Any], Any], task: Any) -> Any:
     return result
 
 
-def interrupting_runner(spark: SparkSession) -> Runner:
+def interrupting_runner(spark: SparkSession, *folders: Any) -> Runner:
     """Return a runner whose third job is interrupted."""
-    usual = spark_runner(spark)
+    usual = spark_runner(spark, *folders)
 
     def run(function: Callable[[Any], Any], tasks: Sequence[Any], progress: Progress) -> list[Any]:
         return usual(partial(interrupted, function) if next(jobs) == JOB else function, tasks, progress)

@@ -16,10 +16,11 @@ import errno
 import hashlib
 import json
 import posixpath
+import re
 import string
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -31,6 +32,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid.attempts import current_attempt
 from ndb_formats.schema.tables import split_full_name
 
 __all__ = ["Folder", "incomplete", "name_of", "path_part", "refuse_same_paths", "table_as_path", "table_folder"]
@@ -101,6 +103,7 @@ def _folds_case(folder: Path) -> bool:
 _COMPARED = ("before_value", "after_value")
 _DIGESTS = ("before_digest", "after_digest")
 ARROW = ".arrow"
+_HIDDEN = re.compile(r"(^|/)[._]")
 _DELETIONS, _PAUSE = 40, 0.05  # seconds
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
@@ -145,9 +148,15 @@ class Folder:
 
     uri: str
 
-    def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
+    def place(self, path: str = "") -> tuple[pafs.FileSystem, str]:
+        """Return the filesystem, and the full path there of a file or folder below this one."""
         filesystem, base = pafs.FileSystem.from_uri(self.uri) if "://" in self.uri else (_LOCAL, self.uri)
         return filesystem, posixpath.join(base, path) if path else base
+
+    def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
+        """Return where a file is now: one that an attempt of a task has written is not in its place yet."""
+        (filesystem, full), attempt = self.place(path), current_attempt()
+        return filesystem, full if attempt is None else attempt.own_file(full)
 
     def below(self, path: str) -> Folder:
         """Return a folder below this one."""
@@ -173,18 +182,25 @@ class Folder:
 
     @contextmanager
     def _written(self, path: str) -> Iterator[tuple[pafs.FileSystem, str]]:
-        """Give a name beside a file, and rename what was written there; on an error nothing is left of it."""
-        filesystem, full = self._resolve(path)
+        """
+        Give a name beside a file, and rename what was written there; on an error nothing is left of it.
+
+        In an attempt of a task, the driver renames it (see `conflict.history.grid.attempts`).
+        """
+        (filesystem, full), attempt = self.place(path), current_attempt()
         folder, name = posixpath.split(full)
-        filesystem.create_dir(folder, recursive=True)
-        beside = posixpath.join(folder, incomplete(name))
-        try:
-            yield filesystem, beside
-        except BaseException:
-            with suppress(OSError):
-                filesystem.delete_file(beside)
-            raise
-        filesystem.move(beside, full)
+        with nullcontext() if attempt is None else attempt.new_file(full) as own:
+            if own is None:
+                filesystem.create_dir(folder, recursive=True)
+            beside = own or posixpath.join(folder, incomplete(name))
+            try:
+                yield filesystem, beside
+            except BaseException:
+                with suppress(OSError):
+                    filesystem.delete_file(beside)
+                raise
+            if own is None:
+                filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
         """
@@ -248,10 +264,8 @@ class Folder:
         return pa.concat_tables([schema.empty_table(), *(self.read_table(path, schema) for path in paths)])
 
     def write_json(self, path: str, document: object) -> None:
-        """Write a JSON file, beside its place first, so that no reader sees half of it."""
-        content = (json.dumps(document, indent=2) + "\n").encode()
-        with self._written(path) as (filesystem, beside), filesystem.open_output_stream(beside) as stream:
-            stream.write(content)
+        """Write a JSON file."""
+        self.write_bytes(path, (json.dumps(document, indent=2) + "\n").encode())
 
     def read_json(self, path: str) -> Any:
         """
@@ -265,10 +279,8 @@ class Folder:
             return _parsed(stream.read())
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a file."""
-        filesystem, full = self._resolve(path)
-        filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        with filesystem.open_output_stream(full) as stream:
+        """Write a file, beside its place first, so that no reader sees half of it."""
+        with self._written(path) as (filesystem, beside), filesystem.open_output_stream(beside) as stream:
             stream.write(data)
 
     def read_bytes(self, path: str) -> bytes:
@@ -289,20 +301,19 @@ class Folder:
         Return the sizes of files by their paths; files that do not exist are left out.
 
         Args:
-            paths: The files; None for all, at any depth, except those whose names start with a dot, or with ``_``,
-                which Spark ignores.
+            paths: The files; None for all, at any depth, except those whose names, or whose folders' names, start with
+                a dot or with ``_``, which Spark ignores.
         """
         filesystem, base = self._resolve()
         if paths is not None:
             wanted = list(paths)
-            found = zip(wanted, filesystem.get_file_info([posixpath.join(base, path) for path in wanted]), strict=True)
+            found = zip(wanted, filesystem.get_file_info([self._resolve(path)[1] for path in wanted]), strict=True)
             return {path: info.size for path, info in found if info.type == pafs.FileType.File}
         everything = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
-        return {
-            posixpath.relpath(info.path, base): info.size
-            for info in everything
-            if info.type == pafs.FileType.File and not info.base_name.startswith((".", "_"))
+        files = {
+            posixpath.relpath(info.path, base): info.size for info in everything if info.type == pafs.FileType.File
         }
+        return {path: size for path, size in files.items() if not _HIDDEN.search(path)}
 
     def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """
@@ -345,13 +356,6 @@ class Folder:
                 time.sleep(_PAUSE)
             else:
                 break
-
-    def move_to(self, target: Folder) -> None:
-        """Rename the folder; the target must not exist."""
-        filesystem, full = self._resolve()
-        _, destination = target._resolve()  # a folder of the same class
-        filesystem.create_dir(posixpath.dirname(destination), recursive=True)
-        filesystem.move(full, destination)
 
 
 def _parsed(data: bytes) -> Any:

@@ -17,6 +17,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration
 from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid.attempts import ATTEMPTS
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder, incomplete
 from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, HistorySubject, Manifest, SegmentFacts
@@ -101,8 +102,8 @@ def refuse_other_folders(history: Folder) -> None:
     if not history.exists() or any(map(history.exists, (MANIFEST, PLAN))):
         return
     local = None if "://" in history.uri else Path(history.uri)
-    left_over = incomplete(PLAN)  # by a run that was killed, or had no space, when it had just begun
-    if local is None or not local.is_dir() or any(each.name != left_over for each in local.iterdir()):
+    left_over = {incomplete(PLAN), ATTEMPTS}  # by a run that was killed, or had no space, when it had just begun
+    if local is None or not local.is_dir() or any(each.name not in left_over for each in local.iterdir()):
         message = f"{history.uri} exists already and is no History; give another folder, or remove it first"
         raise ConfigurationError(message)
 

@@ -43,7 +43,7 @@ from conflict.runs.columnar_run import (
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Runner, in_threads
+from conflict.runs.runner import ResolveOptions, Runner, in_threads
 from conflict.runs.settled_by_reference import SETTLED, settle_by_reference
 from conflict.shown_text import listed
 from conflict.telling.html import telling_html
@@ -226,7 +226,7 @@ def compare_run(
         raise ConfigurationError(_left_out(why.value.what))
     refuse_inexact_keys(run.data_schema.tables)
     with _work_folder(out, replace=replace) as work:
-        runner = in_threads if chosen == "local" else spark_workers(work, progress)
+        runner = in_threads if chosen == "local" else spark_workers(work, progress, ResolveOptions(history=history))
         with refusing_contradictions(history, AGAIN):
             comparison = _compared(runner, run, wanted, history, work, progress)
         if out is not None:

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from conflict.config.arguments import StageProgress
 from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid.attempts import ATTEMPTS
 from conflict.history.grid.folder import Folder
 from conflict.results.files import RESULT
 from conflict.results.layout import catalogue_result
@@ -150,6 +151,7 @@ def run_sweep(sweep: Sweep, folder: Folder, runner: Runner, search: Search | Non
         search: A border to look for; None for none.
         progress: Called with the name of the stage, what is done, and what there is to do.
     """
+    folder.delete(ATTEMPTS)  # of a sweep that was killed
     work = _Work(sweep, folder, runner, progress)
     points = list(sweep.points())
     if search is not None:  # a figure that is not there is said after one point, not after all

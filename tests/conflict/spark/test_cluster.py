@@ -49,6 +49,11 @@ spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.connect.grpc.binding.address 127.0.0.1
 spark.connect.grpc.binding.port 0
 """
+SPECULATION = """
+spark.speculation true
+spark.speculation.quantile 0.5
+spark.speculation.multiplier 1.1
+"""
 
 
 @attrs.frozen
@@ -126,19 +131,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.master.rest.enabled=false",
     }
-    place = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    place = ["--port", "0", "--webui-port", "0", "--host"]
     deploy = "org.apache.spark.deploy"
     with ExitStack() as stack:
         log = folder / "master.log"
-        arguments = [SPARK_CLASS, f"{deploy}.master.Master", *place]
+        arguments = [SPARK_CLASS, f"{deploy}.master.Master", *place, "127.0.0.1"]
         process = stack.enter_context(running(arguments, log, daemons))
         master = printed(process, log, r"Starting Spark master at (spark://\S+)")
         workers = []
-        for name in ("first", "second"):
+        # Spark starts a second attempt of a task on another host only.
+        for name, host in (("first", "127.0.0.1"), ("second", "127.0.0.2")):
             own = folder / name
             own.mkdir()
             size = ["--cores", "2", "--memory", "2g", "--work-dir", str(own)]
-            arguments = [SPARK_CLASS, f"{deploy}.worker.Worker", *place, *size, master]
+            arguments = [SPARK_CLASS, f"{deploy}.worker.Worker", *place, host, *size, master]
             workers.append(Worker(stack.enter_context(running(arguments, own / "worker.log", daemons)), own))
         for worker in workers:
             printed(worker.process, worker.folder / "worker.log", r"(Successfully registered) with master")
@@ -233,9 +239,9 @@ from conflict.rules.counters import zero_counters
 from conflict.history.grid.folder import Folder
 from conflict.spark.session import check_shared, spark_session
 
-check_shared(spark_session(), Folder({shared!r}))
+check_shared(spark_session(), [Folder({shared!r})])
 try:
-    check_shared(spark_session(), Folder("build/not-shared"))
+    check_shared(spark_session(), [Folder("build/not-shared")])
 except ConfigurationError as error:
     assert "build/not-shared is not the same folder" in str(error), error
 else:
@@ -254,9 +260,12 @@ else:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_changes_nothing(cluster: Cluster, expected: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["slow", "killed"])  # the last test kills a worker
+def test_an_interrupted_task_changes_nothing(
+    cluster: Cluster, expected: dict[str, Any], tmp_path: Path, how: str
+) -> None:
     """
-    A worker dies with its executors while a task waits whose work is done but not yet reported.
+    A task waits whose work is done but not yet reported; or its worker dies with its executors meanwhile.
 
     The task runs again elsewhere, and the result is the same. Spark is told of the cluster by `spark-defaults.conf`.
     """
@@ -273,10 +282,12 @@ def test_a_killed_worker_changes_nothing(cluster: Cluster, expected: dict[str, A
         "--out",
         str(out),
     ]
-    with running(arguments, log, cluster.configured("killed", f"spark.master {cluster.master}")) as process:
+    lines = f"spark.master {cluster.master}\n{SPECULATION if how == 'slow' else ''}"
+    with running(arguments, log, cluster.configured(how, lines)) as process:
         ran_in = wait_for(lambda: attempt.read_text() if attempt.exists() else None, process, log)
         (worker,) = [each for each in cluster.workers if Path(ran_in).is_relative_to(each.folder)]
-        worker.kill()
+        if how == "killed":
+            worker.kill()
         assert process.wait(PATIENCE) == 0, log.read_text()
     assert not Path((tmp_path / "attempt-1").read_text()).is_relative_to(worker.folder)
     assert result(out) == expected

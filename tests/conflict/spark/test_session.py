@@ -69,19 +69,6 @@ def test_spark_runs_where_the_user_chose(name: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("no_choice")
-@pytest.mark.parametrize("how", ["active", "chosen", "here"])
-def test_speculation_is_refused(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever way the session came about: here, Spark may return one that another thread started."""
-    if how == "active":
-        monkeypatch.setattr(Sessions, "getActiveSession", lambda _: Builder())
-    if how == "chosen":
-        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "somewhere")
-    monkeypatch.setattr(Builder, "conf", {"spark.speculation": "true"})
-    with pytest.raises(ConfigurationError, match=r"Set spark\.speculation to false"):
-        session.spark_session()
-
-
-@pytest.mark.usefixtures("no_choice")
 def test_a_place_that_cannot_be_reached_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error of Spark becomes one that the command line shows in one line."""
 

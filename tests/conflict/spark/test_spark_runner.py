@@ -2,6 +2,9 @@
 
 import os
 import signal
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,54 @@ def test_a_killed_worker_is_replaced(spark_run: Runner, tmp_path: Path) -> None:
 
     assert spark_run(die_once, [1, 2, 3], lambda done, total: None) == [2, 3, 4]
     assert marker.exists()
+
+
+def test_an_error_of_the_storage_that_passes_is_not_seen(spark_run: Runner, tmp_path: Path) -> None:
+    """Spark tries the task again."""
+    marker = tmp_path / "attempt"
+
+    def fail_once(task: int) -> int:
+        if not marker.exists():
+            marker.write_text("")
+            message = "503 SlowDown"
+            raise OSError(message)
+        return task + 1
+
+    assert spark_run(fail_once, [1, 2, 3], lambda done, total: None) == [2, 3, 4]
+    assert marker.exists()
+
+
+def test_an_error_of_the_storage_that_stays(spark_run: Runner) -> None:
+    """A sentence says what it is."""
+
+    def fail(_: int) -> None:
+        message = "503 SlowDown"
+        raise OSError(message)
+
+    with pytest.raises(WorkerError, match=r"^Spark gave up this job: .*503 SlowDown.*Run the command again$"):
+        spark_run(fail, [1], lambda done, total: None)
+
+
+def test_a_package_that_executors_lack(spark_run: Runner) -> None:
+    """Another run would not help."""
+
+    class Lacking:
+        """Something whose module is not there when it is unpickled."""
+
+        def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+            return import_module, ("surely_not_installed",)
+
+    with pytest.raises(WorkerError, match="executors lacks surely_not_installed: install") as caught:
+        spark_run(partial(max, Lacking()), [1], lambda done, total: None)
+    assert "again" not in str(caught.value)
+
+
+def test_a_file_that_an_executor_lacks(spark_run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where executors are elsewhere, it is said that it is one of them that lacks it."""
+    monkeypatch.setattr(spark_runner, "runs_here", lambda _: False)
+    there = r"^the executor on .* cannot use a file: .*nothing.* under one path$"
+    with pytest.raises(ConfigurationError, match=there):
+        spark_run(lambda file: file.read_bytes(), [tmp_path / "nothing"], lambda done, total: None)
 
 
 def test_workers_that_die_again_and_again(spark_run: Runner) -> None:

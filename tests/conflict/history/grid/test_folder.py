@@ -158,14 +158,6 @@ class TestFiles:
         folder.delete()
         assert not folder.exists()
 
-    def test_move(self, folder: Folder, tmp_path: Path):
-        """A moved folder is at its target, whole, and gone where it was."""
-        folder.write_json("deep/a.json", 5)
-        target = Folder(str(tmp_path / "moved" / "to"))
-        folder.move_to(target)
-        assert target.read_json("deep/a.json") == 5
-        assert not folder.exists()
-
     def test_uri(self, tmp_path: Path):
         """A URI is a folder as well."""
         folder = Folder(f"file://{tmp_path}/x")
