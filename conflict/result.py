@@ -30,6 +30,7 @@ from conflict.results.layout import (
     OUTCOMES,
     RESOLVE_AGAIN,
     RESULT_FORMAT,
+    UNDECIDED,
     applied_epochs_path,
     exceptions_path,
     refuse_damaged_result,
@@ -164,6 +165,15 @@ class Result:
             if not key:
                 return found
             return found.append_column("key_values", key_values(found["key"], key_schema(columns, key)))
+
+    def undecided(self, applier: str) -> pa.Table:
+        """
+        Return the decisions of an applier that the binlogs leave open; columns as `UNDECIDED`.
+
+        Raises:
+            HistoryError: The result has no such cluster.
+        """
+        return self._all_parts(f"undecided/applier={self.cluster_named(applier)}", UNDECIDED)
 
     def _columns_of(self, table: str) -> dict[str, str]:
         """Return the SQL types of a table's columns."""

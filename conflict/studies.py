@@ -4,15 +4,24 @@ What Python users and commands call about logs and results: decode, sizes, confl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 
-from conflict.config.arguments import DATETIME, SchemaAt, StageProgress, Temporals, Typed, answering, no_progress
-from conflict.config.option_values import By, Moment, moment_of, path_of
+from conflict.config.arguments import (
+    DATETIME,
+    SERVER,
+    SchemaAt,
+    StageProgress,
+    Temporals,
+    Typed,
+    answering,
+    no_progress,
+)
+from conflict.config.option_values import By, Moment, moment_of, path_of, words_of
 from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from conflict.config.run_file import RunFile
     from conflict.decoding.binlog_table import BinlogTable
     from conflict.explaining.story import Story
+    from conflict.observing.differences import Compared
     from conflict.repair.lost import LostChanges
     from conflict.reporting.parts import Part
     from conflict.result import Result
@@ -37,6 +47,7 @@ _FILES = Typed("FILES...", "Binlogs, in order: files, folders; or a run file.")
 _RESULT, _RESULTS = Typed("RESULT", "Folder that resolve wrote."), Typed("RESULT...")
 _RESULT_OR_RUN = Typed("RESULT", "Folder that resolve wrote; or a run file, which is resolved.")
 _TABLE = Typed("TABLE")
+_OBSERVED = Typed("CLUSTER=FILE")
 _KEY = Typed("KEY", "Primary key of the row: 5, or 'a=1, b=two' with several columns.")
 _EXCEPTION = Typed(
     "N",
@@ -166,6 +177,7 @@ class CountedConflicts:
         totals: How many they are.
         counts: By what they were counted, a row per value, most conflicts first.
         doubts: What makes the result doubtful.
+        observed: What real servers show beside it; None if they were not asked for.
     """
 
     result: Result
@@ -173,6 +185,7 @@ class CountedConflicts:
     totals: Totals
     counts: Mapping[By, pa.Table]
     doubts: tuple[Doubt, ...]
+    observed: Compared | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the same as a document. Moments are texts as in ISO 8601."""
@@ -194,6 +207,7 @@ class CountedConflicts:
                 by.value: [{name: _text(value) for name, value in row.items()} for row in table.to_pylist()]
                 for by, table in self.counts.items()
             },
+            "observed": None if self.observed is None else self.observed.document(),
         }
 
 
@@ -211,6 +225,9 @@ def conflicts(
     until: Annotated[Moment | None, DATETIME] = None,
     table: Annotated[str | None, _TABLE] = None,
     top: int | None = None,
+    observed: Annotated[str | Sequence[str] | None, _OBSERVED] = None,
+    server: Annotated[str | Sequence[str] | None, SERVER] = None,
+    defaults_file: Path | str | None = None,
 ) -> CountedConflicts:
     """
     Count the conflicts of a result; as the command ``conflicts``. `Result.conflicts_by` returns one count as a table.
@@ -222,12 +239,17 @@ def conflicts(
         until: Leave out changes that committed at this time or later.
         table: Of this database.table alone, or of the table.
         top: Rows of each count; all without it.
+        observed: What a real server shows, to be compared: ``CLUSTER=FILE`` with its status counters, or with rows of
+            an exceptions table; of one of several SQL nodes ``CLUSTER:SERVER_ID=FILE``.
+        server: As for `check`: the same, asked of a running server.
+        defaults_file: As for `check`.
 
     Returns:
-        The document of ``--json``: totals, and under ``by`` each count, most conflicts first.
+        The document of ``--json``: totals, under ``by`` each count, most conflicts first, and under ``observed`` what
+        servers show.
 
     Raises:
-        ConfigurationError: `by` or `since` is not understood.
+        ConfigurationError: `by` or `since` is not understood, or something observed cannot be read.
         HistoryError: There is no result in the folder.
     """
     from conflict.history.grid.catalogue import refusing_contradictions
@@ -244,7 +266,21 @@ def conflicts(
         totals = totals_of(rows)
         wanted = (By(by),) if by else dict.fromkeys((*at_a_glance(totals), By.HOUR))
         counts = {each: count_conflicts(rows, each, found.databases).slice(0, top) for each in wanted}
-        return CountedConflicts(found, which, totals, counts, doubts_from_the_middle(found.run))
+        compared = _compared(found, words_of(observed), words_of(server), path_of(defaults_file))
+        return CountedConflicts(found, which, totals, counts, doubts_from_the_middle(found.run), compared)
+
+
+def _compared(
+    result: Result, observed: Sequence[str], servers: Sequence[str], defaults_file: Path | None
+) -> Compared | None:
+    """Return what servers show beside a result; None if nothing is asked for."""
+    from conflict.observing.differences import compare_observed
+    from conflict.observing.observed import observed_in_files, observed_on_servers
+
+    if not (observed or servers):
+        return None
+    files = observed_in_files(observed, result)
+    return compare_observed(result, [*files, *observed_on_servers(servers, defaults_file, result)])
 
 
 def lost(

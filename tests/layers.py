@@ -40,6 +40,7 @@ LAYERS = {
         "spark",
         "pipeline",
         "result",
+        "observing",
         "conformance",
         "whatif",
         "library",

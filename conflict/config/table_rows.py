@@ -26,7 +26,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["InputRow", "InsertedValues", "created_columns", "delimited_rows", "inserted_values"]
+__all__ = ["Cell", "InputRow", "InsertedValues", "created_columns", "delimited_rows", "inserted_values"]
 
 Cell = str | bytes | None  # None is NULL, bytes are a value written in hex
 

@@ -14,6 +14,7 @@ import conflict.studies
 from conflict.cli.common import console
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.refusals import ExitCode, exit_with
 from conflict.config.option_values import By
 from conflict.studies import CountedConflicts
 
@@ -39,9 +40,12 @@ def conflicts(
     Show how many conflicts a result holds, and where and when: by table, cause, time, key and transaction.
 
     Example: ndb-conflict conflicts build/result --by key
+
+    Example: ndb-conflict conflicts build/result --observed A=status.txt
     """
     from conflict.history.grid.catalogue import refusing_contradictions
     from conflict.reporting.kinds.conflicts import tell_conflicts
+    from conflict.reporting.kinds.observed import tell_observed
     from conflict.results.conflicts import ALL, at_a_glance, read_beside, read_conflicts, totals_of
     from conflict.results.layout import RESOLVE_AGAIN
     from conflict.telling.terminal import print_telling
@@ -54,6 +58,11 @@ def conflicts(
         missed = not totals.conflicts and (since is not None or until is not None)
         other_times = totals_of(read_conflicts(of.folder, of.clusters, table=which.table)) if missed else None
         beside = read_beside(of.folder, of.run) if which == ALL else None
+    if found.observed is not None:
+        print_telling(console, tell_observed(found.observed, top or _IN_DETAIL, found.doubts))
+        write_json(json_file, found.document())
+        exit_with(ExitCode.CONTRADICTED if found.observed.unexplained else ExitCode.DONE)
+        return
     shown = {each: found.counts[each] for each in (at_a_glance(totals) if by is None else (by,))}
     rows = top or (_AT_A_GLANCE if by is None else _IN_DETAIL)
     print_telling(console, tell_conflicts(totals, shown, rows, str(result), which, found.doubts, other_times, beside))
