@@ -87,9 +87,9 @@ def observed_in_files(given: Sequence[str], result: Result) -> list[Observed]:
         cluster = known_name("cluster", parts["cluster"], result.clusters, "the result", ConfigurationError)
         file = Path(parts["file"])
         observed = Observed(cluster, str(file), None if parts["server"] is None else int(parts["server"]))
-        text = read_text(file)
+        contents = read_text(file)
         with located(file):
-            found.append(_with_contents(observed, text, file.name, exceptions_tables(result, cluster)))
+            found.append(_with_contents(observed, contents, file.name, exceptions_tables(result, cluster)))
     return found
 
 
