@@ -119,7 +119,7 @@ def resolve(
         ConfigurationError: The run cannot be resolved as it is, or `out` cannot be written; nothing was written.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    from conflict.pipeline import folder_of
+    from conflict.history.grid.folder import folder_of
     from conflict.pipeline import resolve as resolve_into
     from conflict.runs.runner import ResolveOptions
 
@@ -186,7 +186,7 @@ def compare(
         ConfigurationError: The run cannot be compared, or something that is asked for is not known.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    from conflict.pipeline import folder_of
+    from conflict.history.grid.folder import folder_of
     from conflict.whatif.comparing.comparison import ComparisonWanted, compare_run
     from conflict.whatif.comparing.figures import parse_criteria
     from conflict.whatif.comparing.pairs import parse_formats

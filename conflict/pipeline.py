@@ -18,13 +18,13 @@ from conflict.checking.check import refuse_by_policy
 from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
-from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError, HistoryError, MissingEpochsError, NotBuiltError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.attempts import Seen
-from conflict.history.grid.folder import Folder, refuse_same_paths
+from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import MANIFEST
 from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.grid.path_names import refuse_same_paths
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.ingestion.plan import digest_of_ends, files_document, refuse_other_folders
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ENGINES",
     "configuration_of",
-    "folder_of",
     "ingest",
     "resolve",
     "resolve_from_holes",
@@ -267,21 +266,6 @@ def _refuse_same_paths(target: Folder, run: Run) -> None:
     if "://" not in target.uri:
         there = next(folder for folder in Path(target.uri).absolute().parents if folder.exists())
         refuse_same_paths(there, (table.full_name for table in run.schema.tables))
-
-
-def folder_of(given: Folder | Path | str) -> Folder:
-    """
-    Return a folder; a path is made absolute, because Spark's tasks run elsewhere.
-
-    Raises:
-        ConfigurationError: It is a path, but looks like an address: ``dbfs:/run``, or what `Path` makes of one.
-    """
-    if isinstance(given, Folder):
-        return given
-    if "://" in str(given):
-        return Folder(str(given))
-    refuse_address(str(given), "the folder")
-    return Folder(str(Path(given).absolute()))
 
 
 def spark_workers(out: Folder, progress: StageProgress, options: ResolveOptions = DEFAULTS) -> Runner:

@@ -20,7 +20,7 @@ from conflict.config.option_values import By, Moment, known_name, known_table, m
 from conflict.discovery.logs import refuse_inputs
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
-from conflict.history.grid.folder import Folder
+from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.results.arrow_rows import key_schema, key_values
 from conflict.results.conflicts import count_conflicts, read_conflicts
@@ -281,8 +281,9 @@ def read_result(folder: str) -> Result:
 
     Raises:
         HistoryError: There is no result in it, one of another version, or it is not as it was written.
+        ConfigurationError: It cannot be opened.
     """
-    found = Folder(str(folder))
+    found = folder_of(folder) if ":/" in str(folder) else Folder(str(folder))
     if "://" not in found.uri:
         refuse_moved_away(Path(found.uri))
     if not (found.exists("run.json") and found.exists("counters.json")):

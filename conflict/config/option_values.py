@@ -17,6 +17,7 @@ from datetime import UTC, date, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 
+from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError, ConflictError, HistoryError
 from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
@@ -161,7 +162,13 @@ def known_table(
 
 
 def path_of(given: Path | str | None) -> Path | None:
-    """Return a path that may be a text, or None."""
+    """
+    Return a path that may be a text, or None.
+
+    Raises:
+        ConfigurationError: It is an address of another filesystem.
+    """
+    refuse_address(str(given or ""), "the path")
     return None if given is None else Path(given)
 
 

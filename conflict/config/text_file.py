@@ -87,6 +87,7 @@ def read_text(path: Path) -> str:
     Raises:
         ConfigurationError: It cannot be opened, is a folder, a pipe or a device, or is not UTF-8.
     """
+    refuse_address(str(path), "the file")
     try:
         readable = path.is_file() or not path.exists()  # reading a pipe waits, and a device may have no end
         if readable:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from conflict.history.grid.folder import table_folder
+from conflict.history.grid.path_names import table_folder
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.records import decimal_texts
 from ndb_formats.columnar.selected_changes import Block

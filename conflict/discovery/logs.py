@@ -21,7 +21,7 @@ import zstandard
 from conflict.config.option_values import full_name_of, is_full_name
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.schema_file import load_schema
-from conflict.config.text_file import plain_path, what_commands_wrote
+from conflict.config.text_file import plain_path, refuse_address, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.log_files import refuse_same_names
 from ndb_formats.binlog_reader import Event, first_event, server_of
@@ -181,6 +181,7 @@ def _files(given: Path) -> Iterator[_File]:
     else:
         paths = _matched(given)
     if not paths:
+        refuse_address(str(given), "the path")
         message = f"{given}: no such file or folder"
         raise ConfigurationError(message)
     for path in paths:

@@ -36,7 +36,8 @@ from conflict.history.grid.catalogue import (
     refuse_damages,
     write_catalogue,
 )
-from conflict.history.grid.folder import Folder, table_as_path
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.path_names import table_as_path
 
 __all__ = [
     "APPLIED_EPOCHS",

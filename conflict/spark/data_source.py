@@ -37,6 +37,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from conflict.config.text_file import refuse_address
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.decoding.staging import staged_file
@@ -148,7 +149,9 @@ class NdbBinlogDataSource(DataSource):
         return read_options(options)
 
     def _here(self, path: str) -> str:
-        return path if path.startswith("file:") else str(Path(self.folder, path))
+        local = path.removeprefix("file:")
+        refuse_address(local, "ndb_binlog: a path")
+        return path if path != local else str(Path(self.folder, path))
 
 
 class _Reader(DataSourceReader):

@@ -1,29 +1,19 @@
 """
 A folder of Parquet and JSON files on any filesystem that pyarrow knows.
-
-Names of databases and tables as parts of paths: no name leaves its folder, and no two names share a path.
-
-ASCII letters, digits, ``_``, ``-`` and ``$`` stay as they are. Every other character is its bytes in UTF-8, each as
-``%`` and two hexadecimal digits, so a filesystem's Unicode normalization changes nothing; and so is ``_`` at the start,
-because Spark does not read such folders. `name_of` gives the name back. A part that becomes longer than `LONGEST` is
-cut, and ends in ``~`` and a digest; its name stands in the documents beside it. Names that differ in case alone are two
-paths only where the filesystem tells case apart; elsewhere they are refused.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import posixpath
 import re
-import string
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path, PurePosixPath
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import attrs
 import numpy.typing as npt
@@ -31,73 +21,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.attempts import current_attempt
-from ndb_formats.schema.tables import split_full_name
 
-__all__ = ["Folder", "incomplete", "name_of", "path_part", "refuse_same_paths", "table_as_path", "table_folder"]
-
-LONGEST = 100  # so that database and table fit into one part, with an ending, within the usual 255 bytes
-_NAME_DIGEST = 16
-_PLAIN = frozenset(string.ascii_letters + string.digits + "_-$")
-
-
-def path_part(name: str) -> str:
-    """Return a name as a part of a path."""
-    encoded = "".join(
-        character
-        if character in _PLAIN and (number or character != "_")
-        else "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
-        for number, character in enumerate(name)
-    )
-    if len(encoded) <= LONGEST:
-        return encoded
-    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_NAME_DIGEST]
-    return f"{encoded[: LONGEST - _NAME_DIGEST - 1]}~{digest}"
-
-
-def name_of(part: str) -> str:
-    """Return the name of a part that is not cut; the inverse of `path_part`."""
-    return unquote_to_bytes(part).decode("utf-8", "surrogateescape")
-
-
-def table_folder(database: str, table: str) -> PurePosixPath:
-    """Return the folder of a table: one for its database, and in it one for the table."""
-    return PurePosixPath(path_part(database), path_part(table))
-
-
-def table_as_path(full_name: str) -> str:
-    """Return a table, given as ``database.table``, as one part of a path."""
-    return ".".join(map(path_part, split_full_name(full_name)))
-
-
-def refuse_same_paths(folder: Path, names: Iterable[str]) -> None:
-    """
-    Make sure that no two tables get the same path on a filesystem that does not tell case apart.
-
-    Args:
-        folder: Some folder on it that exists.
-        names: ``database.table`` of all tables.
-
-    Raises:
-        ConfigurationError: Two do.
-    """
-    seen: dict[str, str] = {}
-    for name in sorted(set(names)):
-        other = seen.setdefault(table_as_path(name).lower(), name)
-        if other != name and _folds_case(folder):
-            message = (
-                f"the names of tables {other} and {name} differ in case alone, which the filesystem of {folder} does "
-                "not tell apart; give a folder on another one"
-            )
-            raise ConfigurationError(message)
-
-
-def _folds_case(folder: Path) -> bool:
-    named = next((each for each in (folder, *folder.parents) if each.name.swapcase() != each.name), None)
-    swapped = None if named is None else named.with_name(named.name.swapcase())
-    return named is not None and swapped is not None and swapped.exists() and swapped.samefile(named)
-
+__all__ = ["Folder", "folder_of", "incomplete"]
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
@@ -150,7 +78,7 @@ class Folder:
 
     def place(self, path: str = "") -> tuple[pafs.FileSystem, str]:
         """Return the filesystem, and the full path there of a file or folder below this one."""
-        filesystem, base = pafs.FileSystem.from_uri(self.uri) if "://" in self.uri else (_LOCAL, self.uri)
+        filesystem, base = _opened(self.uri) if "://" in self.uri else (_LOCAL, self.uri)
         return filesystem, posixpath.join(base, path) if path else base
 
     def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
@@ -356,6 +284,42 @@ class Folder:
                 time.sleep(_PAUSE)
             else:
                 break
+
+
+def folder_of(given: Folder | Path | str) -> Folder:
+    """
+    Return a folder; a path is made absolute, because Spark's tasks run elsewhere.
+
+    Raises:
+        ConfigurationError: It is a path, but looks like an address: ``dbfs:/run``, or what `Path` makes of one.
+    """
+    if isinstance(given, Folder):
+        return given
+    if "://" in str(given):
+        return Folder(str(given))
+    refuse_address(str(given), "the folder")
+    return Folder(str(Path(given).absolute()))
+
+
+@lru_cache(maxsize=8)
+def _opened(uri: str) -> tuple[pafs.FileSystem, str]:
+    """
+    Return the filesystem of a URI, and the path there.
+
+    Raises:
+        ConfigurationError: pyarrow does not know it, or lacks a library for it.
+        OSError: It cannot be reached.
+    """
+    try:
+        found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, OSError) as error:
+        cause = " ".join(str(error).split())[:200]
+        if isinstance(error, OSError) and "Unable to load" not in cause:
+            raise
+        known = "s3:// (Hadoop calls it s3a://), gs://, abfss:// or, with Hadoop's library, hdfs://"
+        message = f"{uri} cannot be opened here ({cause}); give a path, or a URI that begins with {known}"
+        raise ConfigurationError(message) from error
+    return found
 
 
 def _parsed(data: bytes) -> Any:

@@ -1,6 +1,6 @@
 """Paths are local: an address of another filesystem is refused by name, and no folder is made of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_type_hints
 
@@ -138,3 +138,28 @@ def test_what_python_makes_of_an_address(address: Path | str, empty_folder: Path
     with pytest.raises(ConfigurationError, match="an address of a filesystem"):
         conflict.resolve(RUN.resolve(), keep_history=address)
     assert [*empty_folder.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "read", [conflict.read_binlog, conflict.load_run_file, conflict.resolve, conflict.simulate, conflict.sizes]
+)
+@pytest.mark.parametrize("address", ["s3://bucket/x", "s3a://bucket/x", "dbfs:/x"])
+def test_what_python_reads(read: Callable[[str], object], address: str):
+    """It is refused by name, and is not a folder that is missing."""
+    with pytest.raises(ConfigurationError, match=f"is {address.replace('//', '/')}, an address of a filesystem"):
+        read(address)
+
+
+@pytest.mark.parametrize("address", ["s3a://bucket/x", "nosuch://bucket/x"])
+def test_a_folder_on_a_filesystem_that_is_not_known(address: str):
+    """What is known is said, before any work."""
+    with pytest.raises(ConfigurationError, match=f"^{address} cannot be opened here .* s3:// .Hadoop calls it s3a"):
+        conflict.resolve(RUN.resolve(), keep_history=address)
+    with pytest.raises(ConfigurationError, match="cannot be opened"):
+        conflict.read_result(address)
+
+
+def test_a_result_in_python_is_not_read_from_a_short_address():
+    """Nor is a folder of that name looked for."""
+    with pytest.raises(ConfigurationError, match="the folder is dbfs:/x, an address"):
+        conflict.read_result("dbfs:/x")

@@ -236,6 +236,7 @@ def test_a_folder_that_is_not_shared_is_refused(connect: Mapping[str, str], tmp_
     code = """
 from conflict.errors import ConfigurationError
 from conflict.rules.counters import zero_counters
+from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder
 from conflict.spark.session import check_shared, spark_session
 
@@ -244,6 +245,12 @@ try:
     check_shared(spark_session(), [Folder("build/not-shared")])
 except ConfigurationError as error:
     assert "build/not-shared is not the same folder" in str(error), error
+else:
+    raise AssertionError
+try:
+    check_shared(spark_session(), [], [Seen(Folder("build/history"), "history.json", "0")])
+except ConfigurationError as error:
+    assert "build/history is not the same folder" in str(error), error
 else:
     raise AssertionError
 """

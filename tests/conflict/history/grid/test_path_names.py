@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
-from conflict.history.grid import folder as module
-from conflict.history.grid.folder import LONGEST, name_of, path_part, refuse_same_paths, table_as_path, table_folder
+from conflict.history.grid import path_names as module
+from conflict.history.grid.path_names import (
+    LONGEST,
+    name_of,
+    path_part,
+    refuse_same_paths,
+    table_as_path,
+    table_folder,
+)
 from ndb_formats.schema.tables import full_name, split_full_name
 
 ODD = [
