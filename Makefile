@@ -37,10 +37,11 @@ check: setup             ## Style and types
 test: check              ## Everything that is fast enough for every commit
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
 
-test-mysql: setup         ## Files, keys, definitions, characters and conversions, judged by real servers: make test-mysql MYSQL_SOCKET=... MARIADB_SOCKET=...
+test-mysql: setup         ## Files, keys, definitions, characters, conversions and repairs, judged by real servers: make test-mysql MYSQL_SOCKET=... MARIADB_SOCKET=...
 	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py \
 		tests/mysql_server/check_definitions.py tests/mysql_server/check_characters.py \
-		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py
+		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py \
+		tests/mysql_server/check_repairs.py
 
 test-all: check          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long

@@ -13,6 +13,7 @@ What happens when row changes of two MySQL NDB Clusters meet.
     conflict.explain(result, table="shop.orders", key="id=5")       # why a row ended as it did
 
     conflict.lost(result).changes               # what did not survive, and why
+    conflict.repair(result, {"*": "newest"})    # SQL that makes rows equal again, proved
 
     conflict.check("run.toml")                  # what servers will refuse; needs no binlog
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.explaining.story import Story
     from conflict.library import check, compare, ingest, resolve
-    from conflict.operations import channel
+    from conflict.operations import channel, repair
     from conflict.result import Result, read_result
     from conflict.simulations import simulate, sweep, workload
     from conflict.spark.data_source import register
@@ -75,6 +76,7 @@ __all__ = [
     "read_binlog",
     "read_result",
     "register",
+    "repair",
     "report",
     "resolve",
     "simulate",
@@ -97,7 +99,7 @@ _MODULES = {
     "conflict.spark.session": ("spark_session",),
     "conflict.checking.check": ("Report",),
     "conflict.library": ("check", "compare", "ingest", "resolve"),
-    "conflict.operations": ("channel",),
+    "conflict.operations": ("channel", "repair"),
     "conflict.result": ("Result", "read_result"),
     "conflict.simulations": ("simulate", "sweep", "workload"),
     "conflict.studies": ("conflicts", "decode", "explain", "explain_differences", "lost", "report", "sizes"),

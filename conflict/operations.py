@@ -1,13 +1,14 @@
 """
-What Python users and commands call about the operation of clusters: where a channel goes on.
+What Python users and commands call about the operation of clusters: where a channel goes on, how rows are repaired.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from conflict.config.arguments import Typed, answering
+from conflict.config.arguments import RepairRules, StageProgress, Typed, answering, no_progress
 from conflict.config.option_values import path_of
 from conflict.errors import ConfigurationError
 
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
     from conflict.config.run_file import RunFile
     from conflict.cutover.channels import MovedChannels
+    from conflict.repairing.plan import Plan
     from conflict.result import Result
 
     Source = Result | RunFile | Path | str | Iterable[Path | str]
 
-__all__ = ["channel"]
+__all__ = ["channel", "repair"]
 
 _SOURCES = Typed(
     "RESULT | BINLOGS...",
@@ -75,6 +77,54 @@ def channel(
     found = channels_to(configuration, to, after_epoch)
     write_index(found.table.to_arrow(), to, *targets)
     return found
+
+
+def repair(
+    result: Annotated[Result | Path | str, Typed("RESULT", "Folder that resolve wrote.")],
+    rules: RepairRules = (),
+    *,
+    deletes: bool = False,
+    rows_per_transaction: Annotated[int, Typed("N", at_least=1)] = 100,
+    out: Path | str | None = None,
+    unproved: bool = False,
+    force: bool = False,
+    progress: StageProgress = no_progress,
+) -> Plan:
+    """
+    Return how rows that differ become equal, as SQL for each cluster; as the command ``repair``. Nothing is run.
+
+    Args:
+        result: A result of two clusters, or its folder; its binlogs are read.
+        rules: Which cluster's row stands, by table or pattern; the first rule that is for a row decides:
+            ``{"shop.orders": "london", "*": "newest"}``; also ``"greatest(version)"`` or ``"review"``; or as on the
+            command line: ``"shop.orders=london"``, or a file with rules, ``"rules.toml"``, also several in a list.
+        deletes: Delete rows that the winning cluster does not have; without it they are left to review.
+        rows_per_transaction: Most rows that one transaction repairs.
+        out: Write the plan into this folder: SQL, review and statements as tables, figures.
+        unproved: Write it even if the proof fails.
+        force: As for `resolve`.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: A rule is not understood, the plan does not come out, or `out` cannot be written.
+        HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
+    """
+    from conflict.repairing.ended_run import ended_run
+    from conflict.repairing.plan import Plan
+    from conflict.repairing.plan_files import check_plan_folder, write_plan
+    from conflict.repairing.planning import planned
+    from conflict.repairing.winners import rules_of
+    from conflict.result import Result, read_result
+
+    found, target = result if isinstance(result, Result) else read_result(str(result)), path_of(out)
+    decided = rules_of(rules or (), found.clusters, found.tables, deletes=deletes)
+    check_plan_folder(target, [Path(found.folder.uri)], force=force)
+    ended = ended_run(found, progress)
+    steps = planned(ended, decided, rows_per_transaction, partial(progress, "proving"))
+    plan = Plan(found, decided, ended, steps)
+    if target is not None:
+        write_plan(plan, target, force=force, unproved=unproved)
+    return plan
 
 
 def _configuration_of(sources: list[Source], *, alone: bool) -> Configuration:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -49,15 +49,19 @@ if TYPE_CHECKING:
 __all__ = [
     "ENGINES",
     "configuration_of",
+    "from_holes",
     "ingest",
     "resolve",
     "resolve_from_holes",
     "run_after_missing_files",
+    "run_file_of",
     "run_local",
     "run_of",
     "run_spark",
     "spark_workers",
 ]
+
+Found = TypeVar("Found")
 
 
 def _inputs_document(run: RunFile) -> dict[str, Any]:
@@ -81,6 +85,13 @@ def _inputs_document(run: RunFile) -> dict[str, Any]:
 
 def configuration_of(document: Mapping[str, Any], result: str) -> Configuration:
     """
+    Return the configuration of the run that a result was made of; arguments and errors as of `run_file_of`.
+    """
+    return run_file_of(document, result).configuration
+
+
+def run_file_of(document: Mapping[str, Any], result: str) -> RunFile:
+    """
     Return the run that a result was made of.
 
     Args:
@@ -97,11 +108,12 @@ def configuration_of(document: Mapping[str, Any], result: str) -> Configuration:
         raise HistoryError(message)
     for file in inputs["files"]:
         _refuse_change(file, result)
-    configuration = parse_run_file(inputs["text"], Path(inputs["run_file"])).configuration
+    run_file = parse_run_file(inputs["text"], Path(inputs["run_file"]))
+    configuration = run_file.configuration
     if inputs["inexact_keys"]:
         configuration = configuration.with_inexact_keys()
     span = attrs.evolve(configuration.span, last=inputs["last"], stop_time=inputs["stop_time"])
-    return attrs.evolve(configuration, span=span)
+    return attrs.evolve(run_file, configuration=attrs.evolve(configuration, span=span))
 
 
 def _refuse_change(file: Mapping[str, Any], result: str) -> None:
@@ -234,11 +246,17 @@ def resolve_from_holes(
 
     Computes docs/result.md, "Holes".
     """
+    can_have_holes = _can_have_holes(run.configuration, options)
+    return from_holes(run, lambda each: ENGINES[engine](each, out, progress, options), can_have_holes=can_have_holes)
+
+
+def from_holes(run: Run, attempt: Callable[[Run], Found], *, can_have_holes: bool) -> Found:
+    """Return what an attempt at a run finds; where epochs are missing, at what comes after them."""
     while True:
         try:
-            return ENGINES[engine](run, out, progress, options)
+            return attempt(run)
         except MissingEpochsError as error:
-            if not _can_have_holes(run.configuration, options):
+            if not can_have_holes:
                 raise
             run = _from(
                 run,

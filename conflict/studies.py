@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from conflict.decoding.binlog_table import BinlogTable
     from conflict.explaining.story import Story
     from conflict.observing.differences import Compared
-    from conflict.repair.lost import LostChanges
+    from conflict.repairing.lost import LostChanges
     from conflict.reporting.parts import Part
     from conflict.result import Result
     from conflict.results.conflicts import Chosen, Totals
@@ -310,9 +310,9 @@ def lost(
         HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
     """
     from conflict.decoding.staging import check_output
-    from conflict.repair.lost import LostChanges
-    from conflict.repair.lost_changes import count_not_known, lost_changes, with_images
-    from conflict.repair.lost_files import check_suffix, write_lost
+    from conflict.repairing.lost import LostChanges
+    from conflict.repairing.lost_changes import count_not_known, lost_changes, with_images
+    from conflict.repairing.lost_files import check_suffix, write_lost
     from conflict.results.doubts import doubts_from_the_middle
 
     target = path_of(out)

@@ -45,7 +45,7 @@ LAYERS = {
         "whatif",
         "library",
         "explaining",
-        "repair",
+        "repairing",
         "reporting",
         "simulations",
         "studies",

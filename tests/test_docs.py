@@ -31,7 +31,7 @@ from conflict.explaining.events import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
-from conflict.repair.lost_changes import LOST
+from conflict.repairing.lost_changes import LOST
 from conflict.results.arrow_rows import row_schema
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.contradictions import CONTRADICTIONS

@@ -168,6 +168,7 @@ COMMANDS = {
         "Show why a row ended as it did.",
     ),
     "lost": ("conflict.cli.commands.lost:lost", "List the changes of users that did not survive."),
+    "repair": ("conflict.cli.commands.repair:repair", "Write SQL that makes rows equal that differ."),
     "channel": (
         "conflict.cli.commands.channel:channel",
         "Show where a channel goes on from another SQL node.",

@@ -31,6 +31,7 @@ __all__ = [
     "ConflictFns",
     "DeploymentPolicy",
     "OnMissing",
+    "RepairRules",
     "ResolveEngine",
     "SchemaAt",
     "StageProgress",
@@ -43,6 +44,8 @@ __all__ = [
 
 # Conflict functions as users give them: by table, or as texts such as `shop.*=NDB$MAX(version)`.
 ConflictFns = Mapping[str, str] | str | Sequence[str]
+# Rules of `repair` as users give them: by table or pattern; as texts such as `shop.*=newest`; or the name of a file.
+RepairRules = Mapping[str, str] | str | Sequence[str]
 
 
 class ResolveEngine(StrEnum):

@@ -91,7 +91,7 @@ def _never_swallowed() -> Iterator[None]:
 CONTENTS = "tables.json"
 
 
-def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: bool) -> None:
+def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: bool, contents: str = CONTENTS) -> None:
     """
     Make sure that an output may be written.
 
@@ -100,6 +100,7 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
         inputs: The files that are read.
         force: Whether something that is there may be replaced; never an input, nor a folder that is not of our making.
         folder: Whether the target becomes a folder.
+        contents: The file that a folder of the same making has.
 
     Raises:
         ConfigurationError: It may not be written.
@@ -122,8 +123,8 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
     if not target.is_file() and not target.is_dir():
         return  # a pipe or a device
     _refuse_by_now(target, force=force, before=before)
-    if folder and any(target.iterdir()) and not (target / CONTENTS).is_file():
-        message = f"{target} holds no {CONTENTS}, so decode did not write it; --force does not replace it"
+    if folder and any(target.iterdir()) and not (target / contents).is_file():
+        message = f"{target} holds no {contents}, so this command did not write it; --force does not replace it"
         raise ConfigurationError(message)
 
 

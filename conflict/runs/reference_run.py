@@ -12,7 +12,9 @@ import attrs
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.placement import Placed, place_untraced, restricted, touched_rows
+from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.inference.replay import resolve as replay
+from conflict.engine.reference.replay import replay as replay_clusters
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
@@ -53,7 +55,7 @@ from conflict.rules.table_setup import TableSetup
 from conflict.runs.runner import DEFAULTS, ResolveOptions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
-__all__ = ["place_in_memory", "resolve_settled", "run_in_memory", "run_reference"]
+__all__ = ["Replayed", "place_in_memory", "replay_in_memory", "resolve_settled", "run_in_memory", "run_reference"]
 
 
 def run_reference(
@@ -84,6 +86,24 @@ def run_in_memory(
     if options.keep_history is not None:
         message = "the reference engine makes no History; leave --keep-history out, or use another engine"
         raise ConfigurationError(message)
+    run, facts, found = _read(run, progress)
+    runs = [
+        _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
+        for number, each in enumerate(found, start=1)
+    ]
+    further = [each.resolution for each in found[1:]]
+    resolved = attrs.evolve(
+        runs[0],
+        run=run,
+        notes=run.notes,
+        summary=with_readings(runs[0].summary, found[0].resolution, further),
+        other_readings=tuple(runs[1:]),
+    )
+    return resolved, found[0].history
+
+
+def _read(run: Run, progress: StageProgress) -> tuple[Run, dict[str, LogFacts], list[_ResolvedReading]]:
+    """Read the binlogs of a run; return it as they show it, what they tell, and their likeliest readings, resolved."""
     refuse_inexact_keys(run.data_schema.tables)
     readings = read_clusters(run, partial(progress, "reading binlogs"))
     hints = run.hints(usable_epochs(run, readings, with_holes=run.span.cuts))
@@ -102,19 +122,47 @@ def run_in_memory(
         others = _best_readings(run, possible_readings(run, skipping, hints), hints, progress)
         if others[0].contradictions < found[0].contradictions:
             run, found = attrs.evolve(run, notes=(*run.notes, _SKIPS)), others
-    runs = [
-        _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
-        for number, each in enumerate(found, start=1)
-    ]
-    further = [each.resolution for each in found[1:]]
-    resolved = attrs.evolve(
-        runs[0],
-        run=run,
-        notes=run.notes,
-        summary=with_readings(runs[0].summary, found[0].resolution, further),
-        other_readings=tuple(runs[1:]),
-    )
-    return resolved, found[0].history
+    return run, facts, found
+
+
+@attrs.frozen(eq=False)
+class Replayed:
+    """
+    A run as it ended.
+
+    Attributes:
+        run: The run, as its binlogs show it.
+        history: What happened: epochs at their places, rows judged when they were.
+        appliers: By cluster, its applier, which has the cluster, after all of it.
+        epochs: By cluster, its epochs.
+        resolution: The result.
+        readings: How many readings of the binlogs with different results there are; this is the first one.
+    """
+
+    run: Run
+    history: History
+    appliers: Mapping[str, ObservedApplier]
+    epochs: Mapping[str, Sequence[BinlogEpoch]]
+    resolution: Resolution
+    readings: int
+
+
+def replay_in_memory(run: Run, progress: StageProgress = no_progress) -> Replayed:
+    """
+    Let the clusters of a run do once more what its binlogs say, and keep them.
+
+    Raises:
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    _, _, found = _read(run, progress)
+    first, configuration = found[0], run.configuration
+    history, epochs = first.history, first.epochs
+    recorded = {name: recorded_effects(own) for name, own in epochs.items()}
+    setups = first.run.setups.at_start
+    appliers = observed_appliers(history, setups, skip_missing=configuration.skip_missing, shown=recorded)
+    items = sum(len(cluster.timeline) for cluster in history.clusters)
+    resolution = replay_clusters(history, appliers, lambda done: progress("replaying", done, items))
+    return Replayed(first.run, history, appliers, epochs, resolution, len(found))
 
 
 _SKIPS = (

@@ -46,6 +46,7 @@ NOT_HAD = {
         **dict.fromkeys(("since", "last"), "of what is printed"),
     },
     "lost": {"top": "all"},
+    "repair": {"top": "all"},
     "decode": dict.fromkeys(
         (
             *("verbose", "form", "result_file", "force", "wide", "column_names"),

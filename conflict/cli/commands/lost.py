@@ -15,7 +15,7 @@ from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
 
 if TYPE_CHECKING:
-    from conflict.repair.lost import LostChanges
+    from conflict.repairing.lost import LostChanges
 
 __all__ = ["lost"]
 
@@ -36,7 +36,7 @@ def lost(
 
     Example: ndb-conflict lost build/result --out lost.csv
     """
-    from conflict.repair.lost import tell_lost
+    from conflict.repairing.lost import tell_lost
     from conflict.telling.terminal import print_telling
 
     refuse_same_output(json_file, out)

@@ -37,6 +37,7 @@ from conflict.rules.table_setup import TableSetup
 
 __all__ = [
     "ObservedApplier",
+    "observed_appliers",
     "resolve",
 ]
 
@@ -297,22 +298,36 @@ def resolve(
         HistoryError: The schedule is circular.
         OtherConflictsError: Rows that are older than the log may lead to other transactions in conflict than are given.
     """
-    clusters = {
-        each.name: ObservedCluster(
-            each,
-            setups[each.name],
-            history.layouts,
-            history.relays,
-            skip_missing,
-            shown=(shown or {}).get(each.name, {}),
-            given=None if given is None else given[each.name],
+    appliers = observed_appliers(history, setups, skip_missing=skip_missing, shown=shown, given=given)
+    resolution = replay(history, appliers, progress)
+    for applier in appliers.values():
+        _count_not_known(applier.here)
+    return resolution
+
+
+def observed_appliers(
+    history: History,
+    setups: Mapping[str, dict[str, TableSetup]],
+    *,
+    skip_missing: bool = False,
+    shown: Mapping[str, Effects] | None = None,
+    given: Mapping[str, Sequence[KnownTransactions]] | None = None,
+) -> dict[str, ObservedApplier]:
+    """Return the appliers of a History, by cluster, before anything happened; arguments as of `resolve`."""
+    return {
+        each.name: ObservedApplier(
+            ObservedCluster(
+                each,
+                setups[each.name],
+                history.layouts,
+                history.relays,
+                skip_missing,
+                shown=(shown or {}).get(each.name, {}),
+                given=None if given is None else given[each.name],
+            )
         )
         for each in history.clusters
     }
-    resolution = replay(history, {name: ObservedApplier(cluster) for name, cluster in clusters.items()}, progress)
-    for cluster in clusters.values():
-        _count_not_known(cluster)
-    return resolution
 
 
 def _count_not_known(cluster: ObservedCluster) -> None:

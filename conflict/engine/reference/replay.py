@@ -20,7 +20,7 @@ from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import Value
 
-__all__ = ["columns_not_known", "replay", "resolve"]
+__all__ = ["columns_not_known", "common_columns", "differing_rows", "replay", "resolve"]
 
 FinalRows = dict[RowKey, tuple[Value, ...]]
 
@@ -114,6 +114,15 @@ def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
     return rows
 
 
+def differing_rows(first: ReplayedCluster, second: ReplayedCluster) -> set[RowKey]:
+    """
+    Return the rows that are known to differ between two clusters, in the columns that both have.
+
+    A row of a table without a primary key has an identity of its own here.
+    """
+    return set(_differing(first, second, {each.name: _rows_by_key(each) for each in (first, second)}))
+
+
 def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[str, FinalRows]) -> Iterator[RowKey]:
     """Yield the rows that are known to differ between two clusters, in the columns that both have."""
     common: dict[str, tuple[list[int], list[int]]] = {}
@@ -126,7 +135,7 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
         if key[0] in apart:
             continue
         if key[0] not in common:
-            common[key[0]] = _common_columns(first.setups.get(key[0]), second.setups.get(key[0]))
+            common[key[0]] = common_columns(first.setups.get(key[0]), second.setups.get(key[0]))
         states = [each.store.get(key) if key[0] in each.setups else None for each in (first, second)]
         if key in mine and key in theirs:
             pairs = zip(*common[key[0]], strict=True)
@@ -149,14 +158,14 @@ def _differing_copies(
     if not all(each.store.holds_all(name) for each in clusters):
         return
     counts = []
-    for own, places in zip(rows, _common_columns(*(each.setups[name] for each in clusters)), strict=True):
+    for own, places in zip(rows, common_columns(*(each.setups[name] for each in clusters)), strict=True):
         counts.append(Counter(tuple(own[key][place] for place in places) for key in own if key[0] == name))
     more, less = counts[0] - counts[1], counts[1] - counts[0]
     for values, count in (more + less).items():
         yield from ((name, repr(values).encode() + bytes(copy)) for copy in range(count))
 
 
-def _common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
+def common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
     """Return the ordinals on both clusters of the columns that both have."""
     if first is None or second is None:
         return [], []

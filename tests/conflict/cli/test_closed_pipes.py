@@ -27,6 +27,7 @@ PRINTING = {
     "compare": ["compare", RUN, "--functions", "NDB$EPOCH()"],
     "explain": ["explain", "result", "--differences"],
     "lost": ["lost", "result"],
+    "repair": ["repair", "result", "--rule", "*=newest"],
     "channel": ["channel", BINLOG, "--to", "1", "--after-epoch", "5317169512466"],
     "init": ["init", str(DEMO), "--schema", SCHEMA, "--out", "run.toml"],
     "ingest": ["ingest", RUN, "--out", "history"],

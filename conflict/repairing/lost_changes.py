@@ -16,7 +16,7 @@ import pyarrow.dataset as pads
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.history.grid.schemas import PLACE
 from conflict.pipeline import configuration_of
-from conflict.repair.logged_images import images_at
+from conflict.repairing.logged_images import images_at
 from conflict.result import Result
 from conflict.results.conflicts import Chosen, numbered, read_conflicts, read_outcomes
 from conflict.results.layout import OUTCOMES, OVERWRITTEN

@@ -15,9 +15,9 @@ from conflict.config.configuration import Span
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.repair.logged_images import images_at
-from conflict.repair.lost import LostChanges
-from conflict.repair.lost_changes import count_not_known, lost_changes
+from conflict.repairing.logged_images import images_at
+from conflict.repairing.lost import LostChanges
+from conflict.repairing.lost_changes import count_not_known, lost_changes
 from conflict.results.conflicts import ALL
 from tests.conflict.cli.commands import invoke
 from tests.conflict.whatif.comparing.recorded import compared

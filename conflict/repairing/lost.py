@@ -41,7 +41,7 @@ class LostChanges:
         result: The result.
         which: Which of its lost changes these are.
         changes: A row for each, in the order in which they committed: the columns of `LOST` (see
-            `conflict.repair.lost_changes`), ``server_id``, and ``before`` and ``after``, maps from the names of the
+            `conflict.repairing.lost_changes`), ``server_id``, and ``before`` and ``after``, maps from the names of the
             logged columns to their values as text.
         not_known: How many changes may be lost, too: the binlogs do not tell whether an applier rejected them.
         doubts: What makes the result doubtful.

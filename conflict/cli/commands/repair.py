@@ -1,0 +1,54 @@
+"""
+`ndb-conflict repair`: SQL that makes rows equal that differ.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import conflict.operations
+from conflict.cli.common import console, progress_bars
+from conflict.cli.from_functions import Call, command_of
+from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
+
+if TYPE_CHECKING:
+    from conflict.repairing.plan import Plan
+
+__all__ = ["repair"]
+
+_FIRST = 10
+_RULES = typer.Option(
+    "--rule",
+    metavar="TABLE=WINNER",
+    help="Which row stands: 'shop.*=london', 'shop.orders=newest', 'shop.stock=greatest(version)', '*=review'; or a "
+    "file of rules, rules.toml. The first that is for a row decides. Can be repeated.",
+)
+
+
+@command_of(conflict.operations.repair)
+def repair(
+    call: Call[Plan],
+    result: Path,
+    out: Path | None,
+    force: bool,
+    rules: Annotated[list[str] | None, _RULES] = None,  # noqa: ARG001  # the call has them
+    top: Annotated[int, typer.Option(min=1, help="How many rows to review to show.")] = _FIRST,
+    json_file: JsonOption = None,
+) -> None:
+    """
+    Plan the repair of rows that differ: one SQL file per cluster, proved by the reference engine. Runs nothing.
+
+    Example: ndb-conflict repair build/result --rule '*=newest' --out build/repair
+    """
+    from conflict.repairing.plan import tell_plan
+    from conflict.telling.terminal import print_telling
+
+    refuse_same_output(json_file, out)
+    check_output(json_file, [result], force=force)
+    with progress_bars() as progress:
+        plan = call(progress=progress)
+    print_telling(console, tell_plan(plan, top, "" if out is None else str(out)))
+    write_json(json_file, plan.document())

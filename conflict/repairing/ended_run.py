@@ -1,0 +1,265 @@
+"""
+A run as it ended: what each cluster holds of a row, who wrote it last, and what makes that doubtful.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import attrs
+import pyarrow.dataset as pads
+
+from conflict.config.arguments import StageProgress, no_progress
+from conflict.engine.inference.observed import ObservedCluster
+from conflict.engine.inference.rows import NOT_KNOWN
+from conflict.engine.reference.replay import columns_not_known, differing_rows
+from conflict.engine.reference.row_store import Row, RowKey
+from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.model import EpochApply, RowChange, Transaction
+from conflict.history.run import Run
+from conflict.pipeline import from_holes, run_after_missing_files, run_file_of, run_of
+from conflict.repairing.statements import RowTable
+from conflict.result import Result
+from conflict.results.doubts import is_contradicted, not_what_happened
+from conflict.results.layout import UNDECIDED
+from conflict.results.model import LastWrite, Outcome
+from conflict.results.resolution_ledger import KeyTexts
+from conflict.rules.decision import Verdict
+from conflict.runs.reference_run import Replayed, replay_in_memory
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Table, split_full_name
+
+__all__ = ["EndedRun", "ended_as", "ended_run"]
+
+
+def ended_run(result: Result, progress: StageProgress = no_progress) -> EndedRun:
+    """
+    Let the run of a result end once more, with the reference engine.
+
+    Args:
+        result: The result; its binlogs are read.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The result is of more than two clusters.
+        HistoryError: A binlog is missing or has changed since, or the rows are others than those of the result.
+    """
+    return ended_as(result, run_of(run_file_of(result.run, result.folder.uri)), progress)
+
+
+def ended_as(result: Result, run: Run, progress: StageProgress = no_progress) -> EndedRun:
+    """Do as `ended_run` with a run that the result was made of."""
+    if len(result.clusters) != 2:
+        message = f"{result.folder.uri} is of {len(result.clusters)} clusters; a repair is made between two"
+        raise ConfigurationError(message)
+    run = run_after_missing_files(run)
+    replayed = from_holes(run, lambda each: replay_in_memory(each, progress), can_have_holes=True)
+    found = replayed.resolution
+    rows = {name: {table: len(own) for table, own in each.rows.items() if own} for name, each in found.clusters.items()}
+    told = {name: _without_zeros(own) for name, own in result.run["rows"].items()}
+    if rows != told or found.differing_rows != _without_zeros(result.run["differing_rows"]):
+        message = (
+            f"the rows of {result.folder.uri} are not those that the reference engine derives from its binlogs; a "
+            "result with --function or --on-missing skip cannot be repaired"
+        )
+        raise HistoryError(message)
+    return EndedRun(result, replayed)
+
+
+def _without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    return {table: count for table, count in counts.items() if count}
+
+
+@attrs.frozen(eq=False)
+class EndedRun:
+    """
+    Two clusters after all that their binlogs hold.
+
+    Attributes:
+        result: The result.
+        replayed: The clusters.
+    """
+
+    result: Result
+    replayed: Replayed
+
+    @property
+    def clusters(self) -> tuple[str, str]:
+        """Names of the clusters."""
+        first, second = self.replayed.appliers
+        return first, second
+
+    def other(self, cluster: str) -> str:
+        """Return the name of the other cluster."""
+        return next(name for name in self.clusters if name != cluster)
+
+    def cluster(self, name: str) -> ObservedCluster:
+        """Return a cluster as it ended."""
+        return self.replayed.appliers[name].here
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, str], RowTable]:
+        databases = self.replayed.history.databases
+        found = {}
+        for cluster in self.clusters:
+            here = self.cluster(cluster)
+            for name, setup in here.setups.items():
+                if setup.refusal is None and name in here.layouts:
+                    database = databases.own_database(cluster, split_full_name(name)[0])
+                    found[cluster, name] = RowTable(cluster, database, setup, here.layouts[name])
+        return found
+
+    def table(self, cluster: str, name: str) -> RowTable | None:
+        """Return a table of a cluster; None if it does not exist there."""
+        return self._tables.get((cluster, name))
+
+    @cached_property
+    def definitions(self) -> dict[str, Table]:
+        """All tables by name."""
+        return {table.full_name: table for table in self.replayed.run.schema.tables}
+
+    @cached_property
+    def differing(self) -> list[RowKey]:
+        """The rows that are known to differ, in the order of their tables and keys."""
+        return sorted(differing_rows(*(self.cluster(name) for name in self.clusters)))
+
+    @cached_property
+    def not_known(self) -> list[RowKey]:
+        """Rows that changed in the logs, and of which something is not known on a cluster."""
+        found = set()
+        for name in self.clusters:
+            here = self.cluster(name)
+            found |= {row for row in here.met if here.store.get(row) is NOT_KNOWN}
+            found |= {row for row in here.store.rows if self._lacks_columns(name, row)}
+            found |= {(each.table, each.key) for each in self.replayed.history.unlogged.get(name, ())}
+        return sorted(found)
+
+    def state(self, cluster: str, row: RowKey) -> Row | None:
+        """Return a row as a cluster holds it; None if it is missing."""
+        return self.cluster(cluster).store.get(row)
+
+    def key_text(self, row: RowKey) -> str:
+        """Return the key of a row as text."""
+        texts = KeyTexts(self.replayed.history.layouts, self.definitions)
+        text: str = texts.of([RowChange(*row, Operation.DELETE_ROW, None, None)])[0].as_py()
+        return text
+
+    def doubt(self, row: RowKey) -> str | None:
+        """Return why a row is not to be repaired without being looked at; None if nothing speaks against it."""
+        return next(self._doubts(row), None)
+
+    def _doubts(self, row: RowKey) -> Iterator[str]:
+        yield from self._general_doubts
+        missing = [name for name in self.clusters if self.table(name, row[0]) is None]
+        if missing:
+            yield f"the table does not exist on {' and '.join(missing)} when the logs end"
+            return
+        if not self.definitions[row[0]].primary_key:
+            yield "the table has no primary key"
+            return
+        for name in self.clusters:
+            if self.state(name, row) is NOT_KNOWN:
+                yield f"whether the row exists on {name} is not known"
+            elif self._lacks_columns(name, row):
+                yield f"not all columns of the row are known on {name}"
+        if row in self._unlogged:
+            yield f"{self._unlogged[row]} changed the row without a log"
+        if row in self._under_way:
+            yield f"{self._under_way[row]} had not applied a change of the row when the logs end"
+        if (row[0], self.key_text(row)) in self._open:
+            yield "the binlogs leave open what an applier decided on the row"
+
+    @cached_property
+    def _general_doubts(self) -> tuple[str, ...]:
+        run = self.result.run
+        found = []
+        if is_contradicted(run) or not_what_happened(run):
+            found.append("the binlogs contradict the result")
+        if self.replayed.readings > 1:
+            found.append("there are several readings of the binlogs")
+        return tuple(found)
+
+    def _lacks_columns(self, cluster: str, row: RowKey) -> bool:
+        state, table = self.state(cluster, row), self.table(cluster, row[0])
+        return state is not None and table is not None and bool(columns_not_known(state, table.setup.table))
+
+    @cached_property
+    def _unlogged(self) -> dict[RowKey, str]:
+        unlogged = self.replayed.history.unlogged
+        return {(each.table, each.key): name for name, found in unlogged.items() for each in found}
+
+    @cached_property
+    def _under_way(self) -> dict[RowKey, str]:
+        """The rows of changes that an applier had not reached when the logs end, and its cluster."""
+        found = {}
+        for name in self.clusters:
+            here, source = self.cluster(name), self.cluster(self.other(name))
+            last = max((each.foreign_epoch for each in here.result.applies), default=0)
+            for epoch in (each for each in source.log if each > last):
+                found.update(dict.fromkeys((entry.row for entry in here.arriving(source, epoch)), name))
+        return found
+
+    @cached_property
+    def _open(self) -> set[tuple[str, str]]:
+        found = set()
+        for name in self.clusters:
+            path = f"undecided/applier={name}"
+            if self.result.folder.exists(path):
+                place = f"{self.result.folder.uri}/{path}"
+                rows = pads.dataset(place, schema=UNDECIDED, format="parquet", partitioning=None).to_table()
+                found |= set(zip(rows["table"].to_pylist(), rows["key"].to_pylist(), strict=True))
+        return found
+
+    @cached_property
+    def refused(self) -> Mapping[RowKey, Outcome]:
+        """By row, the last operation of a user that an applier did not apply."""
+        outcomes = self.replayed.resolution.outcomes
+        return {
+            (each.table, each.key): each
+            for each in outcomes
+            if each.verdict is not Verdict.APPLIED and each.origin is not None
+        }
+
+    def last_write(self, cluster: str, row: RowKey) -> LastWrite | None:
+        """Return the operation that left a row as it is on a cluster; None if the log does not hold it."""
+        state = self.state(cluster, row)
+        return self._deletes[cluster].get(row) if state is None else state.by
+
+    @cached_property
+    def _deletes(self) -> dict[str, dict[RowKey, LastWrite]]:
+        """Per cluster, the last operations on the rows that differ and that it does not have."""
+        return {
+            name: self._last_writes(name, {row for row in self.differing if self.state(name, row) is None})
+            for name in self.clusters
+        }
+
+    def _last_writes(self, cluster: str, rows: set[RowKey]) -> dict[RowKey, LastWrite]:
+        here, source = self.cluster(cluster), self.cluster(self.other(cluster))
+        found: dict[RowKey, LastWrite] = {}
+        for item in here.cluster.timeline:
+            if isinstance(item, Transaction):
+                for change in item.changes:
+                    if (change.table, change.key) in rows:
+                        by = LastWrite(cluster, item.epoch, change.operation, origin=change.origin)
+                        found[change.table, change.key] = by
+            elif isinstance(item, EpochApply):
+                touched = here.result.effects.get((item.epoch, item.group), {})
+                for entry in here.arriving(source, item.foreign_epoch) if touched else ():
+                    if entry.row in rows and entry.row in touched:
+                        refresh = entry.ordinal < 0
+                        by = LastWrite(
+                            source.name, item.foreign_epoch, entry.change.operation, refresh, entry.change.origin
+                        )
+                        found[entry.row] = by
+        return found
+
+    def committed(self, by: LastWrite) -> int | None:
+        """Return the microsecond since 1970 at which an operation committed; None if the log does not tell."""
+        return self._times[by.cluster].get(by.epoch) or None
+
+    @cached_property
+    def _times(self) -> dict[str, dict[int, int]]:
+        return {
+            name: {epoch.number: epoch.committed for epoch in epochs} for name, epochs in self.replayed.epochs.items()
+        }

@@ -1,0 +1,247 @@
+"""
+A plan as users see it: tables, files, and what comes out.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from conflict.repairing.advice import judged_table, races, steps
+from conflict.repairing.ended_run import EndedRun
+from conflict.repairing.planning import Planned
+from conflict.repairing.script import Script
+from conflict.repairing.winners import Rule
+from conflict.result import Result
+from conflict.results.doubts import Doubt, alarms_of, doubts_from_the_middle, warnings_of
+from conflict.shown_text import counted, one_line
+from conflict.telling.html import telling_html
+from conflict.telling.terminal import telling_text
+from conflict.telling.value import Entry, Listing, Table, Telling
+
+__all__ = ["REVIEW_COLUMNS", "STATEMENTS", "Plan", "tell_plan"]
+
+_FIRST = 10
+STATEMENTS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("file", "cluster")),
+        *((name, pa.int32()) for name in ("transaction", "statement")),
+        *((name, pa.string()) for name in ("kind", "table", "key", "operation", "why", "sql")),
+    ]
+)
+REVIEW_COLUMNS = pa.schema([(name, pa.string()) for name in ("kind", "table", "key", "reason")])
+
+
+@attrs.frozen(eq=False, repr=False)
+class Plan:
+    """
+    What repairs the rows of a result, and what does not. Printed, or in a notebook, it says what comes out.
+
+    Attributes:
+        result: The result.
+        rules: The rules that decided.
+        ended: Its clusters, as they ended.
+        planned: The statements, what is left to review, and the proof.
+    """
+
+    result: Result
+    rules: Sequence[Rule]
+    ended: EndedRun = attrs.field(repr=False)
+    planned: Planned = attrs.field(repr=False)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the plan comes out: the reference engine carried it out."""
+        return self.planned.proof.holds
+
+    @cached_property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What makes the result doubtful."""
+        return doubts_from_the_middle(self.result.run)
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        """Cluster and name of each file, in the order in which they run."""
+        return [(cluster, f"{number}-{cluster}.sql") for number, (cluster, _) in enumerate(self.planned.files, start=1)]
+
+    @property
+    def scripts(self) -> list[Script]:
+        """The files."""
+        named = zip(self.files, self.planned.files, strict=True)
+        return [Script(cluster, name, self._head(cluster, name), found) for (cluster, name), (_, found) in named]
+
+    @property
+    def steps(self) -> list[str]:
+        """What is to be done, in order."""
+        return [*steps(self.ended, self.files)]
+
+    @property
+    def statements(self) -> pa.Table:
+        """The statements, as `STATEMENTS`, in the order in which they run."""
+        rows = [
+            {
+                "file": script.name,
+                "cluster": script.cluster,
+                "transaction": each.transaction,
+                "statement": each.number,
+                "kind": each.kind,
+                "table": each.repaired.name,
+                "key": each.key,
+                "operation": each.repaired.operation.name,
+                "why": each.repaired.why,
+                "sql": each.sql,
+            }
+            for script in self.scripts
+            for each in script.statements
+        ]
+        return pa.Table.from_pylist(rows, schema=STATEMENTS)
+
+    @property
+    def review(self) -> pa.Table:
+        """What no statement repairs, as `REVIEW_COLUMNS`, with why."""
+        rows = [
+            {"kind": each.kind, "table": each.row[0], "key": self.ended.key_text(each.row), "reason": each.reason}
+            for each in self.planned.reviewed
+        ]
+        return pa.Table.from_pylist(rows, schema=REVIEW_COLUMNS)
+
+    @property
+    def telling(self) -> Telling:
+        """What is told of it."""
+        return tell_plan(self)
+
+    def document(self) -> dict[str, Any]:
+        """Return its figures as a document."""
+        proof = self.planned.proof
+        return {
+            "rules": [str(rule) for rule in self.rules],
+            "files": [
+                {"name": script.name, "cluster": script.cluster, "statements": len(script.statements)}
+                for script in self.scripts
+            ],
+            "steps": self.steps,
+            "review": len(self.planned.reviewed),
+            "proved": self.proved,
+            "tables": {name: attrs.asdict(counts) for name, counts in proof.tables.items()},
+            "doubts": [str(each) for each in self.doubts],
+        }
+
+    def __repr__(self) -> str:
+        return telling_text(self.telling)
+
+    def _repr_html_(self) -> str:
+        return telling_html(self.telling)
+
+    def _head(self, cluster: str, name: str) -> list[str]:
+        """Return what a file says first."""
+        warning = [] if self.proved else ["WARNING: the proof of this plan failed. It does not do what it is for."]
+        return [
+            *warning,
+            f"{name}: repairs rows of cluster {cluster}, of the result in {self.result.folder.uri}",
+            f"Rules: {', '.join(map(str, self.rules)) or 'none'}",
+            *self.steps,
+            *races(self.ended, self.planned.proof),
+            "A row that does not hold what it held when the logs ended is left alone. The SELECT after each",
+            "transaction tells how many rows were, and by which statements. The file can be run again.",
+        ]
+
+
+def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
+    """
+    Return what a plan repairs, what comes out, and what is left.
+
+    Args:
+        plan: The plan.
+        top: How many rows of those to review are told.
+        folder: Where it was written; empty if it was not.
+    """
+    statements = sum(len(found) for _, found in plan.planned.files)
+    reviewed = plan.planned.reviewed
+    proof = plan.planned.proof
+    if not statements and not reviewed:
+        headline = "No row differs: there is nothing to repair."
+    else:
+        headline = f"{counted(statements, 'row')} can be repaired, and {counted(len(reviewed), 'row')} left to review."
+    alarms = list(alarms_of(plan.doubts))
+    if not plan.proved:
+        alarms.append(_not_proved(plan))
+    tables = [_outcome_table(plan)] if statements or reviewed else []
+    if proof.judged:
+        tables.append(judged_table(plan.ended, proof))
+    if reviewed:
+        tables.append(_reasons(plan))
+    listings = [Listing("What to do", [Entry("", one_line(step)) for step in plan.steps])] if statements else []
+    if reviewed:
+        listings.append(_first(plan, top))
+    commands = [
+        (f"On {cluster}:", f"mysql --default-character-set=utf8mb4 --binary-mode < {shlex.quote(f'{folder}/{name}')}")
+        for cluster, name in plan.files
+        if folder
+    ]
+    return Telling(
+        "Repair",
+        headline,
+        [*([_proved_words(plan)] if statements and plan.proved else []), *races(plan.ended, proof)],
+        tables,
+        alarms=alarms,
+        warnings=warnings_of(plan.doubts),
+        listings=listings,
+        commands=commands,
+    )
+
+
+def _proved_words(plan: Plan) -> str:
+    left = len(plan.planned.proof.differing)
+    rest = "no row differs" if not left else f"the {counted(left, 'row')} that then differ are all to review"
+    return (
+        "Proved: the reference engine carried the statements out where the logs end. Each did what it is for, nothing "
+        f"else changed, and {rest}."
+    )
+
+
+def _not_proved(plan: Plan) -> str:
+    proof = plan.planned.proof
+    failed = [f"{row[0]} {plan.ended.key_text(row)}: {why}" for row, why in list(proof.failed.items())[:3]]
+    besides = [f"{row[0]} {plan.ended.key_text(row)} changed besides" for row in proof.changed_besides[:3]]
+    return one_line(f"The plan does not come out: {'; '.join([*failed, *besides])}.")
+
+
+def _outcome_table(plan: Plan) -> Table:
+    first, second = plan.ended.clusters
+    rows = [
+        (
+            table,
+            counts.after[first],
+            counts.after[second],
+            counts.differing_before,
+            counts.differing_after,
+        )
+        for table, counts in plan.planned.proof.tables.items()
+    ]
+    headings = ("table", f"rows on {first}", f"rows on {second}", "differed", "will differ")
+    return Table("What the clusters will hold", headings, rows)
+
+
+def _reasons(plan: Plan) -> Table:
+    counts = Counter((each.row[0], each.reason) for each in plan.planned.reviewed)
+    rows = [(table, one_line(reason), count) for (table, reason), count in counts.most_common()]
+    return Table("Left to review", ("table", "why", "rows"), rows, texts=2)
+
+
+def _first(plan: Plan, top: int) -> Listing:
+    """Return the first rows to review."""
+    reviewed = plan.planned.reviewed
+    entries = [
+        Entry("", one_line(f"{each.row[0]} {plan.ended.key_text(each.row)}"), [one_line(each.reason)])
+        for each in reviewed[:top]
+    ]
+    left = len(reviewed) - len(entries)
+    if left:
+        entries.append(Entry("", f"and {left:,} more; --top shows more of them, --out FOLDER all"))
+    return Listing("To review", entries)
