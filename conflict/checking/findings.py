@@ -105,7 +105,7 @@ class Code(Enum):
     FEW_GCI_BITS = (24, _WARNING, "too few extra GCI bits")
     UNKNOWN_VARIABLES = (25, _NOTE, "variables that are not known")
     USELESS_READS = (26, _NOTE, "reads that have no effect")
-    COMPRESSED_EPOCHS = (27, _WARNING, "compressed epochs that come back", 1296)
+    COMPRESSED_EPOCHS = (27, _WARNING, "compressed epochs that come back", ServerStop.RETURNED_EPOCH)
     # Roles and clusters.
     NO_ROLE = (30, _REFUSED, "no role", ServerStop.NO_ROLE)
     ROLE_PASS = (31, _WARNING, "role PASS")
@@ -123,7 +123,7 @@ class Code(Enum):
         ServerStop.MISSING_INFORMATION,
     )
     # What stops an applier, whatever the function.
-    NO_KEY = (40, _WARNING, "no primary key", StopError.ROW_NOT_FOUND)
+    NO_KEY = (40, _WARNING, "no primary key", ServerStop.ROW_NOT_FOUND)
     UNIQUE_KEYS = (41, _WARNING, "a further unique key", ServerStop.DUPLICATE_VALUE)
     FOREIGN_KEYS = (42, _WARNING, "a foreign key", ServerStop.PARENT_MISSING)
     BLOBS_IN_REACH = (43, _WARNING, "blobs in reach of a rejected transaction", ServerStop.BLOB_REFRESH)
@@ -181,7 +181,7 @@ class Code(Enum):
         self.title = title
         self.stop = stop if isinstance(stop, ServerStop) else None
         self.error = stop.error if isinstance(stop, ServerStop) else stop
-        self.words = None if self.stop is None else self.stop.words
+        self.words = None if self.stop is None else self.stop.words_of_any
         self.rule: Rule | None = None
 
 

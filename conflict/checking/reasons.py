@@ -8,6 +8,7 @@ Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import filterfalse
 
 from conflict.checking.deployment import ArrivingChange, Change, Deployment, Handling, TableLogging
 from conflict.checking.findings import Code, Finding, Fix
@@ -44,16 +45,18 @@ def rules_out(reason: Finding) -> bool:
 def reasons_of(deployment: Deployment, policy: DeploymentPolicy) -> tuple[Finding, ...]:
     """Return all reasons against a deployment: those that rule it out first, and stops as the server finds them."""
     refusal, table = deployment.refusal, deployment.table
+    keys = [*key_stops(table, deployment.function)]
     found = [
         *([] if refusal is None else [creation_refused(refusal, table, deployment.function, deployment.own_logging)]),
         *_policy(deployment, policy),
         *_not_logged(deployment),
+        *filter(rules_out, keys),
         *_roles(deployment),
         *_transaction_ids(deployment),
         *_changes(deployment),
         *_refreshes(deployment),
         *_blobs(deployment),
-        *key_stops(table, deployment.function),
+        *filterfalse(rules_out, keys),
     ]
     return tuple(sorted(found, key=lambda reason: not rules_out(reason)))
 
@@ -95,11 +98,8 @@ def creation_refused(
 def key_stops(table: Table, function: ConflictFunction | None) -> Iterator[Finding]:
     """Yield the keys, or the lack of one, that can stop an applier whatever the function of the table."""
     if not table.primary_key:
-        judged = "" if function is None else f", and {function} judges nothing"
-        sentence = (
-            "The table has no primary key: the applier looks for a row with the values of the before image, and "
-            f"stops with error {ServerStop.ROW_NOT_FOUND.error:d} if there is none{judged}."
-        )
+        stop, judged = ServerStop.ROW_NOT_FOUND, "" if function is None else f", and {function} judges nothing"
+        sentence = f"The applier stops where {stop.because(table='the table')} (error {stop.error:d}){judged}."
         yield Finding(Code.NO_KEY, sentence, at="PRIMARY KEY")
     for columns in map(", ".join, table.unique_keys):
         stop = ServerStop.DUPLICATE_VALUE
@@ -111,11 +111,9 @@ def key_stops(table: Table, function: ConflictFunction | None) -> Iterator[Findi
         yield Finding(Code.UNIQUE_KEYS, sentence, fix=fix, at=columns)
     for key in table.foreign_keys:
         stop = ServerStop.PARENT_MISSING
-        why = stop.because(child="the table", parent=key.parent, key=", ".join(key.columns))
-        sentence = (
-            f"The foreign key {key.name} is not compared: the applier stops where {why} (error {stop.error:d}, or "
-            f"{ServerStop.PARENT_NEEDED.error:d} the other way round)."
-        )
+        names = {"child": "the table", "parent": key.parent, "key": ", ".join(key.columns)}
+        stops = (f"{each.because(**names)} (error {each.error:d})" for each in (stop, ServerStop.PARENT_NEEDED))
+        sentence = f"The foreign key {key.name} is not compared: the applier stops where {', or where '.join(stops)}."
         yield Finding(Code.FOREIGN_KEYS, sentence, fix=Fix(f"{stop.advice}."), at=", ".join(key.columns))
 
 

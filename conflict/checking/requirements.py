@@ -18,6 +18,7 @@ from conflict.checking.reasons import reasons_of, rules_out
 from conflict.checking.suggestions import NearestSetting, nearest_settings
 from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
+from conflict.rules.stops import ServerStop
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 
@@ -34,15 +35,23 @@ __all__ = [
     "requirements_table",
 ]
 
+
+def _stopping(change: str, image: str) -> str:
+    """Return that a change stops the applier, in the words of that stop."""
+    stop = ServerStop.MISSING_INFORMATION
+    why = stop.because(change=change, column="the column", image=image, function="the function")
+    return f"{why}, and stops the applier with {stop.error:d}"
+
+
 # The types that log something and that the server knows; 0 depends on the server options, and 4 means the same as 6.
 TABLE_TYPES = (0, 2, 3, 4, 6, 7, 8, 9)
 MARKS = {
     "ok": "every change can be judged",
     "W!": "updates arrive as writes, and are rejected as ROW_ALREADY_EXISTS where the row exists",
-    "U?": "an update that does not set the column lacks the value to compare, and stops the applier with 1296",
-    "U!": "every update lacks the value to compare, and stops the applier with 1296",
-    "D!": "a delete lacks the value to compare, and stops the applier with 1296",
-    "I!": "an insert lacks the value to compare, and stops the applier with 1296",
+    "U?": _stopping("an update that does not set the column", "before or after"),
+    "U!": _stopping("every update", "before or after"),
+    "D!": _stopping("a delete", "before"),
+    "I!": _stopping("an insert", "after"),
     "refused": (
         "the server does not create the table, no update can be judged, or the policy (--policy) does not allow the "
         "function with the type"
@@ -139,7 +148,9 @@ def _epoch_notes(deployment: Deployment) -> Iterator[str]:
     elif deployment.role is None:
         yield "Both clusters need ndb_applier_conflict_role: one PRIMARY, the other SECONDARY."
     if spec.transactional and source.transaction_ids is None:
-        yield "The other cluster needs ndb_log_transaction_id=ON; without ids the applier stops with 1296."
+        stop = ServerStop.NO_TRANSACTION_IDS
+        why = stop.because(function=spec.name)
+        yield f"The other cluster needs ndb_log_transaction_id=ON; the applier stops with {stop.error:d} where {why}."
     if spec.transactional and source.format.minimal and source.format.updated_only:
         yield "Reads that ndb_log_exclusive_reads logs arrive without an after image, and have no effect."
     if function.gci_bits < _ENOUGH_GCI_BITS:

@@ -62,8 +62,10 @@ class _Node:
 def compared_counters(result: Result, observed: Observed) -> list[CounterPair]:
     """Return each conflict counter that an SQL node shows."""
     nodes = _nodes(result, observed.cluster)
-    if observed.server is not None and len(nodes) > 1:
-        nodes = [each for each in nodes if each.server == observed.server] or [_Node(observed.server, {})]
+    if observed.server is not None:
+        idle = _Node(observed.server, {})  # one that applied nothing
+        named = [each for each in nodes if each.server == observed.server]
+        nodes = named or ([*nodes, idle] if nodes[0].server is None else [idle])
     compared = [[*_pairs(result, observed, node)] for node in nodes]
     return min(compared, key=lambda pairs: sum(each.is_unexplained for each in pairs))
 

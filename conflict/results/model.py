@@ -79,8 +79,7 @@ class Stop:
     @property
     def server(self) -> str | None:
         """The server's words; None if they hold more than we know."""
-        words = self.words or self.kind.words
-        return None if words is None else words.format(table=self.table, name=self.table.rpartition(".")[2])
+        return self.words or self.kind.words_with(table=self.table, name=self.table.rpartition(".")[2])
 
 
 def stop_at_returned(cluster: str, source: str, foreign_epoch: int, returned: ReturnedEpoch) -> Stop:
@@ -96,9 +95,9 @@ def stop_at_returned(cluster: str, source: str, foreign_epoch: int, returned: Re
     kind = ServerStop.RETURNED_EPOCH
     names = {"cluster": cluster, "source": source, "server": returned.server}
     names |= {"lower": _in_full(returned.epoch), "higher": _in_full(foreign_epoch)}
+    names |= {"older": f"the older epoch {names['lower']}", "later": f"epoch {names['higher']}"}
     message = f"{kind.because(**names)}; {kind.advice.format(**names)}"
-    assert kind.words is not None
-    words = kind.words.format(**names)
+    words = kind.words_with(**names)
     return Stop(kind, foreign_epoch, APPLY_STATUS, None, Operation.WRITE_ROW, returned.origin, message, words)
 
 

@@ -8,6 +8,7 @@ pass over an epoch".
 
 from __future__ import annotations
 
+import re
 from enum import Enum, IntEnum
 
 import attrs
@@ -66,7 +67,7 @@ class ServerStop(Enum):
     NO_CONVERSION = (
         StopError.NO_CONVERSION,
         None,
-        "column {misfit.place} of table {table} cannot be converted from type {misfit.theirs} to {misfit.mine}",
+        "column {misfit.place} cannot be converted from {misfit.theirs} to {misfit.mine}",
         "use the same type on both clusters, or set replica_type_conversions",
     )
     ROW_NOT_FOUND = (
@@ -108,7 +109,7 @@ class ServerStop(Enum):
             "SQL thread stopped as applying epoch {lower} from Source ServerId {server} which is lower than previously "
             "applied epoch {higher}."
         ),
-        "epoch {higher} is compressed and holds a row for the older epoch {lower} that {cluster} skips elsewhere",
+        "{later} is compressed and holds a row for {older} that {cluster} skips elsewhere",
         "set ndb_log_transaction_compression = OFF and binlog_transaction_compression = OFF on {source}",
     )
     # Data nodes check these when the applier commits.
@@ -136,6 +137,15 @@ class ServerStop(Enum):
         self.words = words
         self.why = why
         self.advice = advice
+
+    @property
+    def words_of_any(self) -> str | None:
+        """The server's words, with dots for the names and numbers that depend on the stop."""
+        return None if self.words is None else re.sub(r"\{\w+\}", "...", self.words)
+
+    def words_with(self, **names: object) -> str | None:
+        """Return the server's words with names and numbers; None if they hold more than we know."""
+        return None if self.words is None else self.words.format(**names)
 
     def because(self, **names: object) -> str:
         """Return what is wrong: a clause that begins in lower case."""

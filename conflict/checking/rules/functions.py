@@ -17,6 +17,7 @@ from conflict.checking.suggestions import nearest_type
 from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import Role
+from conflict.rules.stops import ServerStop
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
@@ -151,10 +152,11 @@ def refreshed_deletes(subject: Subject) -> Iterator[Finding]:
     for arrival in _created(subject):
         function, theirs = arrival.function, arrival.source.function
         if theirs is not None and theirs.spec.refreshes and Operation.DELETE_ROW in function.spec.needs:
+            stop = ServerStop.MISSING_INFORMATION
+            why = stop.because(change="it", column=function.column, image="before", function=function.spec.name)
             sentence = (
                 f"{theirs.spec.name} on the other cluster refreshes rows, and one that does not exist there with a "
-                f"delete of the key alone: it lacks {function.column}, which {function} compares, and stops the "
-                "applier with error 1296."
+                f"delete of the key alone: {why}; the first one stops the applier with error {stop.error:d}."
             )
             fix = arrival.here.set_in_row("conflict_fn", "NULL")
             yield Finding(Code.REFRESHES_LACKING, sentence, (arrival.here.place,), fix)

@@ -69,7 +69,7 @@ def missing_tables(subject: Subject) -> Iterator[Finding]:
             why = capitalized(stop.because(table=place.table, cluster=place.cluster))
             sentence = f"{why}: the first change of the other cluster stops the applier with error {stop.error:d}."
             fix = Fix("create it as on the other cluster." if here is None else "see why its CREATE TABLE fails.")
-            yield Finding(_MISSING, sentence, (place,), fix)
+            yield Finding(_MISSING, sentence, (place,), fix, server=stop.words_with(table=place.table))
 
 
 def different_definitions(subject: Subject) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from conflict.checking.subject import Arrival, Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.server_settings import EpochTimes
 from conflict.rules.replication_table import Role
+from conflict.rules.stops import ServerStop
 from ndb_formats.rules.update_format import switch
 
 __all__ = [
@@ -105,13 +106,16 @@ def compressed_epochs(subject: Subject) -> Iterator[Finding]:
                 f"The log is compressed ({on} = ON) and holds what {replica.name} logged, which replicates from here. "
                 "It does not skip its own changes in compressed transactions, and "
             )
+            stop, place = ServerStop.RETURNED_EPOCH, (TablePlace(cluster.name),)
+            why = stop.because(later="an epoch", older="an older epoch", cluster=replica.name)
             sentence += (
-                'its applier stops: "applying epoch ... which is lower than previously applied epoch".'
+                f"its applier stops where {why} (error {stop.error:d})."
                 if stops
                 else "its applier applies them again, over later ones."
             )
+            words = stop.words_of_any if stops else None
             fix = set_in_my_cnf(cluster.name, on, "OFF")
-            yield Finding(Code.COMPRESSED_EPOCHS, sentence, (TablePlace(cluster.name),), fix)
+            yield Finding(Code.COMPRESSED_EPOCHS, sentence, place, fix, server=words)
 
 
 def _origins(subject: Subject, name: str) -> set[str]:

@@ -85,6 +85,8 @@ def decode(
     Show what binlog files hold: text with mysqlbinlog's ### lines, JSON lines, CSV or Parquet.
 
     Example: ndb-conflict decode -vv binlog.000001
+
+    To fetch: mysqlbinlog --raw -R --stop-never -h db1 -p -r a/ binlog.000001
     """
     from conflict.decoding.decoding import Decoding, Output, asked_key
     from conflict.decoding.inputs import opened_inputs

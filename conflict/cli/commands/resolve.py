@@ -42,6 +42,8 @@ def resolve(
     Example: ndb-conflict resolve run.toml --out result
 
     Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(v)'
+
+    To fetch: mysqlbinlog --raw -R --stop-never -h db1 -p -r a/ binlog.000001
     """
     from conflict.cli.views.next_steps import print_next
 
