@@ -15,6 +15,7 @@ The options of the Spark data source `ndb_binlog`.
     remarks      ``fail`` where `read_binlog` warns of a log (the default), or ``ignore`` that
     mode         ``FAILFAST`` (the default): what cannot be read fails the query; ``PERMISSIVE`` leaves it out
     badRecordsPath   with PERMISSIVE: folder for a line of JSON about each part of a file that was left out
+    maxFilesPerTrigger, maxBytesPerTrigger   of a stream: most files, and about the most bytes, of one batch
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = ["BinlogOptions", "read_options"]
 _NAMES = (
     *("path", "table", "columns", "temporals", "tables"),
     *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks", "mode", "badRecordsPath"),
+    *("maxFilesPerTrigger", "maxBytesPerTrigger"),
 )
 _SEVERAL = "paths"  # as Spark gives a list of paths: JSON
 
@@ -61,6 +63,9 @@ class BinlogOptions:
         fails: Whether a remark on a log is an error.
         left_out: Folder for what is told of parts of files that cannot be read, and are left out; None if they are
             errors.
+        paths: What the files were found at.
+        most_files: Most files that a batch of a stream reads; None for no limit.
+        most_bytes: Bytes after which such a batch ends, with the first transaction at least; None for no limit.
     """
 
     files: tuple[str, ...]
@@ -75,6 +80,9 @@ class BinlogOptions:
     moments: bool = True
     fails: bool = True
     left_out: Path | None = None
+    paths: tuple[str, ...] = ()
+    most_files: int | None = None
+    most_bytes: int | None = None
 
     def wants(self, table: str) -> bool:
         """Whether the changes of a table are read."""
@@ -112,8 +120,8 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
     return BinlogOptions(
         files,
         None if names is None else frozenset(name.strip() for name in names.split(",")),
-        _epoch(options, "startEpoch") or 0,
-        _epoch(options, "endEpoch"),
+        _number(options, "startEpoch", "NDB epoch") or 0,
+        _number(options, "endEpoch", "NDB epoch"),
         seconds_of(options.get("starttime"), "ndb_binlog: startTime is") or 0,
         seconds_of(options.get("endtime"), "ndb_binlog: endTime is"),
         load_schema(options.get("schema"), binlogs=files),
@@ -122,6 +130,9 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         temporals == "typed",
         remarks == "fail",
         _left_out(options),
+        tuple(paths),
+        _number(options, "maxFilesPerTrigger", "number of files"),
+        _number(options, "maxBytesPerTrigger", "number of bytes"),
     )
 
 
@@ -142,10 +153,10 @@ def _left_out(options: Mapping[str, str]) -> Path | None:
     return None if folder is None else Path(folder.removeprefix("file:"))
 
 
-def _epoch(options: Mapping[str, str], name: str) -> int | None:
+def _number(options: Mapping[str, str], name: str, what: str) -> int | None:
     text = options.get(name.lower())
     if text is not None and not text.strip().isdecimal():
-        message = f"ndb_binlog: {name} is {text}, which is no NDB epoch; give a number"
+        message = f"ndb_binlog: {name} is {text}, which is no {what}; give a number"
         raise ConfigurationError(message)
     return None if text is None else int(text)
 

@@ -74,6 +74,12 @@ class Stretches:
         self._follows = follows
         self._known: dict[int | None, Definitions] = {}
 
+    def copy(self) -> Stretches:
+        """Return another one that goes on from here."""
+        other = Stretches(self._schema, follows=self._follows)
+        other.notes, other._known = [*self.notes], {**self._known}
+        return other
+
     def of(self, file: str, *, start: int = FIRST_POSITION, stop: int | None = None) -> Iterator[Stretch]:
         """
         Yield the stretches of the next file.

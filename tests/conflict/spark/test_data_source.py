@@ -143,13 +143,6 @@ def test_unknown_options_are_refused(spark: SparkSession) -> None:
         _read(spark, DEMO, startepochs="1").collect()
 
 
-def test_there_is_no_stream(spark: SparkSession) -> None:
-    """A growing log is not read; that is said when the stream is loaded or started."""
-    register(spark)
-    with pytest.raises(PySparkException, match="readStream is not there; read closed binlogs"):
-        spark.readStream.format("ndb_binlog").load(str(DEMO)).writeStream.format("noop").start().awaitTermination()
-
-
 def test_one_table_has_its_columns(spark: SparkSession) -> None:
     """Images are structs, columns that an image does not carry are not among its names, and filters are applied."""
     options = {"schema": str(DEMO / "schema.sql"), "table": "cft.t1"}

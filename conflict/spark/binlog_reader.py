@@ -1,0 +1,232 @@
+"""
+Reads binlog files in pieces, each of which is a task of Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from conflict.decoding.inputs import opened_inputs
+from conflict.decoding.one_table import fitted_changes
+from conflict.decoding.staging import staged_file
+from conflict.errors import ConfigurationError, LogWarning
+from conflict.history.ingestion.segments import plan_segments
+from conflict.spark.binlog_options import BinlogOptions
+from ndb_formats.columnar.batches import RowBatch, read_batches
+from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
+from ndb_formats.columnar.records import record_batches, records_of
+from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
+from ndb_formats.columnar.stretches import Stretch, Stretches
+from ndb_formats.errors import FormatError
+from ndb_formats.row_reader import read_rows
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["BinlogReader", "Piece", "TableReader"]
+
+_BATCH_ROWS = 1 << 14
+_MAX_EPOCH, _MAX_TIME = 2**64 - 1, 2**32 - 1
+_PIECE_BYTES, _EVEN = 1 << 25, 4
+
+
+@attrs.frozen
+class Piece(InputPartition):
+    """
+    A segment of one file in which definitions stay.
+
+    Attributes:
+        file: Path of the file.
+        start: Position of its first event.
+        stop: Position after its last event.
+        schema: The definitions that are in force; None for those of the options.
+        fault: Why definitions are not known after it; None if they are.
+    """
+
+    file: str
+    start: int
+    stop: int
+    schema: Schema | None = None
+    fault: FormatError | None = None
+
+
+class BinlogReader(DataSourceReader):
+    """
+    Reads the changes of all tables, images as maps.
+
+    Filters are not taken from Spark (`pushFilters`): Spark keeps the reader of a DataFrame, so the filter of one query
+    would hold for the next one on the same DataFrame. The options choose what is read.
+    """
+
+    def __init__(self, options: BinlogOptions) -> None:
+        self.options = options
+
+    def partitions(self) -> Sequence[Piece]:
+        """
+        Divide the files into segments. An error in a file is raised by the task that meets it.
+
+        Raises:
+            LogWarning: There is a remark on the log, and the options do not ignore it.
+        """
+        stretches = Stretches(self.options.schema)
+        with opened_inputs(list(map(Path, self.options.files))) as inputs:
+            names = zip(self.options.files, inputs.paths, strict=True)
+            pieces = [piece for file, path in names for piece in self.pieces(file, path, list(stretches.of(path)))]
+            remarks = remarks_on_rows(scan_log(inputs.paths, verify=False))
+        self.fail_with([*(remark.sentence for remark in remarks), *stretches.notes])
+        return pieces
+
+    def fail_with(self, remarks: Sequence[str]) -> None:
+        """
+        Fail if there are remarks.
+
+        Raises:
+            LogWarning: There are, and the options do not ignore them.
+        """
+        if remarks and self.options.fails:
+            message = f"ndb_binlog: {'; '.join(remarks)}. To read the rows nevertheless, give option remarks as ignore"
+            raise LogWarning(message)
+
+    def pieces(
+        self, file: str, path: str, stretches: Sequence[Stretch], start: int = 0, stop: int | None = None
+    ) -> Iterator[Piece]:
+        """Yield the pieces of a file, which can be read at `path`; a compressed one is not cut, but at definitions."""
+        size = (os.path.getsize(path) if stop is None else stop) - start
+        segments = plan_segments(
+            [Path(path)], _piece_bytes(size) if path == file else size, start=start, stop=stop
+        ).segments
+        for stretch in stretches:
+            schema = None if stretch.schema == self.options.schema else stretch.schema
+            within = [stretch.within(segment.start, segment.stop) for segment in segments]
+            bounds = [(start, stop) for start, stop in filter(None, within) if stop is not None]
+            yield from (Piece(file, *each, schema) for each in bounds)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """
+        Yield the row changes of one segment.
+
+        Raises:
+            FormatError: The file cannot be read further.
+            LogWarning: A negative value may be a large one, and the options do not ignore it.
+            ConfigurationError: The file is not there.
+        """
+        assert isinstance(partition, Piece)
+        if not Path(partition.file).exists():
+            message = (
+                f"ndb_binlog: {partition.file} is not there for the executor on {socket.gethostname()}; give a path on "
+                "storage that the driver and all executors share"
+            )
+            raise ConfigurationError(message)
+        options = self.options
+        found = 0
+        with opened_inputs([Path(partition.file)]) as inputs:
+            (path,) = inputs.paths
+            try:
+                for batch in self._batches(partition, path):
+                    found += len(batch)
+                    wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
+                    if not wanted.signs_known and (columns := list(negative_columns(wanted))):
+                        self.fail_with([remark_on_signs(wanted.full_name, columns)])
+                    if len(wanted):
+                        yield self._records(wanted, partition.file)
+            except FormatError as error:
+                if options.end_epoch is not None and found == _rows_in_range(partition, path, options):
+                    return
+                if options.left_out is None:
+                    raise inputs.renamed(error) from error
+                _tell_left_out(options.left_out, partition, inputs.renamed(error))
+
+    def _batches(self, piece: Piece, path: str) -> Iterator[RowBatch]:
+        """Yield the changes of a segment of the file at a path in the range of epochs."""
+        options = self.options
+        for batch in read_batches(
+            path,
+            start=piece.start,
+            stop=piece.stop,
+            schema=piece.schema or options.schema,
+            tables=options.tables,
+            columns=options.columns,
+            moments=options.table is not None and options.moments,
+            batch_rows=_BATCH_ROWS,
+            strict=False,
+        ):
+            epochs = batch.records.column("epoch")
+            yield batch.where(_in_epochs(epochs, options))
+
+    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+        return records_of(batch, file)
+
+
+class TableReader(BinlogReader):
+    """Reads the changes of one table, images as structs of its columns."""
+
+    def __init__(self, options: BinlogOptions, schema: pa.Schema) -> None:
+        super().__init__(options)
+        self._schema = schema
+
+    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+        return fitted_changes(batch, file, self._schema, moments=self.options.moments)
+
+
+def _tell_left_out(folder: Path, piece: Piece, error: FormatError) -> None:
+    """Write what is left out of a file, and why; a task that runs again writes the same."""
+    told = {"file": piece.file, "position": error.position, "from": piece.start, "to": piece.stop, "why": str(error)}
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{hashlib.sha256(piece.file.encode()).hexdigest()[:16]}-{piece.start}.json"
+    with staged_file(folder / name) as out:
+        out.write(json.dumps(told, ensure_ascii=False).encode() + b"\n")
+
+
+def _piece_bytes(size: int) -> int:
+    """Return how many bytes of a file a task reads: of a large file the same for a multiple of four tasks."""
+    pieces = math.ceil(size / _PIECE_BYTES)
+    return math.ceil(size / (pieces if pieces == 1 else _EVEN * math.ceil(pieces / _EVEN)))
+
+
+def _in_time(timestamps: pa.UInt32Array, options: BinlogOptions) -> npt.NDArray[np.bool_]:
+    """Return which rows belong to the range of times. Shape (rows,)."""
+    seconds = timestamps.to_numpy()
+    last = _MAX_TIME if options.end_time is None else options.end_time - 1
+    return np.asarray((seconds >= options.start_time) & (seconds <= last), np.bool_)
+
+
+def _in_epochs(epochs: pa.UInt64Array, options: BinlogOptions) -> npt.NDArray[np.bool_]:
+    """Return which rows belong to the range of epochs; without a range, all do. Shape (rows,)."""
+    if options.start_epoch == 0 and options.end_epoch is None:
+        return np.ones(len(epochs), np.bool_)
+    first = pa.scalar(min(options.start_epoch, _MAX_EPOCH), pa.uint64())
+    last = pa.scalar(_MAX_EPOCH if options.end_epoch is None else min(options.end_epoch, _MAX_EPOCH), pa.uint64())
+    within = pc.and_(pc.greater_equal(epochs, first), pc.less_equal(epochs, last)).fill_null(False)
+    return np.asarray(within.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _rows_in_range(piece: Piece, path: str, options: BinlogOptions) -> int:
+    """
+    Return how many rows the range of epochs has, counted by the scalar reader, which stops after the last epoch.
+
+    Raises:
+        FormatError: There is an error before that.
+    """
+    rows = read_rows(
+        path,
+        start=piece.start,
+        stop=piece.stop,
+        schema=piece.schema or options.schema,
+        wanted=options.wants,
+        last_epoch=options.end_epoch,
+        strict=False,
+    )
+    last = options.end_epoch or 0
+    in_range = (row for row in rows if row.epoch is not None and options.start_epoch <= row.epoch <= last)
+    return sum(len(batch) for batch in record_batches(in_range))
