@@ -114,9 +114,8 @@ class WantedRows:
 
     def applied_at(self, own: UInt64, group: Int32) -> Int64:
         """Return which of the traced epoch applies is at each own position; -1 for none. Shape (positions,)."""
-        traced = zip(self.traced_in.tolist(), self.traced_group.tolist(), strict=True)
-        number = {place: which for which, place in enumerate(traced)}
-        return np.array([number.get(place, -1) for place in zip(own.tolist(), group.tolist(), strict=True)], np.int64)
+        last = _last_before(self.traced_group, self.traced_in, group, _after(own))
+        return np.where((last >= 0) & (np.append(self.traced_in, LAST)[last] == own), last, -1)
 
 
 def _bounds(
@@ -176,10 +175,10 @@ def spans_of(bucket: Bucket, wanted: Mapping[str, WantedRows], reflects: Sequenc
         key, place = rows_looked_at(bucket, applier, mine, everything=reflects[1 - applier])
         key, place = _changing(bucket, applier, mine, key, place)
         epoch = mine.epochs[place]
-        sent = _last_anchor(bucket, 1 - applier, key, epoch)
+        others = wanted[bucket.clusters[1 - applier]]
+        sent = _last_anchor(bucket, 1 - applier, key, epoch, others)
         # What the other cluster sends back in an epoch comes from what its applier did to its rows.
-        sent_back = wanted[bucket.clusters[1 - applier]].applied_from(sent)
-        start = np.minimum(_last_anchor(bucket, applier, key, mine.arrived[place]), sent_back)
+        start = np.minimum(_last_anchor(bucket, applier, key, mine.arrived[place], mine), others.applied_from(sent))
         found[applier].append(Spans(key, start, mine.until[place]))
         later = mine.applied_from(start)
         last = np.where(mine.until[place] == LAST, LAST, epoch)
@@ -263,7 +262,7 @@ def _changing(bucket: Bucket, applier: int, wanted: WantedRows, key: Int64, plac
     open_ = np.flatnonzero(~kept)
     asked = np.zeros(len(bucket.key_table), np.bool_)
     asked[key[open_]] = True
-    after = np.minimum(wanted.until[place[open_]], LAST - 1) + 1
+    after = _after(wanted.until[place[open_]])
     arrived, arrived_group = wanted.arrived[place[open_]], wanted.arrived_group[place[open_]]
     for columns in (bucket.changes[applier], bucket.consequences[applier]):
         if len(columns) and len(open_):
@@ -277,12 +276,22 @@ def _changing(bucket: Bucket, applier: int, wanted: WantedRows, key: Int64, plac
     return key[kept], place[kept]
 
 
-def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt64:
+def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64, applied: WantedRows) -> UInt64:
     """
     Return, per key, the last own epoch before a given one whose change or effect tells the state of the row alone.
 
     A delete does; so does any change, if no function compares a column of the table; else a change that carries the
-    column. Shape (keys,); 0 if there is none.
+    column, and an effect that gave the row what such a change of the other cluster did.
+
+    Args:
+        bucket: The bucket.
+        side: Number of the cluster.
+        key: The rows. Shape (keys,).
+        before: The epochs. Shape (keys,).
+        applied: What the applier of this cluster applied.
+
+    Returns:
+        The epochs. Shape (keys,); 0 if there is none.
     """
     found = np.zeros(len(key), np.uint64)
     compared = np.array(
@@ -302,9 +311,44 @@ def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt6
         keys, effect = columns.array("key"), columns.array("effect")
         tells = ~compared[bucket.key_table[keys]] & (effect != Effect.REFRESHED)
         tells |= np.isin(effect, (Effect.DELETED, Effect.REFRESHED_ABSENT))
+        changed = np.flatnonzero(~tells & asked[keys] & (effect == Effect.CHANGED))
+        tells[changed] = _gave_last_image(bucket, side, changed, applied)
         chosen = np.flatnonzero(tells & asked[keys])
         found = np.maximum(found, _epochs_before(keys[chosen], columns.array("epoch")[chosen], key, before))
     return found
+
+
+def _gave_last_image(bucket: Bucket, side: int, effects: Int64, applied: WantedRows) -> Bool:
+    """
+    Return which effects gave a row what the last change of it in the epoch did, and that carries the compared column.
+
+    Args:
+        bucket: The bucket.
+        side: Number of the cluster whose applier had these effects.
+        effects: Rows of its consequences. Shape (effects,).
+        applied: What that applier applied.
+    """
+    columns, rows = bucket.consequences[side], bucket.rows[1 - side]
+    names = ("key", "epoch", "group", "after_digest")
+    key, epoch, group, digest = (columns.of_rows(name, effects) for name in names)
+    asked = np.zeros(len(bucket.key_table), np.bool_)
+    asked[key] = True
+    own = np.flatnonzero(asked[rows.key])
+    if not len(own):
+        return np.zeros(len(effects), np.bool_)
+    apply = applied.applied_at(epoch, group)
+    foreign = np.append(applied.traced_foreign, LAST)[apply]
+    last = _last_before(rows.key[own], rows.epoch[own], key, _after(foreign))
+    change = own[last]
+    carried = (rows.after_presence[change] == Presence.PRESENT) & (rows.operation[change] <= max(Operation))
+    given = bucket.changes[1 - side].of_rows("after_digest", change)
+    found = (apply >= 0) & (last >= 0) & (rows.epoch[change] == foreign)
+    return np.asarray(found & carried & (digest != 0) & (given == digest))
+
+
+def _after(epoch: UInt64) -> UInt64:
+    """Return the epochs up to which the given ones are; the greatest epoch is that of no change."""
+    return np.minimum(epoch, LAST - 1) + 1
 
 
 def last_change(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt64:
@@ -322,7 +366,7 @@ def _epochs_before(keys: Int32, epochs: UInt64, key: Int64, before: UInt64) -> U
     return np.where(last >= 0, epochs[last], FIRST) if len(epochs) else np.zeros(len(key), np.uint64)
 
 
-def _last_before(keys: Int32, epochs: UInt64, key: Int64, before: UInt64) -> Int64:
+def _last_before(keys: Int32 | Int64, epochs: UInt64, key: Int32 | Int64, before: UInt64) -> Int64:
     """Return, per key, the last of its rows before a given epoch; -1 if there is none. `epochs` is in order."""
     if not len(keys):
         return np.full(len(key), -1, np.int64)
