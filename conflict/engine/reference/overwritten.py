@@ -73,16 +73,20 @@ def _made(cluster: Cluster) -> dict[tuple[str, int, int], _Made]:
 
 
 def _applied(cluster: Cluster, outcomes: Sequence[Outcome]) -> dict[int, list[Outcome]]:
-    """Return the outcomes of a cluster's applier by the places of its epoch applies in the timeline."""
-    by_epoch: dict[tuple[str, int, int], list[Outcome]] = {}
+    """Return the outcomes of users' changes at a cluster's applier, by the places of its epoch applies."""
+    by_epoch: dict[tuple[str, int, int], list[dict[int, Outcome]]] = {}
     for each in outcomes:
-        if each.applier == cluster.name:
-            by_epoch.setdefault((each.source, each.source_epoch, each.epoch), []).append(each)
-    return {
-        place: by_epoch.pop((item.source, item.foreign_epoch, item.epoch), [])
-        for place, item in enumerate(cluster.timeline)
-        if isinstance(item, EpochApply) and item.applied
-    }
+        if each.applier == cluster.name and each.ordinal >= 0:
+            found = by_epoch.setdefault((each.source, each.source_epoch, each.epoch), [{}])
+            if each.ordinal in found[-1]:  # applied again in the same own epoch
+                found.append({})
+            found[-1][each.ordinal] = each
+    applied: dict[int, list[Outcome]] = {}
+    for place, item in enumerate(cluster.timeline):
+        if isinstance(item, EpochApply) and item.applied:
+            parts = by_epoch.get((item.source, item.foreign_epoch, item.epoch))
+            applied[place] = list(parts.pop(0).values()) if parts else []
+    return applied
 
 
 def _received(applied: Mapping[str, Mapping[int, Sequence[Outcome]]]) -> _Received:
