@@ -85,6 +85,14 @@ class EventType(IntEnum):
         return cls(code).name if code in cls._value2member_map_ else f"event type {code}"
 
 
+TRANSACTION_STARTS = (
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+    EventType.MARIADB_GTID_EVENT,
+)
+
+
 class ColumnCode(IntEnum):
     """Type code of a column in a Table_map event."""
 

@@ -151,7 +151,7 @@ def fitted_changes(batch: RowBatch, file: str, schema: pa.Schema, *, moments: bo
         moments: As for `change_schema`.
     """
     image = next((field.type for field in schema if field.name in IMAGES), None)
-    wanted = None if image is None else {part.name for part in image}
+    wanted = {part.name for part in image or ()}
     rows = table_changes(batch, file, _chosen(change_schema(batch.layout, moments=moments), wanted))
     return pa.RecordBatch.from_arrays([_fitted(rows, field) for field in schema], schema=schema)
 

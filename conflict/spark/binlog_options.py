@@ -34,7 +34,7 @@ from conflict.errors import ConfigurationError
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["BinlogOptions", "read_options"]
+__all__ = ["KNOWN", "BinlogOptions", "read_options"]
 
 _NAMES = (
     *("path", "table", "columns", "temporals", "tables"),
@@ -42,6 +42,7 @@ _NAMES = (
     *("maxFilesPerTrigger", "maxBytesPerTrigger"),
 )
 _SEVERAL = "paths"  # as Spark gives a list of paths: JSON
+KNOWN = frozenset(name.lower() for name in (*_NAMES, _SEVERAL))
 
 
 @attrs.frozen
@@ -100,7 +101,7 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         ConfigurationError: An option is unknown or cannot be used, or there is no binlog at the path.
         SchemaError: The file of statements cannot be read.
     """
-    unknown = sorted(set(options) - {name.lower() for name in (*_NAMES, _SEVERAL)})
+    unknown = sorted(set(options) - KNOWN)
     paths = _paths(options)
     if unknown or not paths:
         problem = f"unknown options {', '.join(unknown)}" if unknown else "no path given"

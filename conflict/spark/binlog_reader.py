@@ -36,6 +36,7 @@ from ndb_formats.schema.tables import Schema
 
 __all__ = ["BinlogReader", "Piece", "TableReader"]
 
+IMAGES = frozenset({"before", "after"})
 _BATCH_ROWS = 1 << 14
 _MAX_EPOCH, _MAX_TIME = 2**64 - 1, 2**32 - 1
 _PIECE_BYTES, _EVEN = 1 << 25, 4
@@ -69,8 +70,17 @@ class BinlogReader(DataSourceReader):
     would hold for the next one on the same DataFrame. The options choose what is read.
     """
 
-    def __init__(self, options: BinlogOptions) -> None:
+    def __init__(self, options: BinlogOptions, names: Sequence[str]) -> None:
+        """
+        Read some columns.
+
+        Args:
+            options: What is read.
+            names: The columns that are wanted; without ``before`` and ``after``, no value is decoded.
+        """
         self.options = options
+        self._names = list(names)
+        self._decoded = frozenset() if IMAGES.isdisjoint(names) else options.columns
 
     def partitions(self) -> Sequence[Piece]:
         """
@@ -156,7 +166,7 @@ class BinlogReader(DataSourceReader):
             stop=piece.stop,
             schema=piece.schema or options.schema,
             tables=options.tables,
-            columns=options.columns,
+            columns=self._decoded,
             moments=options.table is not None and options.moments,
             batch_rows=_BATCH_ROWS,
             strict=False,
@@ -165,14 +175,14 @@ class BinlogReader(DataSourceReader):
             yield batch.where(_in_epochs(epochs, options))
 
     def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
-        return records_of(batch, file)
+        return records_of(batch, file, self._names)
 
 
 class TableReader(BinlogReader):
     """Reads the changes of one table, images as structs of its columns."""
 
     def __init__(self, options: BinlogOptions, schema: pa.Schema) -> None:
-        super().__init__(options)
+        super().__init__(options, schema.names)
         self._schema = schema
 
     def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:

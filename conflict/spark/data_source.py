@@ -20,6 +20,7 @@ Arrow types that Spark does not have, as types that it has and that hold the sam
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -33,7 +34,7 @@ from conflict.config.text_file import refuse_address
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.one_table import joined_schema
 from conflict.errors import ConfigurationError
-from conflict.spark.binlog_options import BinlogOptions, read_options
+from conflict.spark.binlog_options import KNOWN, BinlogOptions, read_options
 from conflict.spark.binlog_reader import BinlogReader, TableReader
 from conflict.spark.binlog_stream import BinlogStream
 from ndb_formats.columnar.records import RECORDS
@@ -59,7 +60,7 @@ def _spark_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_decimal256(kind) else _WIDER.get(kind, kind)
 
 
-_SCHEMA = RECORDS
+_PROVIDER, _OPTIONS = "provider", "ndb_binlog"
 
 
 class NdbBinlogDataSource(DataSource):
@@ -79,23 +80,39 @@ class NdbBinlogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the DataFrame."""
-        if "table" not in {name.lower() for name in self.options}:
-            return from_arrow_schema(_SCHEMA)
-        return from_arrow_schema(_table_schema(self._checked()))
+        given = self._given(None)
+        found = from_arrow_schema(_table_schema(self._checked(given)) if "table" in given else RECORDS)
+        if _PROVIDER in self.options:
+            found.fields[0].metadata = {_OPTIONS: given}
+        return found
 
     def reader(self, schema: StructType) -> BinlogReader:
         """Return a reader for the options given."""
-        options = self._checked()
+        options = self._checked(self._given(schema))
         if options.table is None:
-            return BinlogReader(options)
+            return BinlogReader(options, schema.names)
         return TableReader(options, pa.schema([_table_schema(options).field(name) for name in schema.names]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Return a reader of files that grow, for the options given."""
         return BinlogStream(self.reader(schema))
 
-    def _checked(self) -> BinlogOptions:
-        options = {name.lower(): value for name, value in self.options.items()}
+    def _given(self, schema: StructType | None) -> dict[str, str]:
+        """
+        Return the options by their names in lower-case letters.
+
+        A table of a catalog has its options when it is created, among what the catalog says of it. Those who read it
+        have only its columns, so the first one keeps them.
+        """
+        if schema is not None and not self.options:
+            return dict(schema.fields[0].metadata.get(_OPTIONS, {}))
+        given = {name.lower(): value for name, value in self.options.items()}
+        if _PROVIDER not in given:
+            return given
+        return {name: value for name, value in given.items() if name in KNOWN}
+
+    def _checked(self, given: Mapping[str, str]) -> BinlogOptions:
+        options = dict(given)
         for name in options.keys() & {"path", "schema", "badrecordspath"}:
             options[name] = self._here(options[name])
         if "paths" in options:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ndb_formats.binlog_reader import Event, event_at, first_event, locate
 from ndb_formats.columnar.event_index import EventIndex, index_payload, map_bytes, recent_index
 from ndb_formats.columnar.kernels.headers import definition_events
-from ndb_formats.constants import APPLY_STATUS, EVENT_HEADER_SIZE, EventType
+from ndb_formats.constants import APPLY_STATUS, EVENT_HEADER_SIZE, TRANSACTION_STARTS, EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.control_events import IncidentEvent, decode_incident, decode_xa_prepare
 from ndb_formats.events.header import FormatDescription, decode_format_description, decode_header
@@ -238,14 +238,8 @@ def _is_of_ndb(events: _Events, number: int) -> bool:
     return False
 
 
-_STARTS = (
-    EventType.GTID_LOG_EVENT,
-    EventType.ANONYMOUS_GTID_LOG_EVENT,
-    EventType.GTID_TAGGED_LOG_EVENT,
-    EventType.MARIADB_GTID_EVENT,
-)
 _ENDS = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
-_TRANSACTION_ENDS = (EventType.QUERY_EVENT, EventType.MARIADB_QUERY_COMPRESSED_EVENT, *_ENDS, *_STARTS)
+_TRANSACTION_ENDS = (EventType.QUERY_EVENT, EventType.MARIADB_QUERY_COMPRESSED_EVENT, *_ENDS, *TRANSACTION_STARTS)
 _TABLE_NAME_AT = 8  # in the body of a Table_map event, after the table id and the flags
 _STATUS_NAME = b"".join(bytes([len(part)]) + part.encode() + b"\0" for part in APPLY_STATUS.split("."))
 
@@ -296,7 +290,7 @@ def _follows_rows(events: _Events, number: int, text: str) -> bool:
         kind = events.index.types[other]
         if kind == EventType.TABLE_MAP_EVENT:
             return True
-        if kind in _STARTS or kind in _ENDS:
+        if kind in TRANSACTION_STARTS or kind in _ENDS:
             return False
         if kind == EventType.QUERY_EVENT:
             event = events.event(other, verify=False)

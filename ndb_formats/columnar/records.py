@@ -8,7 +8,7 @@ Records come from single rows (`record_batches`), or from batches (`records_of`)
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -135,30 +135,22 @@ _PLAIN_PLACES = 6  # to so many digits after the point, Arrow's own text has no 
 _SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
-def records_of(batch: RowBatch, file: str) -> pa.RecordBatch:
-    """Return row changes of a file as `RECORDS`."""
-    rows, found = batch.records, len(batch)
+def records_of(batch: RowBatch, file: str, names: Sequence[str] = RECORDS.names) -> pa.RecordBatch:
+    """Return row changes of a file as `RECORDS`, or some of its columns; without images, the batch need have none."""
+    schema = pa.schema([RECORDS.field(name) for name in names])
+    return pa.record_batch([_column(batch, file, name) for name in names], schema=schema)
 
-    def plain(name: str) -> pa.Array:
-        return rows.column(name).cast(RECORDS.field(name).type)
 
-    columns = [
-        _repeated(file, found),
-        plain("position"),
-        plain("payload_position"),
-        plain("row"),
-        pc.multiply(rows.column("timestamp").cast(pa.int64()), 1_000_000).cast(RECORDS.field("timestamp").type),
-        plain("server_id"),
-        plain("epoch"),
-        plain("transaction_id"),
-        _flags(rows.column("flags")),
-        _repeated(batch.database, found),
-        _repeated(batch.table, found),
-        plain("operation"),
-        _images(batch, "before"),
-        _images(batch, "after"),
-    ]
-    return pa.record_batch(columns, schema=RECORDS)
+def _column(batch: RowBatch, file: str, name: str) -> pa.Array:
+    texts = {"file": file, "database": batch.database, "table": batch.table}
+    if name in texts:
+        return _repeated(texts[name], len(batch))
+    if name in ("before", "after"):
+        return _images(batch, name)
+    column, kind = batch.records.column(name), RECORDS.field(name).type
+    if name == "timestamp":
+        return pc.multiply(column.cast(pa.int64()), 1_000_000).cast(kind)
+    return _flags(column) if name == "flags" else column.cast(kind)
 
 
 def _repeated(text: str, count: int) -> pa.Array:

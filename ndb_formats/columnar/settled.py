@@ -11,18 +11,12 @@ import numpy.typing as npt
 
 from ndb_formats.binlog_reader import FIRST_POSITION, event_at, first_event
 from ndb_formats.columnar.event_index import EventIndex, recent_index
-from ndb_formats.constants import EventType
+from ndb_formats.constants import TRANSACTION_STARTS, EventType
 from ndb_formats.events.header import decode_format_description
 from ndb_formats.events.query_event import decode_query, query_body_of
 
 __all__ = ["settled_positions"]
 
-_STARTS = (
-    EventType.GTID_LOG_EVENT,
-    EventType.ANONYMOUS_GTID_LOG_EVENT,
-    EventType.GTID_TAGGED_LOG_EVENT,
-    EventType.MARIADB_GTID_EVENT,
-)
 # What ends a transaction, is one, or belongs to none.
 _ENDS = (
     EventType.XID_EVENT,
@@ -53,7 +47,7 @@ def settled_positions(path: str | Path) -> npt.NDArray[np.int64]:
         FormatError: The file cannot be read at all. What comes after an event that cannot be read is not looked at.
     """
     index = recent_index(path)
-    starts, ends = np.isin(index.types, _STARTS), np.isin(index.types, _ENDS)
+    starts, ends = np.isin(index.types, TRANSACTION_STARTS), np.isin(index.types, _ENDS)
     found = [index.positions[starts], (index.positions + index.sizes)[ends], _ended_by_statements(index, starts, ends)]
     positions: npt.NDArray[np.int64] = np.unique(np.concatenate([*found, [FIRST_POSITION]]))
     return positions

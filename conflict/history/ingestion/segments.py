@@ -22,7 +22,7 @@ from conflict.history.grid.documents import read_object, to_json
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import SegmentFacts
 from ndb_formats.columnar.event_index import recent_index
-from ndb_formats.constants import EventType
+from ndb_formats.constants import TRANSACTION_STARTS
 from ndb_formats.errors import FormatError
 from ndb_formats.types.column_types import WireType
 
@@ -39,15 +39,6 @@ __all__ = [
 ]
 
 DEFAULT_SEGMENT_BYTES = 32 * 1024 * 1024
-_TRANSACTION_STARTS = np.array(
-    [
-        EventType.GTID_LOG_EVENT,
-        EventType.ANONYMOUS_GTID_LOG_EVENT,
-        EventType.GTID_TAGGED_LOG_EVENT,
-        EventType.MARIADB_GTID_EVENT,
-    ],
-    np.uint8,
-)
 
 
 @attrs.frozen
@@ -126,7 +117,7 @@ def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> 
         index = recent_index(file)
     except FormatError as error:
         return [start, os.path.getsize(file)], error
-    positions = index.positions[np.isin(index.types, _TRANSACTION_STARTS) & (index.positions >= start)]
+    positions = index.positions[np.isin(index.types, TRANSACTION_STARTS) & (index.positions >= start)]
     # Without GTID events there is no safe place to divide a file.
     starts = [start] if start or not len(positions) else [int(positions[0])]
     own = sorted({_transaction_start(cut, positions, starts[0]) for cut in cuts} - {starts[0]})

@@ -10,6 +10,7 @@ import pytest
 import zstandard
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 import conflict
 from conflict.errors import LogWarning
@@ -141,6 +142,38 @@ def test_unknown_options_are_refused(spark: SparkSession) -> None:
     options = "path, table, columns, temporals, tables, startEpoch, endEpoch, startTime, endTime, schema, remarks, mode"
     with pytest.raises(PySparkException, match=f"options are {options}"):
         _read(spark, DEMO, startepochs="1").collect()
+
+
+@pytest.mark.parametrize("table", [None, "cft.t1"])
+def test_some_columns(table: str | None, spark: SparkSession) -> None:
+    """A schema chooses them; without images nothing is decoded, so a value that cannot be is no obstacle."""
+    register(spark)
+    file, options = DEMO / "A.binlog.000001", {} if table is None else {"table": table}
+    whole = _read(spark, file, **options)
+    for names in (["epoch"], ["row", "position", "operation"], ["position", "after"]):
+        chosen = StructType([whole.schema[name] for name in names])
+        some = spark.read.schema(chosen).format("ndb_binlog").options(**options).load(str(file))
+        assert sorted(map(str, some.collect())) == sorted(map(str, whole.select(names).collect()))
+    doubtful = REPORTS / "unsigned-without-definition.binlog"
+    rows = spark.read.schema("row int").format("ndb_binlog").load(str(doubtful)).count()
+    assert rows == _read(spark, doubtful, remarks="ignore").count() > 0
+
+
+def test_a_table_of_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    """It keeps the options with which it was created; unknown ones are refused then."""
+    register(spark)
+    file, schema = DEMO / "A.binlog.000001", DEMO / "schema.sql"
+    options = f"path '{file}', schema '{schema}', 'table' 'cft.t1'"
+    spark.sql(f"CREATE DATABASE logs LOCATION '{tmp_path}'")
+    try:
+        spark.sql(f"CREATE TABLE logs.t1 USING ndb_binlog OPTIONS ({options})")
+        found = spark.sql("SELECT position, `row`, after.v FROM logs.t1").collect()
+        expected = _read(spark, file, schema=str(schema), table="cft.t1").select("position", "row", "after.v")
+        assert sorted(map(str, found)) == sorted(map(str, expected.collect()))
+        spark.sql(f"CREATE TABLE logs.every USING ndb_binlog LOCATION '{file}'")
+        assert spark.table("logs.every").count() == _read(spark, file).count() > len(found) > 0
+    finally:
+        spark.sql("DROP DATABASE logs CASCADE")
 
 
 def test_one_table_has_its_columns(spark: SparkSession) -> None:
