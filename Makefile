@@ -41,7 +41,8 @@ test-mysql: setup         ## Files, keys, definitions, characters, conversions a
 	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py \
 		tests/mysql_server/check_definitions.py tests/mysql_server/check_characters.py \
 		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py \
-		tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py
+		tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py \
+		tests/mysql_server/check_printed_rows.py
 
 test-all: check          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long

@@ -23,6 +23,7 @@ __all__ = ["printed_rows"]
 _ROW = re.compile(r"\*{5,} *\d+\. row *\*{5,}")
 # What the client prints besides rows.
 _COUNT = re.compile(r"(\d+ rows? in set|Empty set)\b.*|mysql>.*")
+_ESCAPES = {"n": "\n", "t": "\t", "0": "\0"}
 _HEX = re.compile(r"0x((?:[0-9A-Fa-f]{2})*)")
 
 
@@ -41,8 +42,24 @@ def printed_rows(text: str) -> Iterator[InputRow]:
         yield from _below_each_other(lines)
     elif kept[0][1].startswith("+-"):
         yield from _in_a_box([(number, line) for number, line in kept if not line.startswith("+-")], kept[0][1])
+    elif "\t" in kept[0][1]:
+        yield from _with_tabs(kept)
     else:
-        yield from delimited_rows("\n".join(lines), ())
+        yield from delimited_rows("\n".join(lines), ())  # one column alone, or commas as of another program
+
+
+def _with_tabs(lines: list[tuple[int, str]]) -> Iterator[InputRow]:
+    names = lines[0][1].lower().split("\t")
+    for number, line in lines[1:]:
+        cells = line.split("\t")
+        if len(cells) != len(names):
+            message = f"line {number} has {len(cells)} fields, the first line has {len(names)}"
+            raise ConfigurationError(message)
+        yield InputRow(f"line {number}", dict(zip(names, (_cell(_unescaped(cell)) for cell in cells), strict=True)))
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text)
 
 
 def _in_a_box(lines: list[tuple[int, str]], border: str) -> Iterator[InputRow]:

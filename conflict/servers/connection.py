@@ -103,7 +103,8 @@ def connected(address: ServerAddress) -> Iterator[RunningServer]:
     server = _connect(address)
     try:
         server.ask("SET SESSION TRANSACTION READ ONLY")
-        server.ask("SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1")  # definitions as others print them
+        # Definitions as others print them, and moments in UTC, as results have them.
+        server.ask("SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1, SESSION time_zone = '+00:00'")
         (who,) = server.ask("SELECT CURRENT_USER() AS account, VERSION() AS version")
         version = str(who["version"])
         if "mariadb" in version.lower():
