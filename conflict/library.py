@@ -263,7 +263,8 @@ def check(
         defaults_file: Option file of the mysql client, in place of its own ones: user, password, TLS.
         policy: With ``needs``, leave out what the manual advises against and the server accepts.
         function: As for `resolve`.
-        server_version: Find what this release lacks or does in another way, such as 8.0.34.
+        server_version: Find what this release lacks or does in another way, such as 8.0.34; by default, that which the
+            servers or their binlogs show.
 
     Raises:
         ConfigurationError: Something that is needed is missing, or a file is wrong.

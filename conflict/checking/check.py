@@ -30,11 +30,12 @@ from conflict.checking.suggestions import nearest_settings
 from conflict.checking.telling import tell_report
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import Configuration
+from conflict.config.schema_file import version_of_logs
 from conflict.errors import ConfigurationError
 from conflict.history.network import refuse_network
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
-from conflict.rules.server_variables import Release, parse_release
+from conflict.rules.server_variables import Release, is_release, parse_release
 from conflict.shown_text import counted
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
@@ -81,6 +82,7 @@ RULES: tuple[Rule, ...] = (
     filters.renamed_databases,
     filters.lists_of_names,
     releases.lacking_in_release,
+    releases.not_recorded,
     tables.keys,
     tables.malformed_exceptions,
     tables.lower_case_exceptions,
@@ -182,12 +184,14 @@ def check_configuration(
     release: Release | None = None,
 ) -> Report:
     """
-    Return what the servers will do with a configuration, and what they will refuse; no binlog is read.
+    Return what the servers will do with a configuration, and what they will refuse.
+
+    Of binlogs that are there, the version of the server is read, and nothing else.
 
     Args:
         configuration: The run; its binlogs need not be there.
         policy: With MANUAL, what the manual advises against is a warning. NEEDS leaves that out.
-        release: The release of all servers; None for the one that they say they have, if that is the same one.
+        release: The release of all servers; None for the one that they or their binlogs say, if that is the same one.
     """
     placed = configuration.in_databases(_named_tables(configuration)).with_database_names({})
     subject = attrs.evolve(subject_of(placed, policy), release=release or _release_of(configuration))
@@ -196,9 +200,12 @@ def check_configuration(
 
 
 def _release_of(configuration: Configuration) -> Release | None:
-    """Return the release that all servers have which say one (``version``); None if none does, or they differ."""
-    versions = {cluster.given_variables.get("version", "") for cluster in configuration.clusters} - {""}
-    found = {parse_release(each) for each in versions if "mariadb" not in each.lower()}
+    """Return the release that servers say (``version``), or their last binlogs; None if none does, or they differ."""
+    versions = {
+        cluster.given_variables.get("version") or version_of_logs(reversed(cluster.files)) or ""
+        for cluster in configuration.clusters
+    }
+    found = {parse_release(each) for each in versions if is_release(each)}
     return next(iter(found)) if len(found) == 1 else None
 
 

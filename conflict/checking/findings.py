@@ -174,6 +174,7 @@ class Code(Enum):
     # What running servers show.
     NO_NDB = (93, _WARNING, "a server without NDB")
     NODES_DIFFER = (94, _WARNING, "SQL nodes of a cluster that log in different ways")
+    NOT_RECORDED = (95, _NOTE, "a release of which nothing was recorded")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

@@ -40,7 +40,7 @@ from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 
-__all__ = ["OWN_FILES", "check_clusters", "read_clusters", "writer_of"]
+__all__ = ["OWN_FILES", "check_cluster_names", "check_clusters", "read_clusters", "writer_of"]
 
 _CLUSTER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
@@ -93,7 +93,7 @@ def read_clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterC
     if len(tables) < 2:
         message = "two or more tables [clusters.NAME] are needed"
         raise ConfigurationError(message)
-    _check_names(list(tables))
+    check_cluster_names(list(tables))
     clusters = tuple(_cluster(folder, name, table, binlogs=binlogs) for name, table in tables.items())
     check_clusters(clusters)
     return tuple(_with_filters(each, Links(clusters), folder, tables[each.name]) for each in clusters)
@@ -106,7 +106,7 @@ def check_clusters(clusters: Sequence[ClusterConfiguration]) -> None:
     Raises:
         ConfigurationError: They do not.
     """
-    _check_names([cluster.name for cluster in clusters])
+    check_cluster_names([cluster.name for cluster in clusters])
     for first, second in itertools.combinations(clusters, 2):
         same = first.server_ids & second.server_ids
         if same:
@@ -118,8 +118,13 @@ def check_clusters(clusters: Sequence[ClusterConfiguration]) -> None:
     _check_sources(clusters)
 
 
-def _check_names(names: Sequence[str]) -> None:
-    """Make sure that names can be parts of paths on any filesystem."""
+def check_cluster_names(names: Sequence[str]) -> None:
+    """
+    Make sure that names of clusters can be parts of paths on any filesystem.
+
+    Raises:
+        ConfigurationError: One cannot, or two are the same there.
+    """
     for name in names:
         if not _CLUSTER_NAME.fullmatch(name):
             message = (

@@ -30,7 +30,7 @@ from ndb_formats.schema.session import ServerVersion
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.charsets import is_charset
 
-__all__ = ["as_statements", "in_databases", "load_schema", "logged_name", "named_as", "what_to_give"]
+__all__ = ["as_statements", "in_databases", "load_schema", "logged_name", "named_as", "version_of_logs", "what_to_give"]
 
 Name = tuple[str, str]
 
@@ -190,6 +190,11 @@ def _defines(file: Path, tables: frozenset[str]) -> bool:
 
 
 def _server_of(binlogs: Iterable[Path | str]) -> ServerVersion | None:
+    version = version_of_logs(binlogs)
+    return None if version is None else ServerVersion.of(version)
+
+
+def version_of_logs(binlogs: Iterable[Path | str]) -> str | None:
     """Return the version of the server that wrote the first binlog that can be read; whoever reads them says faults."""
     for file in binlogs:
         try:
@@ -197,5 +202,5 @@ def _server_of(binlogs: Iterable[Path | str]) -> ServerVersion | None:
         except (FormatError, OSError):
             continue
         if first is not None:
-            return ServerVersion.of(decode_format_description(first.body).server_version)
+            return decode_format_description(first.body).server_version
     return None

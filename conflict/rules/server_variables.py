@@ -17,7 +17,16 @@ import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["MANUAL_NAMES", "VARIABLES", "VARIABLE_OF", "Effect", "Release", "ServerVariable", "parse_release"]
+__all__ = [
+    "MANUAL_NAMES",
+    "VARIABLES",
+    "VARIABLE_OF",
+    "Effect",
+    "Release",
+    "ServerVariable",
+    "is_release",
+    "parse_release",
+]
 
 Release = tuple[int, int, int]
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-.*)?")
@@ -88,6 +97,11 @@ def parse_release(text: str) -> Release:
         )
         raise ConfigurationError(message)
     return int(found[1]), int(found[2]), int(found[3])
+
+
+def is_release(version: str) -> bool:
+    """Whether what a server or a log says of its version is a release of MySQL."""
+    return _RELEASE.fullmatch(version.strip()) is not None and "mariadb" not in version.lower()
 
 
 def _judged(

@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
+from conflict.config.cluster_tables import check_cluster_names
 from conflict.config.server_settings import lines_of_groups, option_of_line
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
@@ -69,7 +70,8 @@ class ServerAddress:
 
     def __str__(self) -> str:
         """Return the address as it is given, without a password."""
-        return f"{_SCHEME}://{self.user}@{self.socket or f'{self.host}:{self.port}'}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{_SCHEME}://{self.user}@{self.socket or f'{host}:{self.port}'}"
 
 
 def addresses_of(given: Sequence[str], defaults_file: Path | None = None) -> list[ServerAddress]:
@@ -106,6 +108,8 @@ def _address(text: str, options: Mapping[str, str]) -> ServerAddress:
             "asked for, or taken from MYSQL_PWD or from [client] of an option file"
         )
         raise ConfigurationError(message)
+    if found["cluster"] is not None:
+        check_cluster_names([found["cluster"]])
     mode = options.get("ssl_mode", "PREFERRED").upper()
     if mode not in _TLS_MODES:
         message = f"ssl-mode is {mode}{did_you_mean(mode, _TLS_MODES)}; give one of {', '.join(_TLS_MODES)}"

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from glob import escape
 from itertools import count
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from conflict.errors import ConfigurationError
 from conflict.servers.addresses import ServerAddress, addresses_of
 from conflict.servers.connection import Cell, Row, connected
 from conflict.servers.facts import ServerFacts, facts_of, quoted_name, without_auto_increment
-from conflict.shown_text import counted
+from conflict.shown_text import counted, one_line
 
 __all__ = ["RUN_FILE", "SavedServers", "batch_text", "read_servers"]
 
@@ -206,7 +208,8 @@ def _drop_copies(files: dict[str, str], clusters: Sequence[str]) -> None:
 
 def _run_file(clusters: Mapping[str, Sequence[_Node]], files: Mapping[str, str]) -> Iterator[str]:
     first, *others = clusters
-    yield f"# What servers said: {', '.join(str(node.address) for own in clusters.values() for node in own)}."
+    said = ", ".join(one_line(str(node.address)) for own in clusters.values() for node in own)
+    yield f"# What servers said: {said}."
     yield "# The files that this one names can be read again from them with init --server ... --force."
     yield f"schema = {_quoted(f'{first}/{_SCHEMA}')}"
     yield f"ndb_replication = {_quoted(f'{first}/{_ROWS}')}"
@@ -232,16 +235,14 @@ def _cluster(name: str, nodes: Sequence[_Node], files: Mapping[str, str]) -> Ite
         if paths:
             every = ", ".join(paths)
             yield f"{entry} = {every}" if len(paths) == 1 else f"{entry} = [{every}]"
-    logs = Path(nodes[0].facts.variables.get("log_bin_basename") or "binlog").name
-    patterns = ", ".join(_quoted(f"{folder}/{logs}.[0-9]*") for folder in folders)
+    logs = one_line(Path(nodes[0].facts.variables.get("log_bin_basename") or "binlog").name)
+    patterns = ", ".join(_quoted(f"{folder}/{escape(logs)}.[0-9]*") for folder in folders)
     yield f"binlogs = [{patterns}]    # `resolve` reads them; to fetch them, beginning with the first that is there:"
     for node, folder in _folders(name, nodes):
         address = node.address
-        at = f"--socket={address.socket}" if address.socket else f"--host={address.host} --port={address.port}"
-        yield (
-            f"# mysqlbinlog --read-from-remote-server --raw --to-last-log {at} --user={address.user} -p "
-            f"--result-file={folder}/ {logs}.000001"
-        )
+        at = ["--socket", address.socket] if address.socket else ["--host", address.host, "--port", str(address.port)]
+        words = [*at, "--user", address.user, "--password", "--result-file", f"{folder}/", f"{logs}.000001"]
+        yield one_line(f"# mysqlbinlog --raw --read-from-remote-server --stop-never {shlex.join(words)}")
 
 
 def _sources(name: str, clusters: Mapping[str, Sequence[_Node]]) -> list[str] | None:

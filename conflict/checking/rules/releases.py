@@ -16,7 +16,9 @@ from conflict.checking.subject import PlacedTable, Subject
 from conflict.rules.server_variables import VARIABLE_OF, Release
 from ndb_formats.rules.update_format import changing_key_columns
 
-__all__ = ["RELEASES", "ReleaseRule", "lacking_in_release"]
+__all__ = ["RELEASES", "ReleaseRule", "lacking_in_release", "not_recorded"]
+
+RECORDED = (9, 7)  # the line of releases whose conflicts were recorded
 
 _MANUAL, _ORACLE = "https://dev.mysql.com/doc/refman/8.0/en/", "https://docs.oracle.com/cd/E17952_01/"
 # The functions that judge inserts, and those that judge updates and deletes as they do.
@@ -57,6 +59,20 @@ def lacking_in_release(subject: Subject) -> Iterator[Finding]:
     for rule in RELEASES:
         if rule.find is not None and rule.holds_in(subject.release):
             yield from rule.find(subject)
+
+
+def not_recorded(subject: Subject) -> Iterator[Finding]:
+    """Yield that the servers are of a release whose conflict functions were not recorded, where there are any."""
+    if subject.release is None or subject.release[:2] == RECORDED:
+        return
+    if any(placed.function is not None for placed in subject.tables):
+        sentence = (
+            f"The servers are MySQL {_shown(subject.release)}; how NDB resolves conflicts was recorded from MySQL "
+            f"{'.'.join(map(str, RECORDED))} alone. The rules are those of that release, but for what is known to "
+            "differ."
+        )
+        places = tuple(TablePlace(cluster.name) for cluster in subject.clusters)
+        yield Finding(Code.NOT_RECORDED, sentence, places)
 
 
 def _names(subject: Subject) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ __all__ = ["check"]
 @command_of(conflict.library.check)
 def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, force: ForceOption = False) -> None:
     """
-    Check what a configuration will do and what servers will refuse; read no binlog.
+    Check what a configuration will do and what servers will refuse; read no changes.
 
     Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql
 

@@ -13,7 +13,7 @@ from tests.conflict.checking.configurations import EXCEPTIONS, FIRST_COLUMNS, KE
 OLD = Planned()
 EPOCH = Planned(function="NDB$EPOCH()", server_id=1, rows=row("t", 2, 7, None))
 ROLES = Planned(function="NDB$EPOCH2_TRANS()", roles=("PRIMARY", "SECONDARY"))
-ALWAYS = {"037", "038"}  # notes on every function by epoch
+ALWAYS = {"037", "038", "095"}  # notes on every function by epoch, and on other releases than 9.7
 BLOB = "CREATE TABLE t (k INT NOT NULL, x INT UNSIGNED NOT NULL, v TEXT, PRIMARY KEY (k)) ENGINE=NDB;\n"
 THIRD = '[clusters.C]\nserver_id = 3\nreplicates_from = ["B"]\n'
 RING = ('replicates_from = ["C"]', 'replicates_from = ["A"]')

@@ -16,6 +16,7 @@ from conflict.rules.server_variables import VARIABLE_OF, VARIABLES, Effect, pars
 from tests.conflict.checking.configurations import TABLE, Planned
 from tests.conflict.checking.configurations import VARIABLES as VARIABLES_OF_TESTS
 from tests.conflict.checking.test_planted import found
+from tests.corpora import DEMO
 
 # What a server says of itself where nothing is wrong.
 RIGHT = {
@@ -313,6 +314,20 @@ def test_functions_and_rows_of_a_release(
 ) -> None:
     """Functions for inserts are there from 8.0.30 on, slices in mysql.ndb_replication from 9.4 on."""
     assert of_settings(report_of(planned, tmp_path, release)) == expected
+
+
+@pytest.mark.parametrize(("version", "codes"), [("9.7.4-cluster", set()), ("8.0.32-cluster", {"NDB-E095", "NDB-E090"})])
+def test_the_release_that_a_log_says(version: str, codes: set[str], tmp_path: Path) -> None:
+    """Where no variable says it; of another release than the recorded one that is a note."""
+    for name in "AB":
+        log = (DEMO / f"{name}.binlog.000001").read_bytes()
+        (tmp_path / f"{name}.000001").write_bytes(log.replace(b"9.7.4-cluster\0", version.encode().ljust(14, b"\0"), 1))
+    entries = tuple(f'binlogs = ["{name}.0*"]' for name in "AB")
+    report = Planned(a={"replica_parallel_workers": "4"}, entries=entries).report(tmp_path)
+    assert {each.code for each in report.findings} & {"NDB-E090", "NDB-E095"} == codes
+    (tmp_path / "A.000001").write_bytes(b"no binlog")  # then the other one says it
+    report = Planned(a={"replica_parallel_workers": "4"}, entries=entries).report(tmp_path)
+    assert {each.code for each in report.findings} & {"NDB-E090", "NDB-E095"} == codes
 
 
 @pytest.mark.parametrize("binlog_type", [8, 9])

@@ -280,10 +280,11 @@ def test_servers_that_do_not_fit():
         ("london=mysql://db:port/", "is not understood"),
         ("london=mysql://db/shop", "is not understood"),
         ("db", "is not understood"),
+        ("..=mysql://db", "'..' is no name for a cluster"),
     ],
 )
 def test_addresses_that_are_none(given: str, words: str):
-    with pytest.raises(ConfigurationError, match="--server") as refused:
+    with pytest.raises(ConfigurationError) as refused:
         addresses_of([given])
     assert words in str(refused.value)
     assert "secret" not in str(refused.value)
@@ -306,6 +307,7 @@ def test_option_files(tmp_path: Path):
     assert (far.cluster, far.user, far.host, far.port, far.socket) == ("a", "root", "db2", 3310, None)
     assert "a#b" not in repr(near)
     assert str(far) == "mysql://root@db2:3310"
+    assert str(addresses_of(["mysql://u%40x@[::1]:3307/"], main)[0]) == "mysql://u@x@[::1]:3307"
     main.write_text("[client]\nssl_mode=REQIURED\n")
     with pytest.raises(ConfigurationError, match="did you mean REQUIRED"):
         addresses_of(["mysql://db"], main)
