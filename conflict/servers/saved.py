@@ -157,7 +157,7 @@ def _sentences(clusters: Mapping[str, Sequence[_Node]]) -> Iterator[str]:
             holds = f"{counted(len(facts.definitions), 'table')}, {counted(len(facts.channels), 'channel')}"
             yield f"{name} has server {facts.server_id}, {node.address}: MySQL {version}, {holds}."
             for source in sorted(facts.source_ids - asked - {0}):
-                yield f"{name} replicates from server {source}, too, which is not asked."
+                yield f"{name} replicates from server {source}, which is not asked."
 
 
 # -----------------------------------------------------------------------------------------------------------

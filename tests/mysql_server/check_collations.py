@@ -16,7 +16,7 @@ from ndb_formats.types.charsets import charset_of_collation
 from ndb_formats.types.collation_names import collation_of
 from ndb_formats.types.collations import comparison_of, is_exact
 from tests.mysql_server.random_pairs import PairMaker
-from tests.mysql_server.server import MissingServerError, Server
+from tests.mysql_server.server import Server, given_server
 
 PAIRS = int(os.environ.get("COLLATION_PAIRS", "500"))
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
@@ -30,10 +30,7 @@ _AT_ONCE = 5_000
 @pytest.fixture(scope="module")
 def server() -> Server:
     """Return the server, or end the run with what is missing."""
-    try:
-        return Server.from_environment()
-    except MissingServerError as error:
-        pytest.exit(str(error), returncode=2)
+    return given_server()
 
 
 def equal_on(server: Server, collation: str, pairs: list[tuple[bytes, bytes]]) -> list[bool | None]:

@@ -17,7 +17,7 @@ import pytest
 
 from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
-from tests.mysql_server.server import MissingServerError, Server
+from tests.mysql_server.server import Server, given_server
 
 DATABASE, ROWS, SEED = "ndb_conflict_fetched", 60, 42
 
@@ -25,10 +25,7 @@ DATABASE, ROWS, SEED = "ndb_conflict_fetched", 60, 42
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Yield the server, or end the run with what is missing."""
-    try:
-        found = Server.from_environment()
-    except MissingServerError as error:
-        pytest.exit(str(error), returncode=2)
+    found = given_server()
     found.run(f"DROP DATABASE IF EXISTS {DATABASE}; FLUSH BINARY LOGS")
     yield found
     found.run(f"DROP DATABASE {DATABASE}")

@@ -16,7 +16,7 @@ import conflict
 from conflict.config.printed_rows import printed_rows
 from conflict.config.table_rows import created_columns, inserted_values
 from conflict.observing.values import comparable
-from tests.mysql_server.server import MissingServerError, Server
+from tests.mysql_server.server import Server, given_server
 
 DATABASE = "ndb_conflict_printed"
 # By type, values as SQL; where a key has none left, the column is NULL.
@@ -61,10 +61,7 @@ Logged = tuple[dict[str, pa.DataType], dict[str, list[object]]]
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Yield the server with the table, or end the run with what is missing."""
-    try:
-        found = Server.from_environment()
-    except MissingServerError as error:
-        pytest.exit(str(error), returncode=2)
+    found = given_server()
     rows = [
         ", ".join([str(key), *(values[key] if key < len(values) else "NULL" for values in VALUES.values())])
         for key in range(1 + max(map(len, VALUES.values())))

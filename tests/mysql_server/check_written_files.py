@@ -19,7 +19,7 @@ from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 from tests.mysql_server.recorded_run import COPY, DEFINITIONS, SOURCE, RecordedRun, Step, contents, create, record
-from tests.mysql_server.server import MissingServerError, Server
+from tests.mysql_server.server import Server, given_server
 from tests.ndb_formats.recordings import row_events
 from tests.ndb_formats.writing.relogged_files import masked, rewritten, transaction_starts
 
@@ -35,10 +35,7 @@ MOMENT = 1_700_000_000_000_000
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Return the server, or end the run with what is missing."""
-    try:
-        found = Server.from_environment()
-    except MissingServerError as error:
-        pytest.exit(str(error), returncode=2)
+    found = given_server()
     yield found
     for database in (SOURCE, COPY):
         found.run(f"SET sql_log_bin = OFF; DROP DATABASE IF EXISTS {database}")

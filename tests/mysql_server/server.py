@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
+import pytest
 
-__all__ = ["MissingServerError", "Server", "Setup"]
+__all__ = ["MissingServerError", "Server", "Setup", "given_server"]
 
 
 class MissingServerError(Exception):
@@ -104,3 +105,11 @@ class Server:
         command = [self.setup.reader, "--no-defaults", *self._account, "--read-from-remote-server", "--raw"]
         subprocess.run([*command, f"--result-file={folder}/", name], capture_output=True, check=True)
         return folder / name
+
+
+def given_server() -> Server:
+    """Return the server that the environment names, or end the run with what is missing."""
+    try:
+        return Server.from_environment()
+    except MissingServerError as error:
+        pytest.exit(str(error), returncode=2)
