@@ -84,6 +84,8 @@ def repair(
     rules: RepairRules = (),
     *,
     deletes: bool = False,
+    reapply: bool = False,
+    raise_version: bool = False,
     rows_per_transaction: Annotated[int, Typed("N", at_least=1)] = 100,
     out: Path | str | None = None,
     unproved: bool = False,
@@ -91,7 +93,7 @@ def repair(
     progress: StageProgress = no_progress,
 ) -> Plan:
     """
-    Return how rows that differ become equal, as SQL for each cluster; as the command ``repair``. Nothing is run.
+    Return SQL that makes rows equal that differ, and applies lost changes again; as the command. Nothing is run.
 
     Args:
         result: A result of two clusters, or its folder; its binlogs are read.
@@ -99,6 +101,9 @@ def repair(
             ``{"shop.orders": "london", "*": "newest"}``; also ``"greatest(version)"`` or ``"review"``; or as on the
             command line: ``"shop.orders=london"``, or a file with rules, ``"rules.toml"``, also several in a list.
         deletes: Delete rows that the winning cluster does not have; without it they are left to review.
+        reapply: Apply lost changes of users again, where they still fit.
+        raise_version: For that, give the column that NDB$MAX and its relatives compare a greater value where they need
+            one; without it such changes are left to review.
         rows_per_transaction: Most rows that one transaction repairs.
         out: Write the plan into this folder: SQL, review and statements as tables, figures.
         unproved: Write it even if the proof fails.
@@ -110,18 +115,23 @@ def repair(
         HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
     """
     from conflict.repairing.ended_run import ended_run
+    from conflict.repairing.lost_changes import LOST, lost_changes
     from conflict.repairing.plan import Plan
     from conflict.repairing.plan_files import check_plan_folder, write_plan
-    from conflict.repairing.planning import planned
+    from conflict.repairing.planning import Wanted, planned
+    from conflict.repairing.reapply import lost_in_history, origins_of
     from conflict.repairing.winners import rules_of
     from conflict.result import Result, read_result
+    from conflict.results.conflicts import ALL
 
     found, target = result if isinstance(result, Result) else read_result(str(result)), path_of(out)
     decided = rules_of(rules or (), found.clusters, found.tables, deletes=deletes)
     check_plan_folder(target, [Path(found.folder.uri)], force=force)
-    ended = ended_run(found, progress)
-    steps = planned(ended, decided, rows_per_transaction, partial(progress, "proving"))
-    plan = Plan(found, decided, ended, steps)
+    lost = lost_changes(found, ALL) if reapply else LOST.empty_table()
+    ended = ended_run(found, progress, origins_of(lost))
+    changes = lost_in_history(ended, lost)
+    wanted = Wanted(decided, reapply, changes, deletes, raise_version, rows_per_transaction)
+    plan = Plan(found, wanted, ended, planned(ended, wanted, partial(progress, "proving")))
     if target is not None:
         write_plan(plan, target, force=force, unproved=unproved)
     return plan

@@ -168,7 +168,10 @@ COMMANDS = {
         "Show why a row ended as it did.",
     ),
     "lost": ("conflict.cli.commands.lost:lost", "List the changes of users that did not survive."),
-    "repair": ("conflict.cli.commands.repair:repair", "Write SQL that makes rows equal that differ."),
+    "repair": (
+        "conflict.cli.commands.repair:repair",
+        "Write SQL that makes rows equal, and applies lost changes again.",
+    ),
     "channel": (
         "conflict.cli.commands.channel:channel",
         "Show where a channel goes on from another SQL node.",

@@ -1,3 +1,3 @@
 """
-What users lost, change by change. docs/lost.md.
+What users lost, change by change, and the SQL that repairs it. docs/lost.md, docs/repair.md.
 """

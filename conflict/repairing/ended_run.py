@@ -5,10 +5,9 @@ A run as it ended: what each cluster holds of a row, who wrote it last, and what
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 import attrs
-import pyarrow.dataset as pads
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.inference.observed import ObservedCluster
@@ -16,13 +15,13 @@ from conflict.engine.inference.rows import NOT_KNOWN
 from conflict.engine.reference.replay import columns_not_known, differing_rows
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.model import EpochApply, RowChange, Transaction
+from conflict.history.model import EpochApply, Origin, RowChange, Transaction
 from conflict.history.run import Run
 from conflict.pipeline import from_holes, run_after_missing_files, run_file_of, run_of
 from conflict.repairing.statements import RowTable
 from conflict.result import Result
 from conflict.results.doubts import is_contradicted, not_what_happened
-from conflict.results.layout import UNDECIDED
+from conflict.results.layout import UNDECIDED, open_places_path, open_rows_path
 from conflict.results.model import LastWrite, Outcome
 from conflict.results.resolution_ledger import KeyTexts
 from conflict.rules.decision import Verdict
@@ -33,28 +32,49 @@ from ndb_formats.schema.tables import Table, split_full_name
 __all__ = ["EndedRun", "ended_as", "ended_run"]
 
 
-def ended_run(result: Result, progress: StageProgress = no_progress) -> EndedRun:
+@attrs.define
+class _WatchedCluster(ObservedCluster):
+    """A cluster that notes what rows were before some of its own changes."""
+
+    watched: frozenset[Origin] = frozenset()
+    found: dict[Origin, Row | None] = attrs.field(factory=dict)
+
+    def make(self, change: RowChange, transaction: Transaction) -> None:
+        """Make a change of an own transaction."""
+        if change.origin is not None and change.origin in self.watched:
+            self.found[change.origin] = self.store.get((change.table, change.key))
+        super().make(change, transaction)
+
+
+def ended_run(
+    result: Result, progress: StageProgress = no_progress, watched: frozenset[Origin] = frozenset()
+) -> EndedRun:
     """
     Let the run of a result end once more, with the reference engine.
 
     Args:
         result: The result; its binlogs are read.
+        watched: Places of changes of users, of which `EndedRun.before` is to tell what their rows were.
         progress: Called with the name of the stage, what is done, and what there is to do.
 
     Raises:
         ConfigurationError: The result is of more than two clusters.
         HistoryError: A binlog is missing or has changed since, or the rows are others than those of the result.
     """
-    return ended_as(result, run_of(run_file_of(result.run, result.folder.uri)), progress)
+    return ended_as(result, run_of(run_file_of(result.run, result.folder.uri)), progress, watched)
 
 
-def ended_as(result: Result, run: Run, progress: StageProgress = no_progress) -> EndedRun:
+def ended_as(
+    result: Result, run: Run, progress: StageProgress = no_progress, watched: frozenset[Origin] = frozenset()
+) -> EndedRun:
     """Do as `ended_run` with a run that the result was made of."""
     if len(result.clusters) != 2:
         message = f"{result.folder.uri} is of {len(result.clusters)} clusters; a repair is made between two"
         raise ConfigurationError(message)
     run = run_after_missing_files(run)
-    replayed = from_holes(run, lambda each: replay_in_memory(each, progress), can_have_holes=True)
+    before: dict[Origin, Row | None] = {}
+    watching = partial(_WatchedCluster, watched=watched, found=before)
+    replayed = from_holes(run, lambda each: replay_in_memory(each, progress, watching), can_have_holes=True)
     found = replayed.resolution
     rows = {name: {table: len(own) for table, own in each.rows.items() if own} for name, each in found.clusters.items()}
     told = {name: _without_zeros(own) for name, own in result.run["rows"].items()}
@@ -64,7 +84,7 @@ def ended_as(result: Result, run: Run, progress: StageProgress = no_progress) ->
             "result with --function or --on-missing skip cannot be repaired"
         )
         raise HistoryError(message)
-    return EndedRun(result, replayed)
+    return EndedRun(result, replayed, before)
 
 
 def _without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
@@ -79,10 +99,12 @@ class EndedRun:
     Attributes:
         result: The result.
         replayed: The clusters.
+        before: By place of a change of a user that was watched, its row before it; None if it was missing.
     """
 
     result: Result
     replayed: Replayed
+    before: Mapping[Origin, Row | None] = attrs.field(factory=dict)
 
     @property
     def clusters(self) -> tuple[str, str]:
@@ -123,6 +145,14 @@ class EndedRun:
     def differing(self) -> list[RowKey]:
         """The rows that are known to differ, in the order of their tables and keys."""
         return sorted(differing_rows(*(self.cluster(name) for name in self.clusters)))
+
+    @cached_property
+    def _differing(self) -> frozenset[RowKey]:
+        return frozenset(self.differing)
+
+    def differs(self, row: RowKey) -> bool:
+        """Whether a row is known to differ."""
+        return row in self._differing
 
     @cached_property
     def not_known(self) -> list[RowKey]:
@@ -168,7 +198,7 @@ class EndedRun:
         if row in self._under_way:
             yield f"{self._under_way[row]} had not applied a change of the row when the logs end"
         if (row[0], self.key_text(row)) in self._open:
-            yield "the binlogs leave open what an applier decided on the row"
+            yield "the binlogs leave open whether an applier applied a change of the row"
 
     @cached_property
     def _general_doubts(self) -> tuple[str, ...]:
@@ -202,13 +232,18 @@ class EndedRun:
 
     @cached_property
     def _open(self) -> set[tuple[str, str]]:
-        found = set()
+        """
+        The rows, by table and key as text, of which it is open whether an applier applied a change.
+
+        Other decisions that are open are rejections for one cause or another, which leave the row as it is.
+        """
+        outcomes = self.replayed.resolution.outcomes
+        unclear = {(each.table, each.key) for each in outcomes if each.verdict is Verdict.CANNOT_TELL}
+        found = {(row[0], self.key_text(row)) for row in unclear}
         for name in self.clusters:
-            path = f"undecided/applier={name}"
-            if self.result.folder.exists(path):
-                place = f"{self.result.folder.uri}/{path}"
-                rows = pads.dataset(place, schema=UNDECIDED, format="parquet", partitioning=None).to_table()
-                found |= set(zip(rows["table"].to_pylist(), rows["key"].to_pylist(), strict=True))
+            for path in (open_places_path(name), open_rows_path(name)):
+                rows = self.result.folder.read_table(path, UNDECIDED).to_pylist()
+                found |= {(row["table"], row["key"]) for row in rows if Verdict.APPLIED.name in row["candidates"]}
         return found
 
     @cached_property
@@ -256,7 +291,11 @@ class EndedRun:
 
     def committed(self, by: LastWrite) -> int | None:
         """Return the microsecond since 1970 at which an operation committed; None if the log does not tell."""
-        return self._times[by.cluster].get(by.epoch) or None
+        return self.committed_at(by.cluster, by.epoch) or None
+
+    def committed_at(self, cluster: str, epoch: int) -> int:
+        """Return the microsecond since 1970 at which an epoch of a cluster committed; 0 if the log does not tell."""
+        return self._times[cluster].get(epoch, 0)
 
     @cached_property
     def _times(self) -> dict[str, dict[int, int]]:

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
+from conflict.history.grid.schemas import PLACE
 from conflict.repairing.advice import judged_table, races, steps
 from conflict.repairing.ended_run import EndedRun
-from conflict.repairing.planning import Planned
+from conflict.repairing.planning import EQUAL, REAPPLY, Planned, ReviewedRow, Wanted
 from conflict.repairing.script import Script
-from conflict.repairing.winners import Rule
 from conflict.result import Result
 from conflict.results.doubts import Doubt, alarms_of, doubts_from_the_middle, warnings_of
+from conflict.results.layout import OUTCOMES
 from conflict.shown_text import counted, one_line
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
@@ -32,10 +32,17 @@ STATEMENTS = pa.schema(
     [
         *((name, pa.string()) for name in ("file", "cluster")),
         *((name, pa.int32()) for name in ("transaction", "statement")),
-        *((name, pa.string()) for name in ("kind", "table", "key", "operation", "why", "sql")),
+        *((name, pa.string()) for name in ("kind", "table", "key", "operation")),
+        ("changes", pa.int32()),
+        *((name, pa.string()) for name in ("why", "sql")),
     ]
 )
-REVIEW_COLUMNS = pa.schema([(name, pa.string()) for name in ("kind", "table", "key", "reason")])
+REVIEW_COLUMNS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("kind", "table", "key", "reason", "cluster", "operation")),
+        *(OUTCOMES.field(name) for name in PLACE),
+    ]
+)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -45,13 +52,13 @@ class Plan:
 
     Attributes:
         result: The result.
-        rules: The rules that decided.
+        wanted: What was asked for.
         ended: Its clusters, as they ended.
         planned: The statements, what is left to review, and the proof.
     """
 
     result: Result
-    rules: Sequence[Rule]
+    wanted: Wanted = attrs.field(repr=False)
     ended: EndedRun = attrs.field(repr=False)
     planned: Planned = attrs.field(repr=False)
 
@@ -94,6 +101,7 @@ class Plan:
                 "table": each.repaired.name,
                 "key": each.key,
                 "operation": each.repaired.operation.name,
+                "changes": each.changes,
                 "why": each.repaired.why,
                 "sql": each.sql,
             }
@@ -104,9 +112,10 @@ class Plan:
 
     @property
     def review(self) -> pa.Table:
-        """What no statement repairs, as `REVIEW_COLUMNS`, with why."""
+        """What no statement repairs, as `REVIEW_COLUMNS`, with why; of a row that differs, its place is NULL."""
         rows = [
             {"kind": each.kind, "table": each.row[0], "key": self.ended.key_text(each.row), "reason": each.reason}
+            | _place_of(each)
             for each in self.planned.reviewed
         ]
         return pa.Table.from_pylist(rows, schema=REVIEW_COLUMNS)
@@ -120,13 +129,15 @@ class Plan:
         """Return its figures as a document."""
         proof = self.planned.proof
         return {
-            "rules": [str(rule) for rule in self.rules],
+            "rules": [str(rule) for rule in self.wanted.rules],
             "files": [
                 {"name": script.name, "cluster": script.cluster, "statements": len(script.statements)}
                 for script in self.scripts
             ],
             "steps": self.steps,
-            "review": len(self.planned.reviewed),
+            "review": {kind: len(self.planned.reviewed_of(kind)) for kind in (EQUAL, REAPPLY)},
+            "lost": len(self.wanted.lost),
+            "reapplied": self.planned.reapplied,
             "proved": self.proved,
             "tables": {name: attrs.asdict(counts) for name, counts in proof.tables.items()},
             "doubts": [str(each) for each in self.doubts],
@@ -144,12 +155,20 @@ class Plan:
         return [
             *warning,
             f"{name}: repairs rows of cluster {cluster}, of the result in {self.result.folder.uri}",
-            f"Rules: {', '.join(map(str, self.rules)) or 'none'}",
+            f"Rules: {', '.join(map(str, self.wanted.rules)) or 'none'}",
             *self.steps,
             *races(self.ended, self.planned.proof),
             "A row that does not hold what it held when the logs ended is left alone. The SELECT after each",
             "transaction tells how many rows were, and by which statements. The file can be run again.",
         ]
+
+
+def _place_of(reviewed: ReviewedRow) -> dict[str, Any]:
+    lost = reviewed.change
+    if lost is None:
+        return {}
+    place = attrs.asdict(lost.origin)
+    return place | {"cluster": lost.cluster, "operation": lost.change.operation.name}
 
 
 def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
@@ -164,10 +183,6 @@ def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
     statements = sum(len(found) for _, found in plan.planned.files)
     reviewed = plan.planned.reviewed
     proof = plan.planned.proof
-    if not statements and not reviewed:
-        headline = "No row differs: there is nothing to repair."
-    else:
-        headline = f"{counted(statements, 'row')} can be repaired, and {counted(len(reviewed), 'row')} left to review."
     alarms = list(alarms_of(plan.doubts))
     if not plan.proved:
         alarms.append(_not_proved(plan))
@@ -186,7 +201,7 @@ def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
     ]
     return Telling(
         "Repair",
-        headline,
+        _headline(plan),
         [*([_proved_words(plan)] if statements and plan.proved else []), *races(plan.ended, proof)],
         tables,
         alarms=alarms,
@@ -194,6 +209,19 @@ def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
         listings=listings,
         commands=commands,
     )
+
+
+def _headline(plan: Plan) -> str:
+    """Return how many rows become equal, and how many lost changes are applied again."""
+    equal = sum(each.kind == EQUAL for _, found in plan.planned.files for each in found)
+    left, lost = len(plan.planned.reviewed_of(EQUAL)), len(plan.wanted.lost)
+    said = "No row differs."
+    if equal or left:
+        said = f"{counted(equal, 'row')} can be made equal, and {counted(left, 'row')} left to review."
+    if plan.wanted.reapply:
+        again, rest = plan.planned.reapplied, len(plan.planned.reviewed_of(REAPPLY))
+        said += f" Of {counted(lost, 'lost change')}, {again:,} can be applied again, and {rest:,} left to review."
+    return said
 
 
 def _proved_words(plan: Plan) -> str:
@@ -229,19 +257,26 @@ def _outcome_table(plan: Plan) -> Table:
 
 
 def _reasons(plan: Plan) -> Table:
-    counts = Counter((each.row[0], each.reason) for each in plan.planned.reviewed)
-    rows = [(table, one_line(reason), count) for (table, reason), count in counts.most_common()]
-    return Table("Left to review", ("table", "why", "rows"), rows, texts=2)
+    counts = Counter((each.row[0], each.kind, each.reason) for each in plan.planned.reviewed)
+    rows = [(table, _WHAT[kind], one_line(reason), count) for (table, kind, reason), count in counts.most_common()]
+    return Table("Left to review", ("table", "what", "why", ""), rows, texts=3)
+
+
+_WHAT = {EQUAL: "row that differs", REAPPLY: "lost change"}
 
 
 def _first(plan: Plan, top: int) -> Listing:
     """Return the first rows to review."""
     reviewed = plan.planned.reviewed
     entries = [
-        Entry("", one_line(f"{each.row[0]} {plan.ended.key_text(each.row)}"), [one_line(each.reason)])
+        Entry("", one_line(f"{each.row[0]} {plan.ended.key_text(each.row)}"), [one_line(_left(each))])
         for each in reviewed[:top]
     ]
     left = len(reviewed) - len(entries)
     if left:
         entries.append(Entry("", f"and {left:,} more; --top shows more of them, --out FOLDER all"))
     return Listing("To review", entries)
+
+
+def _left(reviewed: ReviewedRow) -> str:
+    return reviewed.reason if reviewed.change is None else f"{reviewed.change}: {reviewed.reason}"

@@ -6,7 +6,8 @@ What the proof does not bear out goes to review, and the rest is proved again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 
 import attrs
 
@@ -14,6 +15,7 @@ from conflict.engine.reference.row_store import RowKey
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.equal import equal_rows
 from conflict.repairing.proof import Proof, prove
+from conflict.repairing.reapply import Allowed, LostChange, Reapplied, reapplied
 from conflict.repairing.script import Numbered
 from conflict.repairing.sql_values import NotWritableError
 from conflict.repairing.statements import RepairedRow
@@ -21,10 +23,9 @@ from conflict.repairing.winners import Rule
 from conflict.rules.foreign_keys import KeyLink, links_on
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["EQUAL", "REAPPLY", "Planned", "ReviewedRow", "planned"]
+__all__ = ["EQUAL", "REAPPLY", "Planned", "ReviewedRow", "Wanted", "planned"]
 
 EQUAL, REAPPLY = "equal", "reapply"
-_MOST_PROOFS = 10
 
 
 @attrs.frozen
@@ -36,11 +37,35 @@ class ReviewedRow:
         kind: ``equal`` or ``reapply``: what it would have been.
         row: Table and identity of the row.
         reason: Why it is left.
+        change: The lost change; None for a row that differs.
     """
 
     kind: str
     row: RowKey
     reason: str
+    change: LostChange | None = None
+
+
+@attrs.frozen(eq=False)
+class Wanted:
+    """
+    What a plan is to do.
+
+    Attributes:
+        rules: Which cluster's row stands, of rows that differ; the first rule that is for a row decides.
+        reapply: Whether lost changes are applied again.
+        lost: Lost changes to apply again, in the order in which they committed.
+        deletes: Whether lost deletes are applied again.
+        raises: Whether the column that a function compares may get a greater value for that.
+        rows_per_transaction: Most rows of a transaction.
+    """
+
+    rules: Sequence[Rule] = ()
+    reapply: bool = False
+    lost: Sequence[LostChange] = ()
+    deletes: bool = False
+    raises: bool = False
+    rows_per_transaction: int = 100
 
 
 @attrs.frozen(eq=False)
@@ -58,54 +83,85 @@ class Planned:
     reviewed: Sequence[ReviewedRow]
     proof: Proof
 
+    def reviewed_of(self, kind: str) -> list[ReviewedRow]:
+        """Return what is left of a kind."""
+        return [each for each in self.reviewed if each.kind == kind]
+
+    @property
+    def reapplied(self) -> int:
+        """How many lost changes are applied again."""
+        return sum(each.changes for _, statements in self.files for each in statements)
+
 
 @attrs.frozen(eq=False)
 class _Repair:
-    """A repair and its statement."""
+    """A repair and its statement, with the lost changes that it applies again."""
 
     kind: str
     repaired: RepairedRow
     sql: str
+    changes: tuple[LostChange, ...] = ()
 
 
 def planned(
-    ended: EndedRun, rules: Sequence[Rule], size: int, progress: Callable[[int, int], None] = lambda done, total: None
+    ended: EndedRun, wanted: Wanted, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Planned:
     """
     Plan the repair of a run.
 
     Args:
         ended: The clusters as they ended.
-        rules: Which cluster's row stands.
-        size: Most rows of a transaction.
-        progress: Called with how often the plan was proved, and the most often.
+        wanted: What the plan is to do.
+        progress: Called with how often the plan was proved, and how often it is, as far as is known.
     """
-    repairs: list[_Repair] = []
-    reviewed: list[ReviewedRow] = []
-    for row, found in equal_rows(ended, rules):
-        if isinstance(found, str):
-            reviewed.append(ReviewedRow(EQUAL, row, found))
-            continue
-        try:
-            repairs.append(_Repair(EQUAL, found, found.sql))
-        except NotWritableError as error:
-            reviewed.append(ReviewedRow(EQUAL, row, str(error)))
-    for done in range(_MOST_PROOFS):
-        progress(done, _MOST_PROOFS)
-        files = [(cluster, _arranged(ended, cluster, repairs, size)) for cluster in ended.clusters]
+    failed: dict[RowKey, str] = {}
+    for done in count():
+        progress(done, done + 1)
+        repairs, reviewed = _written(ended, wanted, failed)
+        files = [
+            (cluster, _arranged(ended, cluster, repairs, wanted.rows_per_transaction)) for cluster in ended.clusters
+        ]
         files = [(cluster, statements) for cluster, statements in files if statements]
         proof = prove(ended, [(cluster, _transactions(statements)) for cluster, statements in files])
-        failed = proof.failed
-        if not failed:
+        if not proof.failed:
             break
-        reviewed += [
-            ReviewedRow(each.kind, each.repaired.row, failed[each.repaired.row])
-            for each in repairs
-            if each.repaired.row in failed
-        ]
-        repairs = [each for each in repairs if each.repaired.row not in failed]
-    progress(_MOST_PROOFS, _MOST_PROOFS)
+        failed |= proof.failed
+    progress(done + 1, done + 1)
     return Planned(files, sorted(reviewed, key=lambda each: each.row), proof)
+
+
+def _written(ended: EndedRun, wanted: Wanted, failed: dict[RowKey, str]) -> tuple[list[_Repair], list[ReviewedRow]]:
+    """Return repairs with their statements, and what is left to review; `failed` gets the rows without a statement."""
+    while True:
+        repairs: list[_Repair] = []
+        reviewed: list[ReviewedRow] = []
+        before = len(failed)
+        for each in _drafted(ended, wanted, failed):
+            if isinstance(each, ReviewedRow):
+                reviewed.append(each)
+                continue
+            try:
+                repairs.append(attrs.evolve(each, sql=each.repaired.sql))
+            except NotWritableError as error:
+                failed[each.repaired.row] = str(error)
+        if len(failed) == before:
+            return repairs, reviewed
+
+
+def _drafted(ended: EndedRun, wanted: Wanted, failed: Mapping[RowKey, str]) -> Iterator[_Repair | ReviewedRow]:
+    """Yield repairs, without their statements yet, and what is left to review: `failed` has why rows are."""
+    for row, found in equal_rows(ended, wanted.rules):
+        why = found if isinstance(found, str) else failed.get(row)
+        if why is not None:
+            yield ReviewedRow(EQUAL, row, why)
+        elif isinstance(found, RepairedRow):
+            yield _Repair(EQUAL, found, "")
+    for each in reapplied(ended, wanted.lost, Allowed(wanted.deletes, wanted.raises, failed)):
+        if isinstance(each, Reapplied):
+            yield _Repair(REAPPLY, each.repaired, "", each.changes)
+        else:
+            change, reason = each
+            yield ReviewedRow(REAPPLY, change.row, reason, change)
 
 
 def _transactions(statements: Sequence[Numbered]) -> list[list[RepairedRow]]:
@@ -133,7 +189,15 @@ def _arranged(ended: EndedRun, cluster: str, repairs: Sequence[_Repair], size: i
 
     own = sorted((each for each in repairs if each.repaired.table.cluster == cluster), key=place)
     return [
-        Numbered(number + 1, number // size + 1, each.kind, each.repaired, ended.key_text(each.repaired.row), each.sql)
+        Numbered(
+            number + 1,
+            number // size + 1,
+            each.kind,
+            each.repaired,
+            ended.key_text(each.repaired.row),
+            each.sql,
+            len(each.changes),
+        )
         for number, each in enumerate(own)
     ]
 

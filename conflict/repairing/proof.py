@@ -24,7 +24,7 @@ from conflict.repairing.statements import RepairedRow
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Judged", "Proof", "RowCounts", "prove"]
+__all__ = ["Judged", "Proof", "RowCounts", "Trial", "prove"]
 
 _GCI = 1 << 32  # an epoch has its number in the upper half
 _MOST_ROUNDS = 8  # in which what an epoch brings back has to come to an end
@@ -106,12 +106,21 @@ def prove(ended: EndedRun, files: Sequence[File]) -> Proof:
         ended: The clusters as they ended; they are left as they are.
         files: What runs on each cluster, in order.
     """
-    return _Trial.of(ended).carry_out(files)
+    return Trial.of(ended).carry_out(files)
 
 
 @attrs.define
-class _Trial:
-    """Copies of the clusters, on which a plan is carried out."""
+class Trial:
+    """
+    Copies of the clusters, on which a plan is carried out.
+
+    Attributes:
+        ended: The clusters as they ended.
+        clusters: Their copies, by name.
+        appliers: The appliers of these.
+        epoch: The last epoch of any of them.
+        failed: Rows that do not come out as planned, with why.
+    """
 
     ended: EndedRun
     clusters: dict[str, ReplayedCluster]
@@ -120,12 +129,14 @@ class _Trial:
     failed: dict[RowKey, str] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, ended: EndedRun) -> _Trial:
+    def of(cls, ended: EndedRun) -> Trial:
+        """Copy the clusters of a run that ended."""
         clusters = {name: _copy(ended.cluster(name)) for name in ended.clusters}
         last = max((epoch for name in ended.clusters for epoch in ended.cluster(name).log), default=0)
         return cls(ended, clusters, {name: Applier(each) for name, each in clusters.items()}, last)
 
     def carry_out(self, files: Sequence[File]) -> Proof:
+        """Carry a plan out, once."""
         planned: dict[RowKey, RepairedRow] = {}
         for cluster, transactions in files:
             for number, rows in enumerate(transactions, start=1):

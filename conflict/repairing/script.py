@@ -40,6 +40,7 @@ class Numbered:
         repaired: The row that it repairs.
         key: The key of the row as text.
         sql: The statement.
+        changes: How many lost changes it applies again.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Numbered:
     repaired: RepairedRow
     key: str
     sql: str
+    changes: int = 0
 
 
 @attrs.frozen(eq=False)

@@ -11,6 +11,7 @@ import attrs
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.inference.moments import Moments, find_moments
+from conflict.engine.inference.observed import ObservedCluster
 from conflict.engine.inference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.inference.replay import resolve as replay
@@ -147,9 +148,18 @@ class Replayed:
     readings: int
 
 
-def replay_in_memory(run: Run, progress: StageProgress = no_progress) -> Replayed:
+def replay_in_memory(
+    run: Run,
+    progress: StageProgress = no_progress,
+    made_of: Callable[..., ObservedCluster] = ObservedCluster,
+) -> Replayed:
     """
     Let the clusters of a run do once more what its binlogs say, and keep them.
+
+    Args:
+        run: The run.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+        made_of: What makes a cluster.
 
     Raises:
         HistoryError: Binlogs, schedule and configuration contradict each other.
@@ -159,7 +169,8 @@ def replay_in_memory(run: Run, progress: StageProgress = no_progress) -> Replaye
     history, epochs = first.history, first.epochs
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
     setups = first.run.setups.at_start
-    appliers = observed_appliers(history, setups, skip_missing=configuration.skip_missing, shown=recorded)
+    skip = configuration.skip_missing
+    appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded, made_of=made_of)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     resolution = replay_clusters(history, appliers, lambda done: progress("replaying", done, items))
     return Replayed(first.run, history, appliers, epochs, resolution, len(found))

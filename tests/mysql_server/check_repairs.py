@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from conflict.repairing.ended_run import EndedRun
-from conflict.repairing.planning import planned
+from conflict.repairing.planning import Wanted, planned
 from conflict.repairing.script import SETTINGS, Numbered, Script
 from conflict.repairing.sql_values import name_in_sql, sql_value, table_in_sql
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
@@ -178,7 +178,9 @@ def test_files_do_what_their_plans_say(server: Server, folder: Path, tmp_path: P
     """Rows of a recording are loaded, the file runs: the rows of the plan; again: nothing; a row moved: left alone."""
     result, end = ended(folder, tmp_path / "result")
     for wins in end.clusters:
-        plan = planned(end, rules_of({"*": wins}, end.clusters, result.tables, deletes=True), 3)
+        plan = planned(
+            end, Wanted(rules_of({"*": wins}, end.clusters, result.tables, deletes=True), rows_per_transaction=3)
+        )
         for cluster, statements in plan.files:
             _judge(server, end, cluster, statements)
 

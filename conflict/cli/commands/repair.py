@@ -1,5 +1,5 @@
 """
-`ndb-conflict repair`: SQL that makes rows equal that differ.
+`ndb-conflict repair`: SQL that makes rows equal that differ, and applies lost changes again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def repair(
     out: Path | None,
     force: bool,
     rules: Annotated[list[str] | None, _RULES] = None,  # noqa: ARG001  # the call has them
-    top: Annotated[int, typer.Option(min=1, help="How many rows to review to show.")] = _FIRST,
+    top: Annotated[int, typer.Option(min=1, help="How many rows and changes to review to show.")] = _FIRST,
     json_file: JsonOption = None,
 ) -> None:
     """
-    Plan the repair of rows that differ: one SQL file per cluster, proved by the reference engine. Runs nothing.
+    Plan how rows become equal and lost changes are applied again: SQL per cluster, proved. Runs nothing.
 
     Example: ndb-conflict repair build/result --rule '*=newest' --out build/repair
     """

@@ -312,11 +312,22 @@ def observed_appliers(
     skip_missing: bool = False,
     shown: Mapping[str, Effects] | None = None,
     given: Mapping[str, Sequence[KnownTransactions]] | None = None,
+    made_of: Callable[..., ObservedCluster] = ObservedCluster,
 ) -> dict[str, ObservedApplier]:
-    """Return the appliers of a History, by cluster, before anything happened; arguments as of `resolve`."""
+    """
+    Return the appliers of a History, by cluster, before anything happened.
+
+    Args:
+        history: As for `resolve`.
+        setups: As for `resolve`.
+        skip_missing: As for `resolve`.
+        shown: As for `resolve`.
+        given: As for `resolve`.
+        made_of: What makes a cluster.
+    """
     return {
         each.name: ObservedApplier(
-            ObservedCluster(
+            made_of(
                 each,
                 setups[each.name],
                 history.layouts,

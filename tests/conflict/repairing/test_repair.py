@@ -17,7 +17,7 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.pipeline import run_of
 from conflict.repairing.ended_run import EndedRun, ended_as
 from conflict.repairing.equal import equal_rows
-from conflict.repairing.planning import Planned, planned
+from conflict.repairing.planning import Planned, Wanted, planned
 from conflict.repairing.proof import prove
 from conflict.repairing.statements import RepairedRow
 from conflict.repairing.winners import Rule, rules_of
@@ -54,7 +54,8 @@ def ended(folder: Path, out: Path, span: Span | None = None) -> tuple[Result, En
 
 def plan_of(result: Result, end: EndedRun, wins: str) -> Planned:
     """Return the plan by one rule for all tables."""
-    return planned(end, rules_of({"*": wins}, end.clusters, result.tables, deletes=True), 3)
+    rules = rules_of({"*": wins}, end.clusters, result.tables, deletes=True)
+    return planned(end, Wanted(rules, rows_per_transaction=3))
 
 
 def assert_equal_but_review(folder: Path, out: Path) -> None:
@@ -235,7 +236,7 @@ def test_deletes_are_asked_for(tmp_path: Path) -> None:
     lacking = [row for row in end.differing if end.doubt(row) is None and end.state("A", row) is None]
     assert lacking
     with_deletes = plan_of(result, end, "A")
-    without = planned(end, rules_of({"*": "A"}, end.clusters, result.tables, deletes=False), 3)
+    without = planned(end, Wanted(rules_of({"*": "A"}, end.clusters, result.tables, deletes=False)))
     deleted = [
         each.repaired.row
         for _, found in with_deletes.files
@@ -296,12 +297,12 @@ def test_what_is_told(demo: Path, tmp_path: Path) -> None:
     code, output = invoke("repair", demo, "--rule", "*=A", "--json", document)
     said = " ".join(output.split())
     assert code == 0
-    assert "1 row can be repaired, and 0 rows left to review." in said
+    assert "1 row can be made equal, and 0 rows left to review." in said
     assert "nothing else changed, and no row differs" in said
     told = json.loads(document.read_text("utf-8"))
     assert told["proved"] is True
     assert told["tables"]["cft.plain"]["differing_before"] == 1
     assert told["tables"]["cft.plain"]["differing_after"] == 0
     plan = conflict.repair(demo, {"*": "A"})
-    assert "1 row can be repaired" in repr(plan)
+    assert "1 row can be made equal" in repr(plan)
     assert "<table" in plan._repr_html_()
