@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.repairing.lost_changes import lost_changes
 from conflict.result import Result
-from conflict.results.conflicts import Chosen
+from conflict.results.conflicts import ALL, Chosen
 from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.rules.decision import Cause
 from conflict.shown_text import counted, one_line, short_names
@@ -23,7 +24,7 @@ from conflict.telling.terminal import telling_text
 from conflict.telling.value import Entry, Listing, Table, Telling
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["LostChanges", "tell_lost"]
+__all__ = ["LostChanges", "lost_tables", "tell_lost"]
 
 _FIRST = 10
 _SECONDS = "%Y-%m-%d %H:%M:%S"
@@ -137,12 +138,11 @@ def tell_lost(lost: LostChanges, top: int = _FIRST, source: str = "") -> Telling
         f"{len(lost.changes):,}{of} changes of users{chosen} were lost: the other cluster rejected {lost.rejected:,}, "
         f"and {lost.overwritten:,} others were overwritten."
     )
-    headings = ("table", "made on", "lost", "rejected", "overwritten alone", "rows")
     return Telling(
         "Lost changes",
         headline,
         tuple(_sentences(lost)),
-        (Table("Lost changes by table", headings, lost.by_table, texts=2),),
+        (_by_table(lost),),
         listings=(_first(lost, top),),
         alarms=alarms_of(lost.doubts),
         warnings=warnings,
@@ -150,6 +150,40 @@ def tell_lost(lost: LostChanges, top: int = _FIRST, source: str = "") -> Telling
         if source
         else [],
     )
+
+
+def lost_tables(result: Result, top: int, source: str) -> list[Table]:
+    """
+    Return the lost changes of a result by table, and the first of them; none if none was lost.
+
+    Args:
+        result: The result; its binlogs are not read.
+        top: How many of them.
+        source: The result, as it was given, for a command.
+    """
+    lost = LostChanges(result, ALL, lost_changes(result, ALL), 0, ())
+    if not len(lost.changes):
+        return []
+    files = short_names(str(each) for each in lost.changes["winner_file"].drop_null().unique().to_pylist())
+    rows = [
+        (
+            "" if row["time"] is None else f"{row['time']:{_SECONDS}}",
+            *(one_line(row[name]) for name in ("cluster", "table", "key")),
+            _WORDS[row["operation"]],
+            one_line(f"{_why(row)}{_winner(row, files)}"),
+        )
+        for row in lost.changes.slice(0, top).to_pylist()
+    ]
+    left = len(lost.changes) - len(rows)
+    command = f"ndb-conflict lost {shlex.quote(source)} --top {len(lost.changes)}"
+    note = f"{counted(left, 'row')} more, and what each set: {command}" if left else ""
+    headings = ("time (UTC)", "made on", "table", "key", "change", "why it was lost")
+    return [_by_table(lost), Table("The first lost changes", headings, rows, note=note, texts=6)]
+
+
+def _by_table(lost: LostChanges) -> Table:
+    headings = ("table", "made on", "lost", "rejected", "overwritten alone", "rows")
+    return Table("Lost changes by table", headings, lost.by_table, texts=2)
 
 
 def _not_listed(lost: LostChanges) -> Iterator[str]:

@@ -14,9 +14,10 @@ from conflict.history.grid.whole_files import whole_folder
 from conflict.repairing.lost_files import write_lost
 from conflict.repairing.plan import Plan
 
-__all__ = ["PLAN", "check_plan_folder", "write_plan"]
+__all__ = ["PLAN", "REVIEW", "STATEMENTS", "check_plan_folder", "write_plan"]
 
 PLAN = "plan.json"  # every plan has one
+REVIEW, STATEMENTS = "review.parquet", "statements.parquet"
 
 
 def check_plan_folder(target: Path | None, inputs: Iterable[Path], *, force: bool) -> None:
@@ -56,7 +57,7 @@ def write_plan(plan: Plan, target: Path, *, force: bool, unproved: bool) -> None
     with whole_folder(target, lambda: check_plan_folder(target, (), force=force)) as folder:
         for script in plan.scripts:
             (folder / script.name).write_text(script.text, "utf-8", newline="\n")
-        for suffix in (".csv", ".parquet"):
-            write_lost(plan.review, folder / f"review{suffix}")
-        write_lost(plan.statements, folder / "statements.parquet")
+        write_lost(plan.review, folder / "review.csv")
+        write_lost(plan.review, folder / REVIEW)
+        write_lost(plan.statements, folder / STATEMENTS)
         (folder / PLAN).write_text(json.dumps(plan.document(), indent=1) + "\n", "utf-8")

@@ -14,8 +14,10 @@ from conflict.discovery.logs import refuse_inputs
 from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import refuse_moved_away
+from conflict.repairing.plan_files import PLAN
 from conflict.reporting.kinds.compare import compare_part
 from conflict.reporting.kinds.diverge import diverge_part
+from conflict.reporting.kinds.repair import repair_part
 from conflict.reporting.kinds.resolve import resolve_part
 from conflict.reporting.kinds.simulate import simulate_part
 from conflict.reporting.kinds.sizes import sizes_part
@@ -28,7 +30,8 @@ __all__ = ["part_of"]
 
 RUN = "run.json"
 _KNOWN = (
-    "a result folder of resolve, compare or sweep, or a file that compare, simulate, sizes or diverge wrote by --json"
+    "a result folder of resolve, repair, compare or sweep, or a file that compare, simulate, sizes or diverge wrote by "
+    "--json"
 )
 # By the entries that tell a document from others, what reads it.
 _DOCUMENTS: dict[frozenset[str], Callable[[Mapping[str, Any], str], Part]] = {
@@ -60,6 +63,8 @@ def part_of(path: Path) -> Part:
         return sweep_part(Folder(str(path)))
     if (path / RUN).is_file():
         return _part_of_document(Folder(str(path)).read_json(RUN), path)
+    if (path / PLAN).is_file():
+        return repair_part(path)
     if (path / RUNS).is_dir():
         message = f"{path} holds a sweep that did not come to its end; give its command again, which goes on"
         raise ConfigurationError(message)

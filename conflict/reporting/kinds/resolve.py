@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.config.option_values import By
+from conflict.repairing.lost import lost_tables
 from conflict.reporting.kinds.conflicts import conflicts_table
 from conflict.reporting.parts import Part
 from conflict.reporting.wording.logs import log_of
@@ -31,7 +32,7 @@ _STEPS = [
     for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 ]
 _RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
-_MOST_ROWS = 20  # of the table by key
+_MOST_ROWS = 20  # of the tables by key and of lost changes
 
 
 def resolve_part(result: Result, source: str) -> Part:
@@ -43,7 +44,11 @@ def resolve_part(result: Result, source: str) -> Part:
     return Part(
         attrs.evolve(
             told,
-            tables=(*told.tables, *(conflicts_table(by, table, _MOST_ROWS, source) for by, table in counts)),
+            tables=(
+                *told.tables,
+                *(conflicts_table(by, table, _MOST_ROWS, source) for by, table in counts),
+                *lost_tables(result, _MOST_ROWS, source),
+            ),
             charts=tuple(_charts(result, conflicts)),
         ),
         source,

@@ -25,7 +25,7 @@ latency_ms = 50
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return a result of each kind by the name of the command that made it."""
     folder = tmp_path_factory.mktemp("results")
-    found = {name: folder / name for name in ("resolve", "compare", "sweep")}
+    found = {name: folder / name for name in ("resolve", "repair", "compare", "sweep")}
     found |= {name: folder / f"{name}.json" for name in ("simulate", "sizes", "diverge")}
     (folder / "model.toml").write_text(MODEL)
     grid = 'model = "model.toml"\nseeds = 2\n[grid]\nfunction = ["NDB$EPOCH()", "NDB$MAX(x)"]\nlatency_ms = [0, 400]\n'
@@ -34,6 +34,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     functions = "NDB$EPOCH(),NDB$MAX(x),OVERWRITE"
     for arguments in (
         ("resolve", DEMO / "run.toml", "--engine", "reference", "--out", found["resolve"]),
+        ("repair", found["resolve"], "--rule", "*=A", "--reapply", "--out", found["repair"]),
         ("compare", DEMO / "run.toml", "--functions", functions, "--out", found["compare"]),
         ("simulate", folder / "model.toml", "--seeds", 2, "--json", found["simulate"]),
         ("sizes", DEMO / "A.binlog.000001", "--schema", DEMO / "schema.sql", "--json", found["sizes"]),

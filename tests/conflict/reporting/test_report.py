@@ -40,14 +40,14 @@ def report(results: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
     assert code == 0, output
     code, output = invoke("report", *results.values(), "--out", folder / "r.html")
     assert code == 0, output
-    assert "6 results, " in output
+    assert "7 results, " in output
     return folder
 
 
 def test_all_kinds_of_results_are_told(report: Path) -> None:
     """Each has its part and its answer; the figures of the recording are those that it is known to have."""
     page = Page((report / "r.html").read_text("utf-8"))
-    assert page.elements.count("section") == 7
+    assert page.elements.count("section") == 8
     for text in (
         "90 row changes, 25 conflicts; the clusters did not converge.",
         "cft.plain none 2 2 1",
@@ -73,6 +73,10 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "The clusters end different after 1 step (17 states) under NDB$EPOCH(), binlog type 7",
         "searched all schedules of up to 2 transactions, 1 row",
         "deletes row 1",
+        "cft.t2 B 15 14 1 3",  # of lost changes by table
+        "1 statement in 1 file; 33 rows or lost changes left to review.",
+        "1-B.sql 1 cft.plain id=3 equal, A wins (*=A)",
+        "reapply cft.plain id=1 x and n are not what the change found",
     ):
         assert text in page.text
 
@@ -345,13 +349,16 @@ def test_what_is_cut_says_where_the_rest_is(
     """Of how many rows or lines the first ones are shown, and the command or the file that has all of them."""
     monkeypatch.setattr(kinds_resolve, "_MOST_ROWS", 2)
     monkeypatch.setattr(kinds_sweep, "_MOST_LINES", 1)
-    (cut,) = [table for table in part_of(results["resolve"]).telling.tables if table.note]
+    cut, lost = [table for table in part_of(results["resolve"]).telling.tables if table.note]
     assert (len(cut.rows), "4 rows more" in cut.note) == (2, True)
     command = shlex.split(cut.note.partition("ndb-conflict ")[2])
     monkeypatch.chdir(tmp_path)
     code, output = invoke(*command)
     assert (code, len(re.findall(r"cft\.t\d [ak]=", output))) == (0, 6)
     assert all(f"{row[0]} {row[1]} {row[2]}" in output for row in cut.rows)
+    assert (len(lost.rows), lost.note.partition(":")[0]) == (2, "31 rows more, and what each set")
+    code, output = invoke(*shlex.split(lost.note.partition("ndb-conflict ")[2]))
+    assert (code, len(re.findall(r"20\d\d-\d\d-\d\d \d\d:", output))) == (0, 33)
     notes = [chart.note for chart in part_of(results["sweep"]).telling.charts if "1 of 2 lines" in chart.note]
     assert notes
     assert all((results["sweep"] / re.findall(r"\S+\.parquet", note)[0]).is_file() for note in notes)
