@@ -17,6 +17,7 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.pipeline import run_of
 from conflict.repairing.ended_run import EndedRun, ended_as
 from conflict.repairing.equal import equal_rows
+from conflict.repairing.plan_files import write_plan
 from conflict.repairing.planning import Planned, Wanted, planned
 from conflict.repairing.proof import prove
 from conflict.repairing.statements import RepairedRow
@@ -289,6 +290,20 @@ def test_a_plan_is_replaced_only_if_asked(demo: Path, tmp_path: Path) -> None:
     (target / "plan.json").unlink()
     with pytest.raises(ConfigurationError, match=r"holds no plan\.json"):
         conflict.repair(demo, {"*": "A"}, out=target, force=True)
+
+
+def test_a_plan_without_a_proof(demo: Path, tmp_path: Path) -> None:
+    """It is not written unless the user insists, and then says so first."""
+    plan = conflict.repair(demo, {"*": "A"})
+    ((_, (statement,)),) = plan.planned.files
+    proof = attrs.evolve(plan.planned.proof, changed_besides=[statement.repaired.row])
+    failed = attrs.evolve(plan, planned=attrs.evolve(plan.planned, proof=proof))
+    with pytest.raises(ConfigurationError, match=r"cft\.plain id=3 changed besides\. Nothing was written"):
+        write_plan(failed, tmp_path / "plan", force=False, unproved=False)
+    assert not (tmp_path / "plan").exists()
+    write_plan(failed, tmp_path / "plan", force=False, unproved=True)
+    first = (tmp_path / "plan" / "1-B.sql").read_text("utf-8").splitlines()[0]
+    assert first == "-- WARNING: the proof of this plan failed. It does not do what it is for."
 
 
 def test_what_is_told(demo: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from conflict.cli.refusals import ExitCode
+from conflict.errors import ConfigurationError
 from conflict.reporting.html.overview import overview
 from conflict.reporting.html.page import page_of
 from conflict.reporting.joining import joined
@@ -362,6 +363,14 @@ def test_what_is_cut_says_where_the_rest_is(
     notes = [chart.note for chart in part_of(results["sweep"]).telling.charts if "1 of 2 lines" in chart.note]
     assert notes
     assert all((results["sweep"] / re.findall(r"\S+\.parquet", note)[0]).is_file() for note in notes)
+
+
+def test_a_damaged_plan_is_refused(results: dict[str, Path], tmp_path: Path) -> None:
+    """With what to do."""
+    shutil.copytree(results["repair"], tmp_path / "plan")
+    (tmp_path / "plan" / "review.parquet").write_bytes(b"")
+    with pytest.raises(ConfigurationError, match=r"is damaged .*; plan the repair again"):
+        part_of(tmp_path / "plan")
 
 
 def test_a_sweep_that_was_stopped_is_refused(tmp_path: Path) -> None:
