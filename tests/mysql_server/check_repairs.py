@@ -31,7 +31,7 @@ from tests.conflict.repairing.test_repair import ended, folders
 from tests.conflict.repairing.test_sql import HOSTILE, NAMES, table_of
 from tests.corpora import RECORDINGS
 from tests.mysql_server.connection import Connection
-from tests.mysql_server.server import MissingServerError, Server
+from tests.mysql_server.server import Server, given_server
 
 SEEN, EXPECTED, CANARY = "ndb_repair_seen", "ndb_repair_expected", "ndb_repair_canary"
 SINGLE = struct.unpack("<f", struct.pack("<f", 0.1))[0]
@@ -101,10 +101,7 @@ VALUES: Sequence[tuple[str, Sequence[Any]]] = [
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Return the server, or end the run with what is missing."""
-    try:
-        found = Server.from_environment()
-    except MissingServerError as error:
-        pytest.exit(str(error), returncode=2)
+    found = given_server()
     yield found
     for database in (SEEN, EXPECTED, CANARY):
         found.run(f"DROP DATABASE IF EXISTS {database}")
