@@ -27,13 +27,13 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, HistoryError
 
 if TYPE_CHECKING:  # a command's help needs files alone, not Arrow
     from conflict.history.grid.folder import Folder
@@ -268,30 +268,49 @@ def _is_still(path: Path, file: int) -> bool:
 
 @contextmanager
 def _lease(folder: Folder) -> Iterator[None]:
-    """Keep a file beside the folder that says who writes it, and when they last wrote it."""
-    name = folder.uri.rstrip("/").rsplit("/", 1)
+    """
+    Keep a file of this writer's own beside the folder, which says who it is, and when it last wrote it.
+
+    It looks for those of others when its own is there. So of writers that begin together, all but one see another one;
+    that whose file comes first among them waits until they have given up.
+    """
     from conflict.history.grid.folder import Folder  # noqa: PLC0415  # loads Arrow, which help of commands need not
 
-    beside, path, owner = Folder(name[0]), f".{name[1]}.lock", _owner()
-    if beside.exists(path):
-        lease = beside.read_json(path)
-        if time.time() - float(lease["time"]) < LEASE:
-            raise ConfigurationError(_refusal(folder.uri, str(lease["owner"])))
-    ended = threading.Event()
+    above, name = folder.uri.rstrip("/").rsplit("/", 1)
+    claims, own, ended = Folder(f"{above}/.{name}.lock"), f"{secrets.token_hex(8)}.json", threading.Event()
+
+    def claim(*, holds: bool) -> None:
+        claims.write_json(own, {"owner": _owner(), "time": time.time(), "holds": holds})
 
     def renew() -> None:
         while not ended.wait(_RENEWED_EVERY):
-            beside.write_json(path, {"owner": owner, "time": time.time()})
+            claim(holds=True)
 
-    beside.write_json(path, {"owner": owner, "time": time.time()})
     renewer = threading.Thread(target=renew, daemon=True)
-    renewer.start()
+    claim(holds=False)
     try:
+        while others := _live_claims(claims, own):
+            before = [each for path, each in others.items() if each["holds"] or path < own]
+            if before:
+                raise ConfigurationError(_refusal(folder.uri, str(before[0]["owner"])))
+            time.sleep(1 / _LOOKS)
+        claim(holds=True)
+        renewer.start()
         yield
     finally:
         ended.set()
-        renewer.join()
-        beside.delete(path)
+        if renewer.is_alive():
+            renewer.join()
+        claims.delete(own)
+
+
+def _live_claims(claims: Folder, own: str) -> dict[str, Mapping[str, Any]]:
+    """Return the claims of other writers that count."""
+    found = {}
+    for path in claims.sizes():
+        with suppress(HistoryError):  # it has been given up since
+            found[path] = claims.read_json(path)
+    return {path: each for path, each in found.items() if path != own and time.time() - float(each["time"]) < LEASE}
 
 
 def _owner() -> str:
