@@ -23,7 +23,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.errors import ConflictError, HistoryError
-from conflict.history.grid.folder import Folder
+from conflict.history.grid.folder import Folder, is_of_storage
 from conflict.history.grid.schemas import table_of_rows
 from ndb_formats.errors import FormatError
 
@@ -162,7 +162,7 @@ def refusing_contradictions(folder: Folder | None, remedy: str) -> Iterator[None
     except (ConflictError, FormatError):
         raise
     except _SHOWN as error:
-        if folder is None or getattr(error, "errno", None) is not None:  # of the operating system, not of the content
+        if folder is None or is_of_storage(error):
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         cause = " ".join(str(error).split())[:200]

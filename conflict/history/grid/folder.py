@@ -25,12 +25,13 @@ from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.attempts import current_attempt
 
-__all__ = ["Folder", "folder_of", "incomplete"]
+__all__ = ["Folder", "folder_of", "incomplete", "is_of_storage"]
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
 _DIGESTS = ("before_digest", "after_digest")
 ARROW = ".arrow"
+_STORES = ("AWS Error", "google::cloud::Status", "Azure Error")  # as pyarrow tells their errors, without a number
 _HIDDEN = re.compile(r"(^|/)[._]")
 _DELETIONS, _PAUSE = 40, 0.05  # seconds
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
@@ -173,7 +174,7 @@ class Folder:
             yield
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             missing = isinstance(error, FileNotFoundError)
-            if getattr(error, "errno", None) is not None and not missing:  # of the system, not of the content
+            if is_of_storage(error) and not missing:
                 raise
             cause = "it is missing" if missing else " ".join(str(error).split())
             message = f"{posixpath.join(self.uri, path)} is damaged ({cause}); make the folder again"
@@ -299,6 +300,11 @@ def folder_of(given: Folder | Path | str) -> Folder:
         return Folder(str(given))
     refuse_address(str(given), "the folder")
     return Folder(str(Path(given).absolute()))
+
+
+def is_of_storage(error: Exception) -> bool:
+    """Whether an error is one of the operating system or of an object store, and not of the content of a file."""
+    return getattr(error, "errno", None) is not None or any(store in str(error) for store in _STORES)
 
 
 @lru_cache(maxsize=8)

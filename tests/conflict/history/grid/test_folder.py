@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -129,6 +130,18 @@ class TestFiles:
         document = {"epoch": 2**64 - 1, "nested": [{"a": None}, "é"]}
         folder.write_json("deep/history.json", document)
         assert folder.read_json("deep/history.json") == document
+
+    def test_an_object_store_that_fails_is_no_damage(self, folder: Folder, monkeypatch: pytest.MonkeyPatch):
+        """Its error has no number, and stays an error of the storage: trying again may help."""
+
+        def fail(_: object) -> None:
+            message = "When reading information for key 'a': AWS Error SLOW_DOWN during HeadObject"
+            raise OSError(message)
+
+        folder.write_table("a.parquet", pa.table({"a": [1]}))
+        monkeypatch.setattr(pq, "read_metadata", fail)
+        with pytest.raises(OSError, match="SLOW_DOWN"):
+            folder.rows("a.parquet")
 
     def test_exists(self, folder: Folder):
         """Files and folders are there once they were written."""
