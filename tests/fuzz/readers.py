@@ -22,12 +22,16 @@ import attrs
 
 from conflict.cli.common import load_definitions
 from conflict.config.option_values import DecodedFormat
+from conflict.config.printed_rows import printed_rows
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import load_run_file
+from conflict.config.server_settings import load_server_variables
 from conflict.config.structure import load_steps
+from conflict.config.text_file import read_text
 from conflict.decoding.decoding import Decoding, Output
 from conflict.decoding.inputs import opened_inputs
 from conflict.errors import ConflictError
+from conflict.servers.addresses import addresses_of
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
@@ -187,6 +191,39 @@ def read_rows_file(path: Path) -> str:
     return "read"
 
 
+_PRINTED = (
+    (
+        "+---------------+------+-------+\n| NDB$server_id | k    | x$OLD |\n+---------------+------+-------+\n"
+        "|             1 | a|b  | NULL  |\n+---------------+------+-------+\n1 row in set (0.00 sec)\n"
+    ),
+    (
+        "*************************** 1. row ***************************\nNDB$server_id: 1\n            k: 0x61FF\n"
+        "        x$OLD: one\ntwo: 3\n*************************** 2. row ***************************\nNDB$server_id: 2\n"
+    ),
+    "NDB$server_id\tk\tx$OLD\n1\ta\\tb\\\\\tNULL\n2\t0x00\t18446744073709551615\n",
+    "Variable_name\tValue\nNdb_conflict_fn_max\t1\nserver_id\t1\nReplicate_Do_DB\tshop\n",
+)
+_OPTION_FILE = "[mysqld]\nserver-id = 1\nskip-log-bin\n[client]\npassword = 'a # b'\nssl-mode=REQUIRED\n"
+
+
+def read_printed(path: Path) -> str:
+    """Read rows as the client prints them, and what of them a server's variables or channels are."""
+    rows = [*printed_rows(read_text(path))]
+    return "read" if rows else "no rows"
+
+
+def read_variables(path: Path) -> str:
+    """Read a server's variables, from an option file or as they are printed."""
+    load_server_variables(path)
+    return "read"
+
+
+def read_client_options(path: Path) -> str:
+    """Read what an option file adds to the address of a server."""
+    addresses_of(["mysql://db"], path)
+    return "read"
+
+
 def read_run_file(path: Path) -> str:
     """Read a run file beside the demo's files."""
     with _scratch() as folder:
@@ -222,6 +259,9 @@ _READERS = [
     Reader("rows-sql", ".sql", partial(a_text, ("**/ndb_replication.sql",), (_ROWS_SQL,)), read_rows_file),
     Reader("rows-csv", ".csv", partial(a_text, ("**/ndb_replication.csv",), (_ROWS_TEXT,)), read_rows_file),
     Reader("rows-tsv", ".tsv", partial(a_text, (), (_ROWS_TEXT.replace(",", "\t"),)), read_rows_file),
+    Reader("printed-rows", ".txt", partial(a_text, (), _PRINTED), read_printed),
+    Reader("variables", ".txt", partial(a_text, (), (*_PRINTED[-1:], _OPTION_FILE)), read_variables),
+    Reader("client-options", ".cnf", partial(a_text, (), (_OPTION_FILE,)), read_client_options),
     Reader("run-file", ".toml", partial(a_text, ("**/run.toml",), ()), read_run_file),
     Reader("steps", ".json", some_steps, read_steps),
     Reader("history", ".json", partial(a_recipe, "history"), read_changed_history),

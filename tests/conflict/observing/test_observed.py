@@ -111,7 +111,7 @@ def test_nothing_differs_in_all_recordings(part: str, tmp_path: Path):
     """But where a channel was set back, of which binlogs show nothing; or where they contradict the result."""
     wrong, compared = [], 0
     for number, each in enumerate(find_recordings(SHARED / "conformance" / part)):
-        if each.kind is RecordingKind.CONFLICT:
+        if each.kind is RecordingKind.CONFLICT and not each.case.startswith("long"):  # which take minutes each
             form = (*FORMS, DUMP)[number % (len(FORMS) + 1)]
             engine = "local" if part == "operations" else "reference"
             found = recorded(each.path, tmp_path / str(number), engine)
