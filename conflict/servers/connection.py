@@ -31,7 +31,7 @@ CONNECT_SECONDS, ANSWER_SECONDS = 10, 30
 # Error numbers of servers.
 _DENIED = {1044, 1142, 1143, 1227, 1370, 1410, 3523}
 _UNKNOWN = {1046, 1049, 1064, 1109, 1146, 1381, 1193}
-_WRONG_PASSWORD, _NO_TLS_HERE, _TLS_NEEDED = {1045, 1698, 1862, 3118, 3955}, 2026, 3159
+_WRONG_PASSWORD, _NO_TLS_HERE, _TLS_NEEDED = {1045, 1698}, 2026, 3159
 _LOST, _NO_CONNECTION = {2006, 2013, 2055, 1053, 1077}, {2002, 2003}
 _NOT_MYSQL = "what answers there is no MySQL server, or stopped; give the port of an SQL node"
 _WHERE_PASSWORDS_ARE = "set MYSQL_PWD, write password = ... under [client] of an option file, or run it on a terminal"

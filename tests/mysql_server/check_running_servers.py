@@ -117,6 +117,21 @@ def test_an_account_that_needs_tls(account: ServerAddress, root: Connection):
         pass
 
 
+@pytest.mark.parametrize("tls", ["DISABLED", "PREFERRED"])
+def test_the_older_kind_of_account(account: ServerAddress, root: Connection, tls: str):
+    root.run(f"ALTER USER 'asks'@'%' IDENTIFIED WITH sha256_password BY '{PASSWORD.replace(chr(39), chr(39) * 2)}'")
+    with connected(attrs.evolve(account, tls=tls)) as server:
+        assert server.account == "'asks'@'%'"
+
+
+def test_an_account_that_is_locked_or_whose_password_has_expired(account: ServerAddress, root: Connection):
+    """The server's own words say it."""
+    for state, words in (("PASSWORD EXPIRE", "Your password has expired"), ("ACCOUNT LOCK", "Account is locked")):
+        root.run(f"ALTER USER 'asks'@'%' {state}")
+        with pytest.raises(ConfigurationError, match=words), connected(account):
+            pass
+
+
 def test_a_wrong_password(account: ServerAddress, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MYSQL_PWD", "wrong")
     code, said = invoke("check", *server_option(account))

@@ -478,6 +478,23 @@ def test_several_sql_nodes(folder: Path) -> None:
     assert (first.server_id, first.server_ids) == (1, {1, 2})
 
 
+def test_files_of_several_sql_nodes(folder: Path) -> None:
+    """Each node has its variables, of which those of the first count, and its channels; all are inputs of the run."""
+    (folder / "a1.cnf").write_text("[mysqld]\nserver_id = 1\nndb-log-updated-only = OFF\n")
+    (folder / "a3.txt").write_text("server_id\t3\nndb_log_updated_only\tON\n")
+    status = "Replicate_Do_DB\tReplicate_Ignore_DB\tSource_Server_Id\tChannel_Name\n{}\t\t{}\t\n"
+    (folder / "s1.txt").write_text(status.format("", 9))
+    (folder / "s3.txt").write_text(status.format("shop", 2))
+    own = 'variables = ["a1.cnf", "a3.txt"]\nreplica_status = ["s1.txt", "s3.txt"]'
+    (folder / "run.toml").write_text(HEAD + CLUSTERS.replace("server_id = 1", own))
+    loaded = load_run_file(folder / "run.toml")
+    first, _ = loaded.configuration.clusters
+    assert [each.server_id for each in first.servers] == [1, 3]
+    assert (first.options.ndb_log_updated_only, [each["server_id"] for each in first.other_nodes]) == (False, ["3"])
+    assert first.filter_of("B") == ReplicationFilter(do_db=("shop",))
+    assert {folder / name for name in ("a1.cnf", "a3.txt", "s1.txt", "s3.txt")} <= {*loaded.inputs}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

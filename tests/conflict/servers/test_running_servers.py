@@ -254,6 +254,13 @@ def test_a_password_is_asked_for_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     assert len(asked) == 1
 
 
+def test_files_of_tls_that_are_not_there(tmp_path: Path):
+    option_file = tmp_path / "client.cnf"
+    option_file.write_text("[client]\nssl-ca = nowhere.pem\n")
+    said = _said(pair().london, "--defaults-file", option_file)
+    assert "the files for TLS (nowhere.pem) cannot be used: No such file or directory" in said
+
+
 def test_nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
