@@ -41,6 +41,7 @@ class RowDifference:
         observed: What the server has in the columns that differ, as text; None if it lacks the row.
         derived: What the result has in them; None if it lacks the row.
         why: What explains it; empty if nothing does.
+        renumbered: Whether the rows differ in the number alone that the applier gave them.
     """
 
     cluster: str
@@ -49,6 +50,7 @@ class RowDifference:
     observed: Mapping[str, str | None] | None
     derived: Mapping[str, str | None] | None
     why: str = ""
+    renumbered: bool = False
 
 
 @attrs.frozen
@@ -121,7 +123,8 @@ def _differences(side: _Side, observed: Sequence[Values], derived: Sequence[Valu
         yield side.difference(None, row, places, side.why(row))
     for one, other in renumbered:
         follows = "it follows from the rows that one side alone has" if left or right else ""
-        yield side.difference(one, other, [_KEY - 1], follows or _why_number(side, one))
+        found = side.difference(one, other, [_KEY - 1], follows or _why_number(side, one))
+        yield attrs.evolve(found, renumbered=True)
 
 
 def _paired(

@@ -4,6 +4,7 @@ What real servers show of conflicts beside a result: what is told of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from conflict.observing.counters import CounterPair
@@ -31,9 +32,10 @@ def tell_observed(found: Compared, top: int, doubts: Sequence[Doubt] = ()) -> Te
     if differing:
         rest = f"{found.unexplained:,} of them without an explanation" if found.unexplained else "all explained"
         headline = f"{counted(differing, 'difference')} among {compared} of exceptions tables of the servers, {rest}."
-    left = len(found.differences) - top
+    shown = [each for each in found.differences if not each.renumbered]
+    left = len(shown) - top
     more = [Entry("", f"and {counted(left, 'more row')}; --json has all, --top shows more")] if left > 0 else []
-    rows = Listing("Rows that differ", [*map(_row, found.differences[:top]), *more])
+    rows = Listing("Rows that differ", [*map(_row, shown[:top]), *more, *_renumbered(found)])
     return Telling(
         "What servers show",
         headline,
@@ -83,13 +85,25 @@ def _tables(found: Compared) -> Iterator[Table]:
         yield Table("Rows of exceptions tables", headings, rows, texts=2)
 
 
+def _renumbered(found: Compared) -> Iterator[Entry]:
+    """Yield how many rows differ in their numbers alone, by table and by what explains it."""
+    groups = Counter((each.cluster, each.table, each.why) for each in found.differences if each.renumbered)
+    for (cluster, table, why), rows in groups.items():
+        head = f"{table}: {counted(rows, 'row')} with another number alone, its fourth column"
+        yield Entry(cluster, head, _because(why), Tone.DOUBTFUL if why else Tone.BAD)
+
+
+def _because(why: str) -> list[str]:
+    return [f"Why: {why}."] if why else []
+
+
 def _row(found: RowDifference) -> Entry:
     lines = [f"server: {_values(found.observed)}", f"derived: {_values(found.derived)}"]
     head = f"{found.table} ({found.key})"
     return Entry(
         found.cluster,
         one_line(head),
-        [*map(one_line, lines), *([f"Why: {found.why}."] if found.why else [])],
+        [*map(one_line, lines), *_because(found.why)],
         Tone.DOUBTFUL if found.why else Tone.BAD,
     )
 

@@ -19,7 +19,9 @@ from conflict.conformance.case import ConflictCase, RecordingKind, find_recordin
 from conflict.errors import ConfigurationError
 from conflict.observing.differences import Compared, compare_observed
 from conflict.observing.observed import exceptions_tables, observed_in_files
+from conflict.reporting.kinds.observed import tell_observed
 from conflict.result import Result
+from conflict.telling.terminal import telling_text
 from tests.conflict.cli.commands import invoke
 from tests.conflict.observing.printed import FORMS, batch, dump
 from tests.conflict.servers.clusters import answers_of, variables_of
@@ -169,6 +171,9 @@ def test_a_restart_of_numbers_is_one_thing(hot: Recorded, tmp_path: Path):
     own = {**shown["A"], "exceptions": {name: {**table, "rows": rows}}}
     found = hot.compared(tmp_path, "batch", {**shown, "A": own})
     assert [[*(each.observed or {})] for each in found.differences] == [[table["columns"][3]]] * len(rows)
+    told = telling_text(tell_observed(found, 5))
+    assert f"{len(rows)} rows with another number alone" in " ".join(told.split())
+    assert "server:" not in told
 
 
 def test_the_command(hot: Recorded, tmp_path: Path):
