@@ -23,7 +23,7 @@ from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.tables import TableRegister
-from ndb_formats.constants import APPLY_STATUS, EventType
+from ndb_formats.constants import APPLY_STATUS, TRANSACTION_STARTS, EventType
 from ndb_formats.errors import CorruptError, CutFileError, FormatError
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.tables import Schema, split_full_name
@@ -31,15 +31,6 @@ from ndb_formats.selection import Selection
 from ndb_formats.types.decimals import decimal_as_shown
 
 _Bools = npt.NDArray[np.bool_]
-_GTIDS = np.array(
-    [
-        EventType.GTID_LOG_EVENT,
-        EventType.ANONYMOUS_GTID_LOG_EVENT,
-        EventType.GTID_TAGGED_LOG_EVENT,
-        EventType.MARIADB_GTID_EVENT,
-    ],
-    np.uint8,
-)
 _EVENTS_PER_ROW = 8
 _MOST_NAMED = 10  # columns in a note
 
@@ -347,7 +338,8 @@ def _transaction_start(file: str, position: int) -> int:
 def _last_start(index: EventIndex, data: npt.NDArray[np.uint8]) -> int | None:
     """Return where the last transaction of an index starts."""
     starts, ends = index.bodies
-    for event in np.flatnonzero((index.types == EventType.QUERY_EVENT) | np.isin(index.types, _GTIDS))[::-1].tolist():
+    begins = np.isin(index.types, (EventType.QUERY_EVENT, *TRANSACTION_STARTS))
+    for event in np.flatnonzero(begins)[::-1].tolist():
         at = int(index.positions[event])
         if index.types[event] != EventType.QUERY_EVENT:
             return at

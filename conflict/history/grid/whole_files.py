@@ -27,11 +27,13 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+import attrs
 
 from conflict.errors import ConfigurationError, HistoryError
 
@@ -266,51 +268,88 @@ def _is_still(path: Path, file: int) -> bool:
     return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
 
 
+@attrs.define
+class _Claim:
+    """
+    A writer's own file in a folder beside the one that it writes: who it is, and when it last wrote that.
+
+    Attributes:
+        folder: The folder that it writes, for messages.
+        claims: The folder of all claims.
+        name: Name of its file.
+        time: When it last wrote it, in seconds since 1970.
+    """
+
+    folder: str
+    claims: Folder
+    name: str = attrs.field(factory=lambda: f"{secrets.token_hex(8)}.json")
+    time: float = 0.0
+
+    def write(self, *, holds: bool) -> None:
+        """Write it; `holds`: whether this writer has found no other one."""
+        self.time = time.time()
+        self.claims.write_json(self.name, {"owner": _owner(), "time": self.time, "holds": holds})
+
+    @property
+    def counts(self) -> bool:
+        """Whether others still take it for one."""
+        return time.time() - self.time < LEASE
+
+    def sees_others(self, first: str = "") -> bool:
+        """
+        Whether others have claims.
+
+        Raises:
+            ConfigurationError: One of them holds the folder, or its file comes before `first`.
+        """
+        others = {}
+        for path in self.claims.sizes().keys() - {self.name}:
+            with suppress(HistoryError):  # it has been given up since
+                others[path] = self.claims.read_json(path)
+        live = {path: each for path, each in others.items() if time.time() - float(each["time"]) < LEASE}
+        before = [each for path, each in live.items() if each["holds"] or path < first]
+        if before:
+            raise ConfigurationError(_refusal(self.folder, str(before[0]["owner"])))
+        return bool(live)
+
+
 @contextmanager
 def _lease(folder: Folder) -> Iterator[None]:
     """
-    Keep a file of this writer's own beside the folder, which says who it is, and when it last wrote it.
+    Hold a folder on storage that has no locks, by a claim that is renewed.
 
-    It looks for those of others when its own is there. So of writers that begin together, all but one see another one;
-    that whose file comes first among them waits until they have given up.
+    A writer looks for claims of others when its own is there. So of writers that begin together, all but one see
+    another one; that whose file comes first among them waits until they have given up.
+
+    Raises:
+        ConfigurationError: Another process writes there; or one may have begun, because this one stood still.
     """
     from conflict.history.grid.folder import Folder  # noqa: PLC0415  # loads Arrow, which help of commands need not
 
     above, name = folder.uri.rstrip("/").rsplit("/", 1)
-    claims, own, ended = Folder(f"{above}/.{name}.lock"), f"{secrets.token_hex(8)}.json", threading.Event()
-
-    def claim(*, holds: bool) -> None:
-        claims.write_json(own, {"owner": _owner(), "time": time.time(), "holds": holds})
+    own, ended = _Claim(folder.uri, Folder(f"{above}/.{name}.lock")), threading.Event()
 
     def renew() -> None:
-        while not ended.wait(_RENEWED_EVERY):
-            claim(holds=True)
+        while not ended.wait(_RENEWED_EVERY) and own.counts:
+            own.write(holds=True)
 
     renewer = threading.Thread(target=renew, daemon=True)
-    claim(holds=False)
+    own.write(holds=False)
     try:
-        while others := _live_claims(claims, own):
-            before = [each for path, each in others.items() if each["holds"] or path < own]
-            if before:
-                raise ConfigurationError(_refusal(folder.uri, str(before[0]["owner"])))
+        while own.sees_others(first=own.name):
             time.sleep(1 / _LOOKS)
-        claim(holds=True)
+        own.write(holds=True)
+        own.sees_others()  # one that began while this one stood still
         renewer.start()
         yield
+        if not own.counts:
+            message = f"{folder.uri} may have got another writer, because this process stood still; make it again"
+            raise ConfigurationError(message)
     finally:
         ended.set()
         if renewer.is_alive():
             renewer.join()
-        claims.delete(own)
-
-
-def _live_claims(claims: Folder, own: str) -> dict[str, Mapping[str, Any]]:
-    """Return the claims of other writers that count."""
-    found = {}
-    for path in claims.sizes():
-        with suppress(HistoryError):  # it has been given up since
-            found[path] = claims.read_json(path)
-    return {path: each for path, each in found.items() if path != own and time.time() - float(each["time"]) < LEASE}
+        own.claims.delete(own.name)
 
 
 def _owner() -> str:

@@ -64,15 +64,18 @@ def test_a_lock_is_no_link_to_another_file(tmp_path: Path) -> None:
 
 
 def test_a_lease_counts_until_it_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On storage without locks: a second writer is refused, and one that stopped renewing is passed over."""
+    """On storage without locks: a second writer is refused, and one that stopped renewing is passed over, and told."""
     folder = Folder(f"file://{tmp_path}/result")
+    first = only_writer(folder)
+    first.__enter__()
+    with pytest.raises(ConfigurationError, match=f"is being written by process {os.getpid()} on "):
+        only_writer(folder).__enter__()
+    later = time.time() + whole_files.LEASE + 1
+    monkeypatch.setattr(whole_files.time, "time", lambda: later)
     with only_writer(folder):
-        with pytest.raises(ConfigurationError, match=f"is being written by process {os.getpid()} on "):
-            only_writer(folder).__enter__()
-        later = time.time() + whole_files.LEASE + 1
-        monkeypatch.setattr(whole_files.time, "time", lambda: later)
-        with only_writer(folder):
-            pass
+        pass
+    with pytest.raises(ConfigurationError, match="may have got another writer"):
+        first.__exit__(None, None, None)
     assert list(tmp_path.rglob("*.json")) == []
 
 
