@@ -87,5 +87,7 @@ def _notes(result: Result, found: Compared) -> Iterator[str]:
             "Counters of the servers are higher: a server counts from its start on, maybe before the logs begin, and "
             "goes on after they end; and an applier that is set back counts again, which a log need not show."
         )
+    if any(each.renumbered and not each.why for each in found.differences):
+        yield "An applier that repeats an epoch, as after waiting for a lock, uses up numbers, which no binlog shows."
     if pairs and all(each.observed < each.derived for each in pairs):
         yield "Counters of the servers are lower: a server that was restarted counts anew."

@@ -26,7 +26,7 @@ _KEY = 4  # columns: server, source, epoch, number
 _OUTCOME = "NDB$outcome"
 Values = tuple[object, ...]
 _OPEN = "the binlogs leave open how changes of this epoch were judged"
-_NUMBER = "the applier numbers rows anew after a restart, and the binlogs do not show all restarts"
+_NUMBER = "an applier that was restarted in between uses up more numbers, and the binlogs do not show that"
 
 
 @attrs.frozen

@@ -171,6 +171,7 @@ def test_a_restart_of_numbers_is_one_thing(hot: Recorded, tmp_path: Path):
     own = {**shown["A"], "exceptions": {name: {**table, "rows": rows}}}
     found = hot.compared(tmp_path, "batch", {**shown, "A": own})
     assert [[*(each.observed or {})] for each in found.differences] == [[table["columns"][3]]] * len(rows)
+    assert any("uses up numbers" in note for note in found.notes)
     told = telling_text(tell_observed(found, 5))
     assert f"{len(rows)} rows with another number alone" in " ".join(told.split())
     assert "server:" not in told
