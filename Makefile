@@ -7,7 +7,7 @@ SITE := build/site-tools
 
 FUZZ_SECONDS := 600
 
-.PHONY: setup demo demo-spark docs test test-mysql test-all fuzz check bench bench-large bench-page clean
+.PHONY: setup demo demo-spark docs test test-mysql test-all fuzz check kernels bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -34,7 +34,11 @@ check: setup             ## Style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: check              ## Everything that is fast enough for every commit
+kernels: setup           ## Compile the kernels; tests and commands then start at full speed
+	$(BIN)/ndb-conflict warm-up
+
+test: setup              ## Everything that is fast enough for every commit
+	$(MAKE) --jobs 2 check kernels
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
 
 test-mysql: setup         ## Files, keys, definitions, characters, conversions and repairs, judged by real servers: make test-mysql MYSQL_SOCKET=... MARIADB_SOCKET=...
@@ -44,7 +48,8 @@ test-mysql: setup         ## Files, keys, definitions, characters, conversions a
 		tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py \
 		tests/mysql_server/check_printed_rows.py
 
-test-all: check          ## Also the long checks
+test-all: setup          ## Also the long checks
+	$(MAKE) --jobs 2 check kernels
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow" --interpreted tests/ndb_formats/columnar \
 		tests/ndb_formats/sizes tests/ndb_formats/text/test_log_text.py tests/conflict/history/ingestion tests/conflict/engine/columnar tests/conflict/conformance
