@@ -28,6 +28,7 @@ from ndb_formats.columnar.fast_columns import (
     fast_reader,
     moment_reader,
 )
+from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
@@ -149,7 +150,7 @@ class ColumnReader:
         Raises:
             ColumnFaultError: A value cannot be decoded, or Arrow cannot hold it.
         """
-        source = Source(data, base, cells)
+        source = Source(read_only(data), base, cells)
         if pa.types.is_null(self.type):
             return pa.nulls(len(source))
         buffers = None if self._fast is None else self._fast(source)

@@ -63,7 +63,7 @@ class JsonReader:
                 return None
             ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
             self._reserve(room + int(ends[-1]), total)
-            joined = np.frombuffer(b"".join(texts), np.uint8)
+            joined = np.frombuffer(bytearray(b"".join(texts)), np.uint8)  # as `_out`: or all is compiled twice
             end, _ = json_texts(*source, self._out, (self._places, ends, joined))
         if end < 0 or not valid_utf8(self._out, _whole(end)):
             return None

@@ -156,6 +156,18 @@ def inlined(function: Callable[..., Any]) -> Any:
     return Kernel(function, Use.INLINED)
 
 
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written to: numba compiles a kernel once per kind of array."""
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
+def each_read_only(*arrays: npt.NDArray[Any]) -> list[Any]:
+    """Return such views of several arrays."""
+    return [read_only(array) for array in arrays]
+
+
 def interpreted_by(instead: Callable[..., Any]) -> Callable[[Kernel], Any]:
     """
     Give a kernel a function that runs in its place where kernels are interpreted.

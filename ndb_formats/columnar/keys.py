@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
 from ndb_formats.columnar.fast_columns import STRINGS
+from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.keys import (
     LOWER,
     add_parts,
@@ -86,7 +87,7 @@ class KeyRows:
 def slices(codec: Codec, data: Bytes, base: int, cells: npt.NDArray[np.uint32]) -> Slices:
     """Return the bytes of a column's values, without their length prefixes."""
     starts, lengths = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
-    slices_of(data, base, cells, codec.width if codec.prefixed else -1, codec.width, starts, lengths)
+    slices_of(read_only(data), base, cells, codec.width if codec.prefixed else -1, codec.width, starts, lengths)
     return Slices(data, starts, lengths)
 
 
@@ -163,7 +164,7 @@ def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Int64]:
         starts = offsets[each.rows]
         out[starts], out[starts + 1] = each.table & 0xFF, each.table >> 8
         for part in each.parts:
-            put_parts(part.data, part.starts, part.lengths, each.rows, targets, out)
+            put_parts(read_only(part.data), part.starts, part.lengths, each.rows, targets, out)
     return out, offsets
 
 
@@ -231,7 +232,7 @@ def _slices(data: Bytes, starts: Int64, lengths: Int64) -> pa.StringArray | None
     if offsets[-1] > _MAX_OFFSET:
         return None
     out = np.empty(offsets[-1], np.uint8)
-    copy_slices(data, starts, lengths, offsets, out)
+    copy_slices(read_only(data), starts, lengths, offsets, out)
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
     try:
         return pa.BinaryArray.from_buffers(pa.binary(), len(starts), buffers).cast(pa.string())

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.keys import UPPER, hex_text
 from ndb_formats.columnar.kernels.texts import add_sizes, escape, needs_escape, put_pieces
 from ndb_formats.columnar.records import value_texts
@@ -86,7 +87,7 @@ def join_lines(count: int, pieces: Sequence[Piece]) -> bytes:
         around = len(piece.before) + len(piece.after)
         add_sizes(piece.lines, texts.offsets, texts.missing, around, len(piece.instead), sizes)
         constants = (np.frombuffer(text, np.uint8) for text in (piece.before, piece.after, piece.instead))
-        parts.append(((piece.lines, texts.offsets, texts.data, texts.missing), tuple(constants)))
+        parts.append(((piece.lines, texts.offsets, read_only(texts.data), texts.missing), tuple(constants)))
     targets = np.cumsum(sizes) - sizes
     out = np.empty(int(sizes.sum()), np.uint8)
     for values, (before, after, instead) in parts:

@@ -25,8 +25,6 @@ from conflict.engine.kernels.arrays import (
     Int16,
     Int64,
     Logged,
-    each_read_only,
-    read_only,
 )
 from conflict.engine.kernels.column_scans import STOPS, CheckedRows, stopping_rows
 from conflict.engine.kernels.fold import Folded
@@ -37,6 +35,7 @@ from conflict.rules.decision import Cause
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [

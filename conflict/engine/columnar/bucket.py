@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32, Int64, Presence, each_read_only
+from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32, Int64, Presence
 from conflict.engine.kernels.column_scans import facts_of_rows
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.errors import HistoryError
@@ -26,6 +26,7 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, keys_part, part
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.start import Bounds
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 

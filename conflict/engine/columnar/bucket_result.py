@@ -24,7 +24,6 @@ from conflict.engine.kernels.arrays import (
     Int8,
     Int64,
     OperationKind,
-    each_read_only,
 )
 from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
 from conflict.engine.kernels.fold import Folded
@@ -40,6 +39,7 @@ from conflict.rules.counters import (
     moved_counters,
 )
 from conflict.rules.decision import Cause, Decision, Verdict
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketResult", "CountedCluster", "count_bucket", "numbered_stretches", "status_counters"]

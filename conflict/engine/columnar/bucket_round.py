@@ -29,14 +29,13 @@ from conflict.engine.kernels.arrays import (
     Int32,
     Int64,
     UInt64,
-    each_read_only,
-    read_only,
 )
 from conflict.engine.kernels.column_scans import mark_keys
 from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded, fold
 from conflict.engine.kernels.records import packed_changes
 from conflict.rules.decision import Cause, Verdict, is_delete_delete
+from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [

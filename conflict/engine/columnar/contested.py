@@ -20,7 +20,7 @@ import numpy as np
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.apply_order import open_starts
-from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int32, Int64, UInt64, each_read_only, read_only
+from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int32, Int64, UInt64
 from conflict.engine.kernels.effects import (
     DecidedRows,
     SentRows,
@@ -33,6 +33,7 @@ from conflict.engine.kernels.open_moments import JudgedRows, moments_differ
 from conflict.engine.kernels.records import packed_changes, packed_schedule
 from conflict.history.scheduling.placing import MAX_CONTRADICTIONS
 from conflict.rules.decision import Verdict
+from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [

@@ -23,13 +23,12 @@ from conflict.engine.kernels.arrays import (
     Int32,
     Int64,
     UInt64,
-    each_read_only,
     holds_anything,
-    read_only,
 )
 from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, row_numbers_of_keys
 from conflict.engine.kernels.fold import Folded
 from conflict.history.grid.folder import Folder
+from ndb_formats.columnar.kernel import each_read_only, read_only
 
 __all__ = [
     "ChosenRows",

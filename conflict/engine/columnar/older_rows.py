@@ -14,7 +14,7 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.setups import ClusterSetup, rules_of, transactional_tables
 from conflict.engine.kernels.apply_order import start_arrivals
-from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, RowMoments, each_read_only
+from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, RowMoments
 from conflict.engine.kernels.first_events import (
     NEVER_MET,
     OPEN,
@@ -32,6 +32,7 @@ from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.rules.decision import stored_precision
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import active_function
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["OlderRows", "changes_older_rows", "find_older_rows", "older_applies"]

@@ -35,11 +35,11 @@ from conflict.engine.kernels.arrays import (
     RowMoments,
     UInt32,
     UInt64,
-    read_only,
 )
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.scheduling.placing import circular_schedule
 from conflict.results.layout import OPERATION_ORDER
+from ndb_formats.columnar.kernel import read_only
 
 __all__ = [
     "LOGGED",

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration
-from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged, each_read_only
+from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged
 from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
 from conflict.engine.kernels.records import RULE, Rules
 from conflict.history.grid.key_numbering import SegmentStep
@@ -25,6 +25,7 @@ from conflict.rules.functions import Image
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import Misfit, active_function
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 

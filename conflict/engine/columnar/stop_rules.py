@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.engine.columnar.setups import ClusterSetup, steps_before
-from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int64, Presence, read_only
+from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int64, Presence
 from conflict.engine.kernels.column_scans import NEEDS_TRANSACTION_ID, NEVER_STOPS, STOPS
 from conflict.history.grid.schemas import RowStep
 from conflict.rules.functions import Image
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop, StopFacts, first_stop, stop_facts
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.columnar.kernel import read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Numbers", "StopRule", "StopRules", "stop_rules"]

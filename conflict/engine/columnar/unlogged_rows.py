@@ -20,6 +20,7 @@ from conflict.history.grid.writer import IDENTITY_PREFIX
 from conflict.history.model import Origin, Position, UnloggedChange
 from conflict.history.shown_effects import Effect
 from conflict.history.unlogged_changes import MISSING, LoggedState, is_too_many, unlogged_of_row
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 __all__ = ["NO_UNLOGGED", "UnloggedRows", "find_unlogged_rows"]
@@ -107,8 +108,8 @@ def _own(changes: GridColumns, updated: Bool) -> RowStates:
     if steps.any():
         after = np.where(steps, BREAK, after)
     changed = changes.array("flags") & int(ConflictFlag.READ) == 0
-    own = RowStates(changes.array("key"), changes.array("epoch"), before, after)
-    return own if changed.all() else RowStates(*(each[changed] for each in own))
+    own = changes.array("key"), changes.array("epoch"), before, after
+    return RowStates(*each_read_only(*(own if changed.all() else (each[changed] for each in own))))
 
 
 def _applied(consequences: GridColumns) -> RowStates:
@@ -117,7 +118,7 @@ def _applied(consequences: GridColumns) -> RowStates:
     gone = (effect == Effect.DELETED) | (effect == Effect.REFRESHED_ABSENT)
     after: UInt64 = np.where(gone, np.uint64(MISSING), consequences.array("after_digest"))
     before: UInt64 = np.where(effect >= Effect.REFRESHED, after, UNTOLD)
-    return RowStates(consequences.array("key"), consequences.array("epoch"), before, after)
+    return RowStates(*each_read_only(consequences.array("key"), consequences.array("epoch"), before, after))
 
 
 def _told(

@@ -25,7 +25,7 @@ from conflict.engine.columnar.image_values import ImageReader
 from conflict.engine.columnar.outcomes import outcomes_of
 from conflict.engine.columnar.overwritten import OverwrittenRows
 from conflict.engine.columnar.setups import steps_before
-from conflict.engine.kernels.arrays import Int64, each_read_only
+from conflict.engine.kernels.arrays import Int64
 from conflict.engine.kernels.passes import are_rejected
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import RowStep
@@ -46,6 +46,7 @@ from conflict.results.summary import BucketSummary
 from conflict.rules.counters import counts_differ
 from conflict.rules.decision import Verdict
 from conflict.rules.functions import FunctionSpec
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["write_bucket"]

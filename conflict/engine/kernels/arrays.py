@@ -29,9 +29,7 @@ __all__ = [
     "OperationKind",
     "Presence",
     "RowMoments",
-    "each_read_only",
     "holds_anything",
-    "read_only",
 ]
 
 Bool = npt.NDArray[np.bool_]
@@ -41,18 +39,6 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
-
-
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view that cannot be written to: numba compiles a kernel once per kind of array."""
-    view = np.ascontiguousarray(array).view()
-    view.setflags(write=False)
-    return view
-
-
-def each_read_only(*arrays: npt.NDArray[Any]) -> list[Any]:
-    """Return such views of several arrays."""
-    return [read_only(array) for array in arrays]
 
 
 def holds_anything(column: npt.NDArray[Any]) -> bool:

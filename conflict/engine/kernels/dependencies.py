@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from conflict.engine.kernels.arrays import Int8, Int32, OperationKind, each_read_only
-from ndb_formats.columnar.kernel import kernel
+from conflict.engine.kernels.arrays import Int8, Int32, OperationKind
+from ndb_formats.columnar.kernel import each_read_only, kernel
 
 __all__ = ["dependent_groups", "find_dependent_groups", "reachable"]
 

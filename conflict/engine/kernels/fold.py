@@ -32,7 +32,6 @@ from conflict.engine.kernels.arrays import (
     Int64,
     Logged,
     RowMoments,
-    read_only,
 )
 from conflict.engine.kernels.first_events import FirstEvents
 from conflict.engine.kernels.open_decisions import outcome_bit, try_earlier_states
@@ -48,7 +47,7 @@ from conflict.engine.kernels.passes import (
 from conflict.engine.kernels.records import Changes, PassDecisions, Rules, Work, packed_schedule
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.rules.decision import Verdict
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, kernel, read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Folded", "fold", "log_rows"]

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int32, each_read_only
+from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int32
 from conflict.engine.kernels.fold import Folded
 from conflict.rules.decision import Verdict
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.columnar.kernel import kernel
+from ndb_formats.columnar.kernel import each_read_only, kernel
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.row_image_rules import stored_columns, updated_columns
 from ndb_formats.rules.update_format import ndb_columns

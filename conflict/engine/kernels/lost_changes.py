@@ -20,14 +20,13 @@ from conflict.engine.kernels.arrays import (
     Int64,
     OperationKind,
     UInt64,
-    each_read_only,
 )
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.engine.kernels.rules import is_delete_delete
 from conflict.history.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import HIDDEN, OVERWRITTEN, WRITTEN, Parts
-from ndb_formats.columnar.kernel import kernel
+from ndb_formats.columnar.kernel import each_read_only, kernel
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 

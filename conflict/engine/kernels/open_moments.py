@@ -25,7 +25,6 @@ from conflict.engine.kernels.arrays import (
     Int16,
     Int64,
     RowMoments,
-    read_only,
 )
 from conflict.engine.kernels.effects import effect_number
 from conflict.engine.kernels.fold import log_rows
@@ -34,7 +33,7 @@ from conflict.engine.kernels.passes import FULL, Groups, catch_up, copy_version,
 from conflict.engine.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.rules.decision import Cause, Verdict
-from ndb_formats.columnar.kernel import kernel
+from ndb_formats.columnar.kernel import kernel, read_only
 
 __all__ = ["JudgedRows", "moments_differ"]
 

@@ -23,8 +23,6 @@ from conflict.engine.kernels.arrays import (
     EpochApplies,
     Int16,
     Int64,
-    each_read_only,
-    read_only,
 )
 from conflict.engine.kernels.fold import Folded
 from conflict.engine.kernels.last_images import last_images
@@ -42,7 +40,7 @@ from conflict.engine.kernels.provenance_records import (
 )
 from conflict.history.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import each_read_only, inlined, kernel, read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["ABSENT_IMAGE", "DEFAULT_IMAGE", "trace_images"]

@@ -28,10 +28,9 @@ from conflict.engine.kernels.arrays import (
     Presence,
     RowMoments,
     UInt64,
-    each_read_only,
     holds_anything,
 )
-from ndb_formats.columnar.kernel import kernel
+from ndb_formats.columnar.kernel import each_read_only, kernel
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [

@@ -29,6 +29,7 @@ from conflict.history.roles import mark_of
 from conflict.history.run import TableNumbers
 from conflict.history.shown_effects import Effect, sorted_texts, text_of_bitmaps
 from ndb_formats.columnar.event_chunks import read_chunks
+from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.keys import copy_rows, slice_offsets
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -261,7 +262,7 @@ def _binary(
     out = np.empty(offsets[-1], np.uint8)
     for number, data in enumerate(sources):
         chosen = np.empty(0, np.bool_) if len(sources) == 1 else source == number
-        copy_rows(data, chosen, starts, sizes, targets, out)
+        copy_rows(read_only(data), chosen, starts, sizes, targets, out)
     valid = pa.py_buffer(np.packbits(sizes[rows] >= 0, bitorder="little")) if missing else None
     buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
     return pa.BinaryArray.from_buffers(pa.binary(), len(rows), buffers)

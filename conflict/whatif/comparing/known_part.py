@@ -29,7 +29,6 @@ from conflict.engine.kernels.arrays import (
     Int8,
     Int32,
     Int64,
-    each_read_only,
 )
 from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded
@@ -40,6 +39,7 @@ from conflict.history.model import Start
 from conflict.rules.decision import Verdict
 from conflict.rules.functions import Cell
 from conflict.runs.resolve_run import ResolveRun
+from ndb_formats.columnar.kernel import each_read_only
 
 __all__ = [
     "DecidedBucket",

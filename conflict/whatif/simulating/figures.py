@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from conflict.engine.columnar.bucket_result import status_counters
-from conflict.engine.kernels.arrays import Decisions, Int64, OperationKind, UInt64, each_read_only
+from conflict.engine.kernels.arrays import Decisions, Int64, OperationKind, UInt64
 from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
 from conflict.engine.kernels.lost_changes import WORD, written_parts
 from conflict.engine.kernels.records import DecisionBuffers
@@ -28,6 +28,7 @@ from conflict.whatif.simulating.kernels.losses import ChangedParts, Happened, Lo
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp
 from conflict.whatif.simulating.run import Simulated
 from conflict.whatif.simulating.spreading import spread_of
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation

@@ -10,10 +10,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from conflict.engine.kernels.arrays import Bool, Int64, each_read_only
+from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.whatif.simulating.kernels.losses import Taken, spread_epochs
 from conflict.whatif.simulating.kernels.users import epoch_number
 from conflict.whatif.simulating.kernels.world import NEVER, World
+from ndb_formats.columnar.kernel import each_read_only
 
 __all__ = ["Spread", "spread_of"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
+from ndb_formats.columnar.kernel import inlined, kernel, part, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, put_digits, store64
 
@@ -39,7 +39,7 @@ START, END, WIDTH, COUNT, NEXT, KEYS, VALUES, FIRST = (np.uint64(place) for plac
 FRAME = np.uint64(8)
 
 
-@inlined
+@part
 def _quoted(data, at, size, out, to):
     """Write text in double quotes, escaped; return where it ends."""
     out[to] = QUOTE
@@ -96,7 +96,7 @@ def _number(data, at, kind, size, out, to):
     return put_digits(out, to, np.uint64(word))
 
 
-@inlined
+@part
 def _double(value, out, to):
     """Write a double that has at most 15 digits; return where it ends, or -1 if it has more."""
     if not abs(value) < MAX_EXACT:
@@ -126,7 +126,7 @@ def _double(value, out, to):
     return to + max(places, 1)
 
 
-@inlined
+@part
 def _prefixed(data, at, end):
     """Return where bytes that follow their length start, and their number; -1 if they do not end in time."""
     length = np.int64(0)
@@ -146,7 +146,7 @@ def _inlined(kind, width):
     return LITERAL <= kind <= UINT16 or (width == 4 and kind in (INT32, UINT32))
 
 
-@inlined
+@part
 def _opened(data, kind, at, end, stack, top):
     """Fill in the frame of a container; return the bytes of its head and entries, or -1 if they do not fit."""
     width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
