@@ -170,7 +170,7 @@ COMMANDS = {
     "lost": ("conflict.cli.commands.lost:lost", "List the changes of users that did not survive."),
     "repair": (
         "conflict.cli.commands.repair:repair",
-        "Write SQL that makes rows equal, and applies lost changes again.",
+        "Write SQL that makes rows equal, and applies lost changes.",
     ),
     "channel": (
         "conflict.cli.commands.channel:channel",
