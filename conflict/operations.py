@@ -115,7 +115,8 @@ def repair(
         HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
     """
     from conflict.repairing.ended_run import ended_run
-    from conflict.repairing.lost_changes import LOST, lost_changes
+    from conflict.repairing.lost import LostChanges, not_listed
+    from conflict.repairing.lost_changes import LOST, count_not_known, lost_changes
     from conflict.repairing.plan import Plan
     from conflict.repairing.plan_files import check_plan_folder, write_plan
     from conflict.repairing.planning import Wanted, planned
@@ -131,7 +132,10 @@ def repair(
     ended = ended_run(found, progress, origins_of(lost))
     changes = lost_in_history(ended, lost)
     wanted = Wanted(decided, reapply, changes, deletes, raise_version, rows_per_transaction)
-    plan = Plan(found, wanted, ended, planned(ended, wanted, partial(progress, "proving")))
+    steps, others = planned(ended, wanted, partial(progress, "proving")), []
+    if reapply:
+        others = [*not_listed(LostChanges(found, ALL, lost, count_not_known(found, ALL, lost), ()))]
+    plan = Plan(found, wanted, ended, steps, others)
     if target is not None:
         write_plan(plan, target, force=force, unproved=unproved)
     return plan

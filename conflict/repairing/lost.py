@@ -24,7 +24,7 @@ from conflict.telling.terminal import telling_text
 from conflict.telling.value import Entry, Listing, Table, Telling
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["LostChanges", "lost_tables", "tell_lost"]
+__all__ = ["LostChanges", "lost_tables", "not_listed", "tell_lost"]
 
 _FIRST = 10
 _SECONDS = "%Y-%m-%d %H:%M:%S"
@@ -123,7 +123,7 @@ def tell_lost(lost: LostChanges, top: int = _FIRST, source: str = "") -> Telling
         source: The result, as it was given, for commands; none are told without it.
     """
     chosen = one_line(lost.which.words(_SECONDS))
-    warnings = [*_not_listed(lost), *warnings_of(lost.doubts)]
+    warnings = [*not_listed(lost), *warnings_of(lost.doubts)]
     if not len(lost.changes):
         return Telling(
             "Lost changes",
@@ -186,8 +186,8 @@ def _by_table(lost: LostChanges) -> Table:
     return Table("Lost changes by table", headings, lost.by_table, texts=2)
 
 
-def _not_listed(lost: LostChanges) -> Iterator[str]:
-    """Yield what may be lost beside what is listed."""
+def not_listed(lost: LostChanges) -> Iterator[str]:
+    """Yield which changes may be lost beside those that are listed."""
     if lost.not_known:
         them = "it was" if lost.not_known == 1 else "they were"
         yield f"Of {counted(lost.not_known, 'more change')} it is not known whether {them} rejected."

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -55,12 +56,14 @@ class Plan:
         wanted: What was asked for.
         ended: Its clusters, as they ended.
         planned: The statements, what is left to review, and the proof.
+        not_listed: Sentences on changes that may be lost, too, and are neither applied again nor left to review.
     """
 
     result: Result
     wanted: Wanted = attrs.field(repr=False)
     ended: EndedRun = attrs.field(repr=False)
     planned: Planned = attrs.field(repr=False)
+    not_listed: Sequence[str] = ()
 
     @property
     def proved(self) -> bool:
@@ -140,6 +143,7 @@ class Plan:
             "reapplied": self.planned.reapplied,
             "proved": self.proved,
             "tables": {name: attrs.asdict(counts) for name, counts in proof.tables.items()},
+            "not_listed": list(self.not_listed),
             "doubts": [str(each) for each in self.doubts],
         }
 
@@ -205,7 +209,7 @@ def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
         [*([_proved_words(plan)] if statements and plan.proved else []), *races(plan.ended, proof)],
         tables,
         alarms=alarms,
-        warnings=warnings_of(plan.doubts),
+        warnings=[*plan.not_listed, *warnings_of(plan.doubts)],
         listings=listings,
         commands=commands,
     )

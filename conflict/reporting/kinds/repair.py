@@ -62,7 +62,7 @@ def _told(
         f"{counted(len(reviewed), 'row or lost change', 'rows or lost changes')} left to review.",
         tables=tables,
         alarms=[] if document["proved"] else [_NOT_PROVED],
-        warnings=document["doubts"],
+        warnings=[*document["not_listed"], *document["doubts"]],
         listings=[Listing("What to do", [Entry("", one_line(step)) for step in document["steps"]])],
     )
 

@@ -320,4 +320,7 @@ def test_what_is_told(demo: Path, tmp_path: Path) -> None:
     assert told["tables"]["cft.plain"]["differing_after"] == 0
     plan = conflict.repair(demo, {"*": "A"})
     assert "1 row can be made equal" in repr(plan)
+    unsure = attrs.evolve(plan, not_listed=["Of 2 more changes it is not known whether they were rejected."])
+    assert "Of 2 more changes it is not known" in repr(unsure)
+    assert unsure.document()["not_listed"] == list(unsure.not_listed)
     assert "<table" in plan._repr_html_()
