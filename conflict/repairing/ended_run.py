@@ -61,7 +61,9 @@ def ended_run(
         ConfigurationError: The result is of more than two clusters.
         HistoryError: A binlog is missing or has changed since, or the rows are others than those of the result.
     """
-    return ended_as(result, run_of(run_file_of(result.run, result.folder.uri)), progress, watched)
+    run = run_of(run_file_of(result.run, result.folder.uri))
+    first = {**run.span.first, **result.run["starts_in_the_middle"]}
+    return ended_as(result, attrs.evolve(run, span=attrs.evolve(run.span, first=first)), progress, watched)
 
 
 def ended_as(

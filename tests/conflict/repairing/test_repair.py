@@ -257,6 +257,29 @@ def test_rows_that_are_not_known_are_reviewed(tmp_path: Path) -> None:
     assert set(end.not_known) <= reviewed
 
 
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_results_of_a_part_of_the_logs(engine: str, tmp_path: Path) -> None:
+    """The run is replayed from the epochs at which the result starts, so what it does not know is reviewed."""
+    start = {"B": 5317169512466}
+    result = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine=engine, start_epoch=start)
+    plan = conflict.repair(result, {"*": "A"})
+    assert not len(plan.statements)
+    reasons = set(plan.review["reason"].to_pylist())
+    assert {"not all columns of the row are known on A", "not all columns of the row are known on B"} <= reasons
+
+
+def test_a_binlog_that_is_cut_short(tmp_path: Path) -> None:
+    """Rows of changes that an applier had not reached differ for that reason alone, and are reviewed."""
+    shutil.copytree(DEMO, tmp_path / "demo")
+    log = tmp_path / "demo" / "B.binlog.000001"
+    log.write_bytes(log.read_bytes()[:9000])
+    result = conflict.resolve(tmp_path / "demo" / "run.toml", out=tmp_path / "result", engine="reference")
+    plan = conflict.repair(result, {"*": "newest"})
+    assert plan.proved
+    assert any("had not applied a change of the row" in reason for reason in plan.review["reason"].to_pylist())
+    assert "could not be read to the end" in repr(plan)
+
+
 def test_binlogs_that_contradict_the_result(tmp_path: Path) -> None:
     """Nothing is repaired: what the rows are is not known."""
     shutil.copytree(DEMO, tmp_path / "demo")
