@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import getpass
 import os
-import ssl
 import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.servers.addresses import ServerAddress
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Cell", "DeniedError", "Row", "RunningServer", "UnknownError", "connected"]
 
@@ -152,6 +154,11 @@ def _tls(address: ServerAddress) -> ssl.SSLContext | None:
     """Return what TLS needs; None for that of PREFERRED, which goes on without it if the server has none."""
     if address.tls in ("DISABLED", "PREFERRED") and not (address.ca or address.certificate):
         return None
+    try:
+        import ssl  # a Python that was built without OpenSSL has none  # noqa: PLC0415
+    except ImportError as error:
+        message = f"{address}: this Python has no ssl, and so no TLS; take another one, or set ssl-mode = DISABLED"
+        raise ConfigurationError(message) from error
     verified = address.tls.startswith("VERIFY") or address.ca is not None
     try:
         context = ssl.create_default_context(cafile=address.ca)
@@ -179,7 +186,8 @@ def _refusal(
         return DeniedError(f"{address}: {account} may not run {statement}; GRANT {privilege} TO {account}")
     if statement and code in _UNKNOWN:
         return UnknownError(f"{address}: {statement}: {said}")
-    if isinstance(cause, ssl.SSLError):
+    tls = sys.modules.get("ssl")
+    if tls is not None and isinstance(cause, tls.SSLError):
         reason = getattr(cause, "verify_message", None) or cause.reason or str(cause)
         advice = "correct ssl-mode and ssl-ca under [client] of the option file"
         return ConfigurationError(f"{address}: no TLS connection ({reason}); {advice}")

@@ -5,6 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from conflict.errors import ConfigurationError
+from conflict.servers.addresses import ServerAddress
+from conflict.servers.connection import connected
 from tests.corpora import DEMO
 
 # Python without OpenSSL, as somebody builds it who lacks its headers.
@@ -49,6 +54,15 @@ def test_no_ssl(tmp_path: Path) -> None:
     done = run(WITHOUT_SSL + commands(*local) + ending, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "no ssl"
+
+
+def test_no_ssl_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is to be asked with TLS is refused in a sentence, before it is asked."""
+    monkeypatch.setitem(sys.modules, "ssl", None)
+    monkeypatch.setenv("MYSQL_PWD", "none")
+    address = ServerAddress(None, "root", "127.0.0.1", 1, tls="REQUIRED")
+    with pytest.raises(ConfigurationError, match="this Python has no ssl, and so no TLS"), connected(address):
+        pass
 
 
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
