@@ -175,6 +175,9 @@ class Code(Enum):
     NO_NDB = (93, _WARNING, "a server without NDB")
     NODES_DIFFER = (94, _WARNING, "SQL nodes of a cluster that log in different ways")
     NOT_RECORDED = (95, _NOTE, "a release of which nothing was recorded")
+    # How long logs are kept.
+    NEVER_PURGED = (96, _NOTE, "logs that are never purged")
+    LIMITED_RELAY_LOG = (97, _NOTE, "a relay log of limited size")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

@@ -52,7 +52,8 @@ class ServerVariable:
         default: Its default in MySQL 9; None if no check needs it.
         changed: The release since which that is the default, and the default before; empty if it always was.
         older: Its name in releases before the present one, which later releases take as well; empty without one.
-        since: The first release that has it under its present name; empty if 8.0.11 had it.
+        since: The first release that has it under its present name; empty if 8.0.11 had it. If older series got it
+            later on, the first one of each: ``8.0.40, 8.4.3, 9.1.0``.
         until: The first release that no longer has it; empty if 9.7 has it, or if that is not known.
     """
 
@@ -75,9 +76,9 @@ class ServerVariable:
 
     def is_in(self, release: Release) -> bool:
         """Whether a release has it under its present name."""
-        early = bool(self.since) and release < parse_release(self.since)
-        late = bool(self.until) and release >= parse_release(self.until)
-        return not early and not late
+        first = [parse_release(each) for each in self.since.split(",")] if self.since else [release]
+        begun = release >= first[-1] or any(each[:2] == release[:2] and each <= release for each in first)
+        return begun and not (self.until and release >= parse_release(self.until))
 
 
 def parse_release(text: str) -> Release:
@@ -129,7 +130,7 @@ _REPLICATION = (
     _judged("auto_increment_offset", "first generated key", "1"),
     _open("disconnect_slave_event_count", "for tests of the server", until="8.2.0"),
     _harmless("enforce_gtid_consistency", "refuses some statements"),
-    _harmless("expire_logs_days", "purges logs after days", until="8.2.0"),
+    _judged("expire_logs_days", "the same in days", "0", until="8.2.0"),
     _harmless("gtid_executed", "a state"),
     _harmless("gtid_executed_compression_period", "a table of GTIDs"),
     _judged("gtid_mode", "whether transactions have GTIDs", "OFF"),
@@ -153,7 +154,7 @@ _REPLICATION = (
     _judged("relay_log_info_repository", "place of the applier's position", until="8.3.0"),
     _judged("relay_log_purge", "whether applied relay logs are removed", "ON"),
     _judged("relay_log_recovery", "whether a restart fetches the relay log again", "OFF"),
-    _harmless("relay_log_space_limit", "size of files"),
+    _judged("relay_log_space_limit", "largest size of all relay logs", "0"),
     _open("replica_allow_higher_version_source", "sources of later releases", since="9.7.0"),
     _harmless("replica_checkpoint_group", "has no effect on NDB", older="slave_checkpoint_group", since=_RENAMED),
     _harmless("replica_checkpoint_period", "has no effect on NDB", older="slave_checkpoint_period", since=_RENAMED),
@@ -306,7 +307,7 @@ _NDB = (
     _judged("ndb_log_apply_status", "whether applied epochs are logged", "OFF"),
     _judged("ndb_log_bin", "whether NDB tables are logged", "OFF"),
     _judged("ndb_log_binlog_index", "whether epochs are found in the log", "ON"),
-    _open("ndb_log_cache_size", "memory for an epoch"),
+    _open("ndb_log_cache_size", "memory for an epoch", since="8.0.40, 8.4.3, 9.1.0"),
     _judged("ndb_log_empty_epochs", "whether epochs without changes are logged", "OFF"),
     _harmless("ndb_log_empty_update", "logs updates without changes"),
     _judged("ndb_log_exclusive_reads", "whether reads are logged", "OFF"),

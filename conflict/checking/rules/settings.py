@@ -29,14 +29,12 @@ from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.replication_filter import FILTER_OPTIONS
 from conflict.rules.server_variables import MANUAL_NAMES, VARIABLE_OF
-from ndb_formats.cursor import whole_number
 
 __all__ = ["SETTINGS", "Setting", "Side", "codes_of", "single_settings", "unknown_names"]
 
 _REPLICA, _LOG = "replication-options-replica", "replication-options-binary-log"
 _NDB, _ISSUES = "mysql-cluster-options-variables", "mysql-cluster-replication-issues"
 _WORKERS = "mysql-cluster-replication-mta"
-_DAY = 86_400
 
 
 class Side(Enum):
@@ -168,6 +166,17 @@ SETTINGS = (
         restart=True,
     ),
     Setting(
+        "relay_log_space_limit",
+        _is_not("0", ""),
+        Code.LIMITED_RELAY_LOG,
+        "The receiver stops when its relay logs hold {value} bytes (relay_log_space_limit), until the applier has "
+        "removed some: while the applier stands still, only the source's log has what comes after.",
+        "0",
+        _REPLICA,
+        Side.APPLYING,
+        restart=True,
+    ),
+    Setting(
         "relay_log_info_repository",
         _is("FILE"),
         Code.RELAY_LOG,
@@ -216,16 +225,6 @@ SETTINGS = (
         "The log is not written to disk with every commit (sync_binlog = {value}): after a crash of the machine it can "
         "lack epochs that the cluster keeps and that other clusters have applied already.",
         "1",
-        _LOG,
-        Side.LOGGING,
-    ),
-    Setting(
-        "binlog_expire_logs_seconds",
-        lambda value: 0 < (whole_number(value) or 0) < _DAY,
-        Code.PURGED_LOGS,
-        "Logs are purged after {value} seconds (binlog_expire_logs_seconds): a channel that stands still for longer "
-        "cannot go on, and its cluster has to be copied anew.",
-        "2592000",
         _LOG,
         Side.LOGGING,
     ),
@@ -292,7 +291,10 @@ SETTINGS = (
 # The codes of the variables that other rules judge, together with others or with tables.
 _JUDGED_TOGETHER: Mapping[str, tuple[Code | ReplicaCode, ...]] = {
     **dict.fromkeys(("auto_increment_increment", "auto_increment_offset"), (Code.SAME_GENERATED_KEYS,)),
-    "binlog_expire_logs_auto_purge": (Code.PURGED_LOGS,),
+    **dict.fromkeys(
+        ("binlog_expire_logs_auto_purge", "binlog_expire_logs_seconds", "expire_logs_days"),
+        (Code.PURGED_LOGS, Code.NEVER_PURGED),
+    ),
     **dict.fromkeys(("binlog_transaction_dependency_tracking", "ndb_log_transaction_dependency"), (Code.IDLE_WORKERS,)),
     **dict.fromkeys(("binlog_transaction_compression", "ndb_log_transaction_compression"), (Code.COMPRESSED_EPOCHS,)),
     "log_bin": (Code.NO_BINLOG,),
@@ -350,27 +352,14 @@ def single_settings(subject: Subject) -> Iterator[Finding]:
             matters = each.side is None or sides[each.side]
             if value is None or not matters or not each.wrong(value.strip().upper()):
                 continue
-            if each.code is Code.PURGED_LOGS and subject.is_on(cluster, "binlog_expire_logs_auto_purge") is False:
-                continue
             fix = (set_in_my_cnf if each.restart else set_variable)(cluster.name, each.name, each.better)
             yield _finding(each.code, each.sentence.format(value=value.strip()), cluster, fix, each.page)
 
 
 # Names that begin so belong to replication, the binary log or NDB, and `VARIABLES` has all of them.
 _FAMILIES = (
-    *(
-        "ndb",
-        "binlog_",
-        "replica_",
-        "replicate_",
-        "slave_",
-        "gtid_",
-        "relay_log",
-        "log_bin",
-        "log_replica",
-        "log_slave",
-    ),
-    *("rpl_", "server_id", "sync_", "master_", "source_", "sql_replica_", "sql_slave_"),
+    *("ndb", "binlog_", "replica_", "replicate_", "slave_", "gtid_", "relay_log", "log_bin", "log_replica"),
+    *("log_slave", "rpl_", "server_id", "sync_", "master_", "source_", "sql_replica_", "sql_slave_"),
 )
 _LIKE = 0.88  # a slip of the pen; no other variable of a server is that like one of the table
 

@@ -89,6 +89,9 @@ WRONG = {
     "no sync": ({"sync_binlog": "0"}, {("079", "A")}),
     "rare sync": ({"sync_binlog": "1000"}, {("079", "A")}),
     "an hour": ({"binlog_expire_logs_seconds": "3600"}, {("080", "A")}),
+    "logs for ever": ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "0"}, {("096", "A")}),
+    "no purge": ({"binlog_expire_logs_auto_purge": "OFF"}, {("096", "A")}),
+    "a small relay log": ({"relay_log_space_limit": "1048576"}, {("097", "A")}),
     "errors of the log": ({"binlog_error_action": "IGNORE_ERROR"}, {("081", "A")}),
     "statements": ({"binlog_format": "STATEMENT"}, {("082", "A")}),
     "old rows events": ({"log_bin_use_v1_row_events": "ON"}, {("083", "A")}),
@@ -164,6 +167,7 @@ _TOGETHER = (
     _WITH_SKIPPED,
     {"ndb_log_transaction_dependency", "binlog_transaction_dependency_tracking", "replica_preserve_commit_order"},
     {"relay_log_recovery", "relay_log_purge"},
+    {"binlog_expire_logs_seconds", "binlog_expire_logs_auto_purge", "expire_logs_days"},
     {name for name in VARIABLE_OF if name.startswith(("replicate_", "binlog_do", "binlog_ignore"))},
 )
 
@@ -219,11 +223,26 @@ def test_filters_on_both_sides(tmp_path: Path) -> None:
     assert of_settings(planted.report(tmp_path)) == {("061", "AB")}
 
 
+def test_days_in_place_of_seconds(tmp_path: Path) -> None:
+    """Before 8.2, days count if seconds are 0, or if an option file sets days alone; else seconds do."""
+    week = {"binlog_expire_logs_seconds": "0", "expire_logs_days": "7"}
+    assert of_settings(with_a(BASE, week).report(tmp_path)) == set()
+    both = {"binlog_expire_logs_seconds": "3600", "expire_logs_days": "7"}
+    assert of_settings(with_a(BASE, both).report(tmp_path)) == {("080", "A")}
+    days_not_listed = {"binlog_expire_logs_seconds": "0"}
+    assert of_settings(with_a(BASE, days_not_listed).report(tmp_path)) == set()
+    for text, expected in (("expire-logs-days=0", {("096", "A")}), ("expire-logs-days=1", set()), ("", set())):
+        (tmp_path / "A.txt").write_text(f"[mysqld]\nserver-id=1\n{text}\n")
+        loaded = load_run_file(tmp_path / "run.toml", binlogs=False).configuration
+        assert {each for each in of_settings(check_configuration(loaded)) if each[0] in ("080", "096")} == expected
+
+
 def test_logs_that_are_never_purged(tmp_path: Path) -> None:
-    """0 seconds purge nothing, nor does a server that is told not to."""
-    assert of_settings(with_a(BASE, {"binlog_expire_logs_seconds": "0"}).report(tmp_path)) == set()
+    """A server that is told not to purge does not, whatever the age; one that nobody reads may keep its logs."""
     kept = {"binlog_expire_logs_seconds": "3600", "binlog_expire_logs_auto_purge": "OFF"}
-    assert of_settings(with_a(BASE, kept).report(tmp_path)) == set()
+    assert of_settings(with_a(BASE, kept).report(tmp_path)) == {("096", "A")}
+    one_way = attrs.evolve(BASE, entries=('replicates_from = ["B"]', "replicates_from = []"))
+    assert of_settings(with_a(one_way, kept).report(tmp_path)) == set()
 
 
 def test_unknown_names_name_the_nearest(tmp_path: Path) -> None:
@@ -271,6 +290,11 @@ RELEASES = [
     ("8.4.0-cluster", {"binlog_transaction_dependency_tracking": "WRITESET"}, {("087", "A")}),
     ("9.3.0", {"ndb_log_row_slice_count": "1"}, {("087", "A")}),
     ("9.4.0", {"ndb_log_row_slice_count": "1"}, set()),
+    *(
+        (release, {"ndb_log_cache_size": "67108864"}, {("087", "A")})
+        for release in ("8.0.39", "8.1.0", "8.4.2", "9.0.1")
+    ),
+    *((release, {"ndb_log_cache_size": "67108864"}, set()) for release in ("8.0.40", "8.4.3", "9.1.0", "9.7.4")),
     ("8.0.32", {"replica_parallel_workers": "4"}, {("090", "A")}),
     ("8.0.33", {"replica_parallel_workers": "4"}, set()),
     ("8.0.30", {"replica_parallel_workers": "1"}, set()),
@@ -374,7 +398,7 @@ def test_names_are_unique_and_spelt_with_underscores() -> None:
     assert len(names) == len(set(names))
     assert all(name.replace("_", "").isalnum() and name == name.lower() for name in names)
     for each in VARIABLES:
-        for release in filter(None, (each.since, each.until, *each.changed[:1])):
+        for release in filter(None, (*each.since.split(","), each.until, *each.changed[:1])):
             assert parse_release(release)
 
 
@@ -413,15 +437,13 @@ def test_keys_that_are_not_generated(tmp_path: Path) -> None:
     assert of_settings(with_a(planned, {"auto_increment_offset": "2"}).report(tmp_path)) == set()
 
 
+# Codes that follow from what running servers, or binlogs, show.
+NOT_OF_SETTINGS = {"093", "094", "095"}
+
+
 def test_every_code_of_settings_is_planted() -> None:
-    """Each code from 060 on follows from some fault of this module, but for those that running servers show."""
+    """Each code from 060 on follows from some fault of this module, but for those of servers and logs."""
     planted = {code for _, expected in WRONG.values() for code, _ in expected}
-    planted |= {code for _, _, expected in RELEASES for code, _ in expected} | {
-        "072",
-        "073",
-        "088",
-        "089",
-        "091",
-        "092",
-    }
-    assert planted == {code for each in Code if "060" <= (code := each.code.removeprefix("NDB-E")) < "093"}
+    planted |= {code for _, _, expected in RELEASES for code, _ in expected}
+    planted |= {"072", "073", "088", "089", "091", "092"}
+    assert planted == {code for each in Code if (code := each.code.removeprefix("NDB-E")) >= "060"} - NOT_OF_SETTINGS

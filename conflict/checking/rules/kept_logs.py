@@ -1,0 +1,68 @@
+"""
+How long servers keep their logs, against how long a channel can stand still.
+
+Source: MySQL manual, "Binary Logging Options and Variables" (how the variables go together), "PURGE BINARY LOGS
+Statement" (no replica may be further behind than logs are kept).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conflict.checking.findings import Code, Finding, TablePlace, set_variable
+from conflict.checking.subject import Subject
+from conflict.config.configuration import ClusterConfiguration
+from ndb_formats.cursor import whole_number
+
+__all__ = ["horizon", "never_purged", "purged_early"]
+
+_LOG = "replication-options-binary-log"
+_AUTOMATIC, _SECONDS, _DAYS = "binlog_expire_logs_auto_purge", "binlog_expire_logs_seconds", "expire_logs_days"
+_DAY, _DEFAULT = 86_400, "2592000"
+
+
+def horizon(subject: Subject, cluster: ClusterConfiguration) -> int | None:
+    """Return after how many seconds a cluster's logs are purged; 0 for never, None if it is not known."""
+    given = cluster.variables
+    if given is None:
+        return None
+    if subject.is_on(cluster, _AUTOMATIC) is False:
+        return 0
+    seconds, days = (whole_number(subject.value(cluster, name) or "") for name in (_SECONDS, _DAYS))
+    if days is not None and _DAYS in given and _SECONDS not in given:
+        return days * _DAY
+    if seconds == 0 and days is None:
+        return 0 if given.complete or given.are_all else None  # later servers have no days
+    return seconds or (None if seconds is None else (days or 0) * _DAY)
+
+
+def purged_early(subject: Subject) -> Iterator[Finding]:
+    """Yield clusters whose logs are purged within a day."""
+    for cluster in _logging(subject):
+        seconds = horizon(subject, cluster)
+        if seconds is not None and 0 < seconds < _DAY:
+            sentence = (
+                f"Logs are purged after {seconds} seconds ({_SECONDS}): a channel that stands still for longer cannot "
+                "go on, and its cluster has to be copied anew."
+            )
+            fix = set_variable(cluster.name, _SECONDS, _DEFAULT)
+            yield Finding(Code.PURGED_LOGS, sentence, (TablePlace(cluster.name),), fix, page=_LOG)
+
+
+def never_purged(subject: Subject) -> Iterator[Finding]:
+    """Yield clusters whose logs no server removes."""
+    for cluster in _logging(subject):
+        if horizon(subject, cluster) == 0:
+            off = subject.is_on(cluster, _AUTOMATIC) is False
+            name, value, better = (_AUTOMATIC, "OFF", "ON") if off else (_SECONDS, "0", _DEFAULT)
+            sentence = (
+                f"The server never purges its logs ({name} = {value}): they fill its disk, unless somebody gives PURGE "
+                "BINARY LOGS."
+            )
+            fix = set_variable(cluster.name, name, better)
+            yield Finding(Code.NEVER_PURGED, sentence, (TablePlace(cluster.name),), fix, page=_LOG)
+
+
+def _logging(subject: Subject) -> list[ClusterConfiguration]:
+    """Return the clusters whose changes others apply."""
+    return [cluster for cluster in subject.clusters if subject.links.replicas(cluster.name)]
