@@ -246,9 +246,12 @@ def check(
     policy: DeploymentPolicy | str = "manual",
     function: Annotated[str | Sequence[str] | None, RULE] = None,
     server_version: str | None = None,
+    progress: StageProgress = no_progress,
 ) -> Report:
     """
-    Return what a configuration will do and what servers will refuse, without binlogs; as the command ``check``.
+    Return what a configuration will do and what servers will refuse; as the command ``check``.
+
+    Of binlogs, if they are there, it reads how large epochs are, and when they were logged and applied; no changes.
 
     Args:
         run: A run file, or one that `load_run_file` has read; its binlogs need not be there. Without one, the rest:
@@ -265,17 +268,20 @@ def check(
         function: As for `resolve`.
         server_version: Find what this release lacks or does in another way, such as 8.0.34; by default, that which the
             servers or their binlogs show.
+        progress: As for `resolve`.
 
     Raises:
         ConfigurationError: Something that is needed is missing, or a file is wrong.
     """
     from conflict.checking.check import check_configuration
+    from conflict.checking.read_logs import read_logs
     from conflict.rules.server_variables import parse_release
 
     release = None if server_version is None else parse_release(server_version)
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = checked_run(run, additions, variables, config_ini, AskedServers(words_of(server), defaults_file))
-    return check_configuration(_changed(loaded, function).configuration, DeploymentPolicy(policy), release)
+    configuration = _changed(loaded, function).configuration
+    return check_configuration(configuration, DeploymentPolicy(policy), release, read_logs(configuration, progress))
 
 
 def checked_run(

@@ -5,17 +5,20 @@ The check of a configuration: every rule over the same subject, and the report, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from conflict.checking.deployment import Handling
 from conflict.checking.findings import Code, Finding, Severity, merged
+from conflict.checking.read_logs import ReadLog
 from conflict.checking.reasons import CREATION, rules_out
 from conflict.checking.requirements import marks
 from conflict.checking.rules import (
     appliers,
+    clocks,
+    epoch_sizes,
     filters,
     functions,
     kept_logs,
@@ -75,6 +78,10 @@ RULES: tuple[Rule, ...] = (
     appliers.kept_relay_logs,
     kept_logs.purged_early,
     kept_logs.never_purged,
+    kept_logs.purged_before_read,
+    epoch_sizes.large_epochs,
+    epoch_sizes.too_large_epochs,
+    clocks.clocks_differ,
     appliers.server_ids,
     appliers.generated_keys,
     settings.unknown_names,
@@ -185,19 +192,22 @@ def check_configuration(
     configuration: Configuration,
     policy: DeploymentPolicy = DeploymentPolicy.MANUAL,
     release: Release | None = None,
+    logs: Sequence[ReadLog] = (),
 ) -> Report:
     """
     Return what the servers will do with a configuration, and what they will refuse.
 
-    Of binlogs that are there, the version of the server is read, and nothing else.
+    Of binlogs that are there, the version of the server is read; what else they show is in `logs`.
 
     Args:
         configuration: The run; its binlogs need not be there.
         policy: With MANUAL, what the manual advises against is a warning. NEEDS leaves that out.
         release: The release of all servers; None for the one that they or their binlogs say, if that is the same one.
+        logs: What the binlogs show, as `conflict.checking.read_logs.read_logs` reads them.
     """
     placed = configuration.in_databases(_named_tables(configuration)).with_database_names({})
-    subject = attrs.evolve(subject_of(placed, policy), release=release or _release_of(configuration))
+    release = release or _release_of(configuration)
+    subject = attrs.evolve(subject_of(placed, policy), release=release, logs=tuple(logs))
     found = merged(finding for rule in RULES for finding in rule(subject))
     return Report(policy, tuple(_table_report(subject, placed) for placed in subject.tables), found)
 

@@ -178,6 +178,11 @@ class Code(Enum):
     # How long logs are kept.
     NEVER_PURGED = (96, _NOTE, "logs that are never purged")
     LIMITED_RELAY_LOG = (97, _NOTE, "a relay log of limited size")
+    PURGED_BEFORE_READ = (98, _WARNING, "logs that are purged sooner than channels read them")
+    # What binlogs, or running servers, show.
+    LARGE_EPOCHS = (99, _NOTE, "epochs that are larger than the cache")
+    TOO_LARGE_EPOCHS = (100, _WARNING, "epochs that are too large to be logged")
+    CLOCKS = (101, _WARNING, "clocks that differ")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

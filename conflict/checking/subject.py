@@ -12,6 +12,7 @@ import attrs
 
 from conflict.checking.deployment import ArrivingChange, Deployment, TableLogging
 from conflict.checking.findings import Finding, Fix, TablePlace, insert_row, update_rows
+from conflict.checking.read_logs import ReadLog, Travel, travels_of
 from conflict.checking.reasons import reasons_of
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links
@@ -109,12 +110,14 @@ class Subject:
         policy: Whether what the manual advises against is found, too.
         tables: Every table on every cluster but the exceptions tables, cluster by cluster.
         release: The release of all servers, if what differs by release is found, too.
+        logs: What their binlogs show, as far as these were read.
     """
 
     configuration: Configuration
     policy: DeploymentPolicy
     tables: tuple[PlacedTable, ...]
     release: Release | None = None
+    logs: tuple[ReadLog, ...] = ()
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:
@@ -142,6 +145,11 @@ class Subject:
         """Return whether a variable of a cluster's server is on; None if that is not known."""
         value = self.value(cluster, name)
         return None if value is None else switch(name, value)
+
+    @cached_property
+    def travels(self) -> tuple[Travel, ...]:
+        """How long epochs took along each channel, as far as binlogs show it."""
+        return tuple(travels_of(self.logs, self.configuration.links)) if self.logs else ()
 
     @cached_property
     def by_place(self) -> dict[TablePlace, PlacedTable]:

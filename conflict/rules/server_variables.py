@@ -233,7 +233,7 @@ _REPLICATION = (
 )
 
 _BINARY_LOG = (
-    _harmless("binlog_cache_size", "memory"),
+    _judged("binlog_cache_size", "memory for an epoch, before `ndb_log_cache_size`", "32768"),
     _harmless("binlog_checksum", "checks files"),
     _harmless("binlog_direct_non_transactional_updates", "other storage engines"),
     _judged("binlog_do_db", "filter"),
@@ -268,7 +268,7 @@ _BINARY_LOG = (
     _judged(
         "log_replica_updates", "whether applied changes are logged", "ON", older="log_slave_updates", since=_RENAMED
     ),
-    _open("max_binlog_cache_size", "largest transaction"),
+    _judged("max_binlog_cache_size", "largest epoch", str(2**64 - 4096)),
     _open("max_binlog_dump_events", "for tests of the server"),
     _harmless("max_binlog_size", "size of files"),
     _harmless("max_binlog_stmt_cache_size", "other storage engines"),
@@ -307,7 +307,7 @@ _NDB = (
     _judged("ndb_log_apply_status", "whether applied epochs are logged", "OFF"),
     _judged("ndb_log_bin", "whether NDB tables are logged", "OFF"),
     _judged("ndb_log_binlog_index", "whether epochs are found in the log", "ON"),
-    _open("ndb_log_cache_size", "memory for an epoch", since="8.0.40, 8.4.3, 9.1.0"),
+    _judged("ndb_log_cache_size", "memory for an epoch", "67108864", since="8.0.40, 8.4.3, 9.1.0"),
     _judged("ndb_log_empty_epochs", "whether epochs without changes are logged", "OFF"),
     _harmless("ndb_log_empty_update", "logs updates without changes"),
     _judged("ndb_log_exclusive_reads", "whether reads are logged", "OFF"),

@@ -14,11 +14,12 @@ from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from ndb_formats.cursor import whole_number
 
-__all__ = ["horizon", "never_purged", "purged_early"]
+__all__ = ["horizon", "never_purged", "purged_before_read", "purged_early"]
 
 _LOG = "replication-options-binary-log"
 _AUTOMATIC, _SECONDS, _DAYS = "binlog_expire_logs_auto_purge", "binlog_expire_logs_seconds", "expire_logs_days"
 _DAY, _DEFAULT = 86_400, "2592000"
+_MICROSECONDS = 1_000_000
 
 
 def horizon(subject: Subject, cluster: ClusterConfiguration) -> int | None:
@@ -61,6 +62,25 @@ def never_purged(subject: Subject) -> Iterator[Finding]:
             )
             fix = set_variable(cluster.name, name, better)
             yield Finding(Code.NEVER_PURGED, sentence, (TablePlace(cluster.name),), fix, page=_LOG)
+
+
+def purged_before_read(subject: Subject) -> Iterator[Finding]:
+    """
+    Yield clusters whose logs are purged sooner than an epoch of their binlogs was applied elsewhere.
+
+    What an epoch took longer than the fastest one does not depend on whether clocks agree.
+    """
+    for each in subject.travels:
+        source = next(cluster for cluster in subject.clusters if cluster.name == each.source.cluster)
+        seconds, longest = horizon(subject, source), int(each.took.max() - each.took.min()) // _MICROSECONDS
+        if seconds and longest >= seconds:
+            sentence = (
+                f"An epoch in the binlogs took {longest:,} seconds longer than others until {each.applier.cluster} "
+                f"applied it, and logs are purged after {seconds:,} seconds: a channel whose receiver stands still for "
+                "so long cannot go on, and its cluster has to be copied anew."
+            )
+            fix = set_variable(source.name, _SECONDS, str(-(-2 * longest // _DAY) * _DAY))
+            yield Finding(Code.PURGED_BEFORE_READ, sentence, (TablePlace(source.name),), fix, page="purge-binary-logs")
 
 
 def _logging(subject: Subject) -> list[ClusterConfiguration]:

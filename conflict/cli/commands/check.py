@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import conflict.library
-from conflict.cli.common import console, say
+from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.refusals import ExitCode, code_of_findings, exit_with
@@ -42,7 +42,8 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
     if not loaded.configuration.schema.tables:
         message = "the definition of no table is known, so nothing can be checked; give CREATE TABLE statements"
         raise ConfigurationError(message)
-    report = call()
+    with progress_bars() as progress:
+        report = call(progress=progress)
     print_telling(console, tell_report(report))
     write_json(json_file, report_json(report))
     severities = (finding.severity for finding in report.findings)

@@ -10,6 +10,7 @@ import pytest
 
 from conflict.checking.check import check_configuration
 from conflict.checking.findings import Code, Finding, Severity
+from conflict.checking.read_logs import read_logs
 from conflict.config.arguments import DeploymentPolicy
 from conflict.conformance.case import ConflictCase
 from tests.conflict.recorded_arrivals import Arrival, arrivals
@@ -109,7 +110,9 @@ SETTINGS = {
 def wrong_settings(path: Path) -> Iterator[str]:
     """Yield where the findings on the settings of a recording are not those of the table, or not what was recorded."""
     case = ConflictCase.load(path)
-    findings = [each for each in check_configuration(case.configuration()).findings if each.code >= "NDB-E060"]
+    configuration = case.configuration()
+    report = check_configuration(configuration, logs=read_logs(configuration))
+    findings = [each for each in report.findings if each.code >= "NDB-E060"]
     findings = [each for each in findings if each.code.startswith("NDB-E")]
     expected = next((codes for name, codes in SETTINGS.items() if path.name.startswith(name)), set())
     codes = {each.code.removeprefix("NDB-E") for each in findings}
