@@ -96,7 +96,11 @@ def observed_in_files(given: Sequence[str], result: Result) -> list[Observed]:
 def _with_contents(observed: Observed, text: str, name: str, tables: Mapping[str, str]) -> Observed:
     if _SQL.search(text):
         return attrs.evolve(observed, exceptions=_of_dump(text, tables))
-    rows = [(row.place, row.cells) for row in printed_rows(text)]
+    try:
+        rows = [(row.place, row.cells) for row in printed_rows(text)]
+    except ConfigurationError as error:
+        message = f"{error}; give what mysql -e 'SHOW GLOBAL STATUS' prints, or the rows of an exceptions table"
+        raise ConfigurationError(message) from error
     if rows and _NAMES in rows[0][1]:
         return attrs.evolve(observed, counters=dict(_counters(rows)))
     cells = [{column: _cell(value) for column, value in row.items()} for _, row in rows]

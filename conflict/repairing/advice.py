@@ -6,7 +6,8 @@ A repair is a change of a user like others: it is replicated, and the other clus
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.equal import operation_in_words
@@ -17,7 +18,7 @@ from conflict.rules.replication_table import Role
 from conflict.shown_text import listed
 from conflict.telling.value import Table
 
-__all__ = ["judged_table", "races", "steps"]
+__all__ = ["judged_table", "outcome_table", "races", "steps"]
 
 
 def steps(ended: EndedRun, files: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -54,6 +55,27 @@ def races(ended: EndedRun, proof: Proof) -> Iterator[str]:
             yield f"{start}, the repair loses: {cluster} rejects it under {function}, and refreshes the row."
         else:
             yield f"{start}, {function} decides between the two by {function.column}; the row may differ again."
+
+
+def outcome_table(tables: Mapping[str, Mapping[str, Any]]) -> Table:
+    """
+    Return what the clusters hold after a repair.
+
+    Args:
+        tables: By table, the fields of `conflict.repairing.proof.RowCounts`.
+    """
+    clusters = list(next(iter(tables.values()))["after"]) if tables else []
+    doubtful = any(each["may_differ"] for each in tables.values())
+    rows = [
+        (name, *each["after"].values(), each["differing_before"], each["differing_after"])
+        + ((each["may_differ"],) if doubtful else ())
+        for name, each in tables.items()
+    ]
+    headings = ("table", *(f"rows on {name}" for name in clusters), "differed", "will differ")
+    if not doubtful:
+        return Table("What the clusters will hold", headings, rows)
+    note = "A row that may differ is not known in full. Rows that the logs do not touch are not counted."
+    return Table("What the clusters will hold", (*headings, "may differ"), rows, note=note)
 
 
 def judged_table(ended: EndedRun, proof: Proof) -> Table:

@@ -157,15 +157,15 @@ class EndedRun:
         return row in self._differing
 
     @cached_property
-    def not_known(self) -> list[RowKey]:
-        """Rows that changed in the logs, and of which something is not known on a cluster."""
+    def may_differ(self) -> list[RowKey]:
+        """Rows that changed in the logs, are not known to differ, and of which something is not known, in order."""
         found = set()
         for name in self.clusters:
             here = self.cluster(name)
             found |= {row for row in here.met if here.store.get(row) is NOT_KNOWN}
             found |= {row for row in here.store.rows if self._lacks_columns(name, row)}
             found |= {(each.table, each.key) for each in self.replayed.history.unlogged.get(name, ())}
-        return sorted(found)
+        return sorted(row for row in found - self._differing if self.doubt(row) is not None)
 
     def state(self, cluster: str, row: RowKey) -> Row | None:
         """Return a row as a cluster holds it; None if it is missing."""

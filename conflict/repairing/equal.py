@@ -51,11 +51,8 @@ def equal_rows(ended: EndedRun, rules: Sequence[Rule]) -> Iterator[tuple[RowKey,
         rules: The first one that is for a row decides.
     """
     maker = _Maker(ended, rules)
-    differing = set(ended.differing)
-    for row in sorted(differing.union(ended.not_known)):
+    for row in sorted([*ended.differing, *ended.may_differ]):
         doubt = ended.doubt(row)
-        if doubt is None and row not in differing:
-            continue  # its columns became known
         try:
             yield row, doubt if doubt is not None else maker.repaired(row)
         except NotDecidedError as undecided:

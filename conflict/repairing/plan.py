@@ -14,7 +14,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.history.grid.schemas import PLACE
-from conflict.repairing.advice import judged_table, races, steps
+from conflict.repairing.advice import judged_table, outcome_table, races, steps
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.planning import EQUAL, REAPPLY, Planned, ReviewedRow, Wanted
 from conflict.repairing.script import Script
@@ -190,7 +190,7 @@ def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
     alarms = list(alarms_of(plan.doubts))
     if not plan.proved:
         alarms.append(_not_proved(plan))
-    tables = [_outcome_table(plan)] if statements or reviewed else []
+    tables = [outcome_table(plan.document()["tables"])] if statements or reviewed else []
     if proof.judged:
         tables.append(judged_table(plan.ended, proof))
     if reviewed:
@@ -244,29 +244,16 @@ def _not_proved(plan: Plan) -> str:
     return one_line(f"The plan does not come out: {'; '.join([*failed, *besides])}.")
 
 
-def _outcome_table(plan: Plan) -> Table:
-    first, second = plan.ended.clusters
-    rows = [
-        (
-            table,
-            counts.after[first],
-            counts.after[second],
-            counts.differing_before,
-            counts.differing_after,
-        )
-        for table, counts in plan.planned.proof.tables.items()
-    ]
-    headings = ("table", f"rows on {first}", f"rows on {second}", "differed", "will differ")
-    return Table("What the clusters will hold", headings, rows)
-
-
 def _reasons(plan: Plan) -> Table:
-    counts = Counter((each.row[0], each.kind, each.reason) for each in plan.planned.reviewed)
-    rows = [(table, _WHAT[kind], one_line(reason), count) for (table, kind, reason), count in counts.most_common()]
+    counts = Counter((each.row[0], _what(plan, each), each.reason) for each in plan.planned.reviewed)
+    rows = [(table, what, one_line(reason), count) for (table, what, reason), count in counts.most_common()]
     return Table("Left to review", ("table", "what", "why", ""), rows, texts=3)
 
 
-_WHAT = {EQUAL: "row that differs", REAPPLY: "lost change"}
+def _what(plan: Plan, reviewed: ReviewedRow) -> str:
+    if reviewed.kind == REAPPLY:
+        return "lost change"
+    return "row that differs" if plan.ended.differs(reviewed.row) else "row that may differ"
 
 
 def _first(plan: Plan, top: int) -> Listing:

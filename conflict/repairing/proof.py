@@ -63,12 +63,14 @@ class RowCounts:
         after: By cluster, after the repair.
         differing_before: Rows that differ when the logs end.
         differing_after: Rows that differ after the repair.
+        may_differ: Rows of which something is not known, so that they may differ.
     """
 
     before: Mapping[str, int]
     after: Mapping[str, int]
     differing_before: int
     differing_after: int
+    may_differ: int
 
 
 @attrs.frozen(eq=False)
@@ -243,15 +245,18 @@ class Trial:
     def _counts(self, differing: set[RowKey]) -> dict[str, RowCounts]:
         ended = {name: self.ended.cluster(name) for name in self.clusters}
         before, after = (_rows_by_table(each) for each in (ended, self.clusters))
-        was, now = (Counter(row[0] for row in rows) for rows in (self.ended.differing, differing))
+        was, now, unknown = (
+            Counter(row[0] for row in rows) for rows in (self.ended.differing, differing, self.ended.may_differ)
+        )
         return {
             table: RowCounts(
                 {name: before[name][table] for name in before},
                 {name: after[name][table] for name in after},
                 was[table],
                 now[table],
+                unknown[table],
             )
-            for table in sorted({*was, *(table for own in before.values() for table in own)})
+            for table in sorted({*was, *unknown, *(table for own in before.values() for table in own)})
         }
 
 

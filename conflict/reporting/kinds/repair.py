@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
+from conflict.repairing.advice import outcome_table
 from conflict.repairing.plan_files import PLAN, REVIEW, STATEMENTS
 from conflict.reporting.parts import Part
 from conflict.shown_text import counted, one_line
@@ -51,7 +52,7 @@ def _asked(document: Mapping[str, Any]) -> dict[str, str]:
 def _told(
     document: Mapping[str, Any], statements: Sequence[Mapping[str, Any]], reviewed: Sequence[Mapping[str, Any]]
 ) -> Telling:
-    tables = [_counts(document["tables"])]
+    tables = [outcome_table(document["tables"])]
     if statements:
         tables.append(_first("Statements", statements, {"file": "file", "number": "statement", **_ROW, "why": "why"}))
     if reviewed:
@@ -65,16 +66,6 @@ def _told(
         warnings=[*document["not_listed"], *document["doubts"]],
         listings=[Listing("What to do", [Entry("", one_line(step)) for step in document["steps"]])],
     )
-
-
-def _counts(tables: Mapping[str, Any]) -> Table:
-    clusters = list(next(iter(tables.values()))["after"]) if tables else []
-    rows = [
-        (name, *each["after"].values(), each["differing_before"], each["differing_after"])
-        for name, each in tables.items()
-    ]
-    headings = ("table", *(f"rows on {name}" for name in clusters), "differed", "will differ")
-    return Table("What the clusters will hold", headings, rows)
 
 
 def _first(title: str, found: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
