@@ -120,7 +120,7 @@ def repair(
     from conflict.repairing.plan import Plan
     from conflict.repairing.plan_files import check_plan_folder, write_plan
     from conflict.repairing.planning import Wanted, planned
-    from conflict.repairing.reapply import lost_in_history, origins_of
+    from conflict.repairing.reapply import lost_in_history
     from conflict.repairing.winners import rules_of
     from conflict.result import Result, read_result
     from conflict.results.conflicts import ALL
@@ -129,7 +129,7 @@ def repair(
     decided = rules_of(rules or (), found.clusters, found.tables, deletes=deletes)
     check_plan_folder(target, [Path(found.folder.uri)], force=force)
     lost = lost_changes(found, ALL) if reapply else LOST.empty_table()
-    ended = ended_run(found, progress, origins_of(lost))
+    ended = ended_run(found, lost, progress)
     changes = lost_in_history(ended, lost)
     wanted = Wanted(decided, reapply, changes, deletes, raise_version, rows_per_transaction)
     steps, others = planned(ended, wanted, partial(progress, "proving")), []

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.inference.observed import ObservedCluster
@@ -15,6 +17,7 @@ from conflict.engine.inference.rows import NOT_KNOWN
 from conflict.engine.reference.replay import columns_not_known, differing_rows
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid.schemas import PLACE
 from conflict.history.model import EpochApply, Origin, RowChange, Transaction
 from conflict.history.run import Run
 from conflict.pipeline import from_holes, run_after_missing_files, run_file_of, run_of
@@ -25,11 +28,12 @@ from conflict.results.layout import UNDECIDED, open_places_path, open_rows_path
 from conflict.results.model import LastWrite, Outcome
 from conflict.results.resolution_ledger import KeyTexts
 from conflict.rules.decision import Verdict
+from conflict.runs.chosen_rows import Choice, replay_chosen
 from conflict.runs.reference_run import Replayed, replay_in_memory
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table, split_full_name
 
-__all__ = ["EndedRun", "ended_as", "ended_run"]
+__all__ = ["EndedRun", "ended_as", "ended_run", "origin_of"]
 
 
 @attrs.define
@@ -46,15 +50,16 @@ class _WatchedCluster(ObservedCluster):
         super().make(change, transaction)
 
 
-def ended_run(
-    result: Result, progress: StageProgress = no_progress, watched: frozenset[Origin] = frozenset()
-) -> EndedRun:
+def ended_run(result: Result, lost: pa.Table, progress: StageProgress = no_progress) -> EndedRun:
     """
     Let the run of a result end once more, with the reference engine.
 
+    Of a result of the kernels, only rows are replayed that end different, that are not known in full, or that lost a
+    change; and all rows of tables of these that have unique keys, or take part in foreign keys.
+
     Args:
         result: The result; its binlogs are read.
-        watched: Places of changes of users, of which `EndedRun.before` is to tell what their rows were.
+        lost: Changes of users of which `EndedRun.before` is to tell what their rows were, as `LOST`.
         progress: Called with the name of the stage, what is done, and what there is to do.
 
     Raises:
@@ -63,30 +68,54 @@ def ended_run(
     """
     run = run_of(run_file_of(result.run, result.folder.uri))
     first = {**run.span.first, **result.run["starts_in_the_middle"]}
-    return ended_as(result, attrs.evolve(run, span=attrs.evolve(run.span, first=first)), progress, watched)
+    return ended_as(result, attrs.evolve(run, span=attrs.evolve(run.span, first=first)), lost, progress)
 
 
-def ended_as(
-    result: Result, run: Run, progress: StageProgress = no_progress, watched: frozenset[Origin] = frozenset()
-) -> EndedRun:
+def ended_as(result: Result, run: Run, lost: pa.Table, progress: StageProgress = no_progress) -> EndedRun:
     """Do as `ended_run` with a run that the result was made of."""
     if len(result.clusters) != 2:
         message = f"{result.folder.uri} is of {len(result.clusters)} clusters; a repair is made between two"
         raise ConfigurationError(message)
     run = run_after_missing_files(run)
     before: dict[Origin, Row | None] = {}
-    watching = partial(_WatchedCluster, watched=watched, found=before)
-    replayed = from_holes(run, lambda each: replay_in_memory(each, progress, watching), can_have_holes=True)
-    found = replayed.resolution
-    rows = {name: {table: len(own) for table, own in each.rows.items() if own} for name, each in found.clusters.items()}
-    told = {name: _without_zeros(own) for name, own in result.run["rows"].items()}
-    if rows != told or found.differing_rows != _without_zeros(result.run["differing_rows"]):
+    watching = partial(_WatchedCluster, watched=_origins_of(lost), found=before)
+    replayed = None
+    if result.run["engine"] != "reference":
+        choice = _choice(result, lost)
+        replayed = from_holes(run, lambda each: replay_chosen(each, choice, progress, watching), can_have_holes=True)
+    if replayed is None:
+        before.clear()
+        replayed = from_holes(run, lambda each: replay_in_memory(each, progress, watching), can_have_holes=True)
+    if replayed.resolution.differing_rows != _without_zeros(result.run["differing_rows"]):
         message = (
-            f"the rows of {result.folder.uri} are not those that the reference engine derives from its binlogs; a "
-            "result with --function or --on-missing skip cannot be repaired"
+            f"the rows that differ in {result.folder.uri} are not those that the reference engine derives from its "
+            "binlogs; a result with --function or --on-missing skip cannot be repaired"
         )
         raise HistoryError(message)
     return EndedRun(result, replayed, before)
+
+
+def _choice(result: Result, lost: pa.Table) -> Choice:
+    """Return the rows that can be repaired or reviewed."""
+    differing = {table for table, count in result.run["differing_rows"].items() if count != 0}
+    unknown = {
+        table for own in result.run["not_known"].values() for table, counts in own.items() if any(counts.values())
+    }
+    unlogged = {table for own in result.run["unlogged_changes"].values() for table in own}
+    keys: dict[str, set[str]] = {}
+    for table, key in zip(lost["table"].to_pylist(), lost["key"].to_pylist(), strict=True):
+        keys.setdefault(table, set()).add(key)
+    return Choice(frozenset(differing | unknown | unlogged), {table: frozenset(own) for table, own in keys.items()})
+
+
+def _origins_of(lost: pa.Table) -> frozenset[Origin]:
+    """Return the places of lost changes."""
+    return frozenset(origin_of(row) for row in lost.select(list(PLACE)).to_pylist())
+
+
+def origin_of(row: Mapping[str, Any]) -> Origin:
+    """Return the place of a row with the columns of `PLACE`."""
+    return Origin(*(row[name] for name in PLACE))
 
 
 def _without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
@@ -208,7 +237,7 @@ class EndedRun:
         found = []
         if is_contradicted(run) or not_what_happened(run):
             found.append("the binlogs contradict the result")
-        if self.replayed.readings > 1:
+        if run["other_readings"]:
             found.append("there are several readings of the binlogs")
         return tuple(found)
 
@@ -297,10 +326,4 @@ class EndedRun:
 
     def committed_at(self, cluster: str, epoch: int) -> int:
         """Return the microsecond since 1970 at which an epoch of a cluster committed; 0 if the log does not tell."""
-        return self._times[cluster].get(epoch, 0)
-
-    @cached_property
-    def _times(self) -> dict[str, dict[int, int]]:
-        return {
-            name: {epoch.number: epoch.committed for epoch in epochs} for name, epochs in self.replayed.epochs.items()
-        }
+        return self.replayed.times[cluster].get(epoch, 0)

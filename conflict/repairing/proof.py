@@ -59,7 +59,7 @@ class RowCounts:
     Rows of a table.
 
     Attributes:
-        before: By cluster, when the logs end.
+        before: By cluster, those that are known in full when the logs end.
         after: By cluster, after the repair.
         differing_before: Rows that differ when the logs end.
         differing_after: Rows that differ after the repair.
@@ -134,7 +134,7 @@ class Trial:
     def of(cls, ended: EndedRun) -> Trial:
         """Copy the clusters of a run that ended."""
         clusters = {name: _copy(ended.cluster(name)) for name in ended.clusters}
-        last = max((epoch for name in ended.clusters for epoch in ended.cluster(name).log), default=0)
+        last = max((epoch for times in ended.replayed.times.values() for epoch in times), default=0)
         return cls(ended, clusters, {name: Applier(each) for name, each in clusters.items()}, last)
 
     def carry_out(self, files: Sequence[File]) -> Proof:
@@ -243,26 +243,28 @@ class Trial:
         return found
 
     def _counts(self, differing: set[RowKey]) -> dict[str, RowCounts]:
-        ended = {name: self.ended.cluster(name) for name in self.clusters}
-        before, after = (_rows_by_table(each) for each in (ended, self.clusters))
+        before: Mapping[str, Mapping[str, int]] = self.ended.result.run["rows"]
+        more = {name: _more_rows(self.ended.cluster(name), here) for name, here in self.clusters.items()}
         was, now, unknown = (
             Counter(row[0] for row in rows) for rows in (self.ended.differing, differing, self.ended.may_differ)
         )
         return {
             table: RowCounts(
-                {name: before[name][table] for name in before},
-                {name: after[name][table] for name in after},
+                {name: before[name].get(table, 0) for name in before},
+                {name: before[name].get(table, 0) + more[name][table] for name in before},
                 was[table],
                 now[table],
                 unknown[table],
             )
-            for table in sorted({*was, *unknown, *(table for own in before.values() for table in own)})
+            for table in sorted({*was, *unknown, *(table for own in before.values() for table, n in own.items() if n)})
         }
 
 
-def _rows_by_table(clusters: Mapping[str, ReplayedCluster]) -> dict[str, Counter[str]]:
-    """Return, by cluster, how many rows each table has."""
-    return {name: Counter(table for table, _ in each.store.rows) for name, each in clusters.items()}
+def _more_rows(ended: ReplayedCluster, here: ReplayedCluster) -> Counter[str]:
+    """Return, by table, how many more rows a cluster has than when the logs ended."""
+    more = Counter(table for table, _ in here.store.rows.keys() - ended.store.rows.keys())
+    more.subtract(table for table, _ in ended.store.rows.keys() - here.store.rows.keys())
+    return more
 
 
 def _payloads(row: Row | None) -> Mapping[int, bytes | None] | None:

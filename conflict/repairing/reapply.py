@@ -17,7 +17,7 @@ import pyarrow as pa
 from conflict.engine.inference.rows import NOT_KNOWN, is_partial
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.model import EpochApply, Origin, Position, RowChange, Transaction
-from conflict.repairing.ended_run import EndedRun
+from conflict.repairing.ended_run import EndedRun, origin_of
 from conflict.repairing.equal import NotDecidedError, operation_in_words
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
 from conflict.rules.decision import Cause
@@ -27,7 +27,7 @@ from conflict.shown_text import listed, one_line
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Column
 
-__all__ = ["Allowed", "LostChange", "Reapplied", "lost_in_history", "origins_of", "reapplied"]
+__all__ = ["Allowed", "LostChange", "Reapplied", "lost_in_history", "reapplied"]
 
 
 @attrs.frozen(eq=False)
@@ -84,18 +84,9 @@ class Reapplied:
     changes: tuple[LostChange, ...]
 
 
-def origins_of(lost: pa.Table) -> frozenset[Origin]:
-    """Return the places of lost changes, which `conflict.repairing.lost_changes.lost_changes` returned."""
-    return frozenset(_origin(row) for row in lost.select(["file", "position", "payload_position", "row"]).to_pylist())
-
-
-def _origin(row: Mapping[str, object]) -> Origin:
-    return Origin(row["file"], row["position"], row["payload_position"], row["row"])  # type: ignore[arg-type]
-
-
 def lost_in_history(ended: EndedRun, lost: pa.Table) -> list[LostChange]:
     """Return lost changes as the History has them, in the order in which they committed."""
-    why = {_origin(row): (_why(row), row["cause"] == Cause.TRANS_IN_CONFLICT.name) for row in lost.to_pylist()}
+    why = {origin_of(row): (_why(row), row["cause"] == Cause.TRANS_IN_CONFLICT.name) for row in lost.to_pylist()}
     found = []
     for name in ended.clusters:
         for item in ended.cluster(name).cluster.timeline:

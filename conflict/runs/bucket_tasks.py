@@ -49,6 +49,7 @@ __all__ = [
     "BucketTask",
     "ResolvedBucket",
     "compare_bucket",
+    "decided",
     "find_careful_stops",
     "find_linked_states",
     "find_touched_transactions",
@@ -103,6 +104,11 @@ class BucketTask:
         """Return these rows."""
         assert self.careful is not None
         return self.careful.load()
+
+    @property
+    def shown_transactions(self) -> ShownTransactions:
+        """What the binlogs show of transactions."""
+        return ShownTransactions() if self.transactions is None else self.transactions.load()
 
     @property
     def kept(self) -> Folder:
@@ -165,12 +171,12 @@ def find_linked_states(task: BucketTask) -> pa.Table:
 
 def compare_bucket(task: BucketTask) -> Differing:
     """Return how the appliers' effects on the bucket differ from what their binlogs show."""
-    return compare_effects(_decided(task, task.load(images=False), candidates=False), with_applies=True)
+    return compare_effects(decided(task, task.load(images=False), candidates=False), with_applies=True)
 
 
 def find_touched_transactions(task: BucketTask) -> TouchedTransactions:
     """Return the transactions that touched the bucket's rows, of epochs with transactions in conflict."""
-    return touched_transactions(_decided(task, task.load(images=False), candidates=False))
+    return touched_transactions(decided(task, task.load(images=False), candidates=False))
 
 
 def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
@@ -181,7 +187,7 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     bucket = task.load(images=True)
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
-    result = _decided(task, bucket, candidates=True)
+    result = decided(task, bucket, candidates=True)
     before, differing, refreshing = result, np.zeros(0, np.int64), np.zeros(0, np.int64)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     if result.older is not None:
@@ -198,9 +204,7 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     found = ResolvedBucket([summary], {bucket.number: tracked}, stopping, contested, differing, refreshing)
     if result.older is None or not result.older.left_open.any():
         return found
-    rest = resolve_left_open(
-        run, result, assumed, ShownTransactions() if task.transactions is None else task.transactions.load()
-    )
+    rest = resolve_left_open(run, result, assumed, task.shown_transactions)
     if rest is None:
         return None
     return attrs.evolve(
@@ -231,7 +235,7 @@ def _contested(task: BucketTask, number: int) -> ContestedRows:
     careful = task.run.careful_keys(bucket)
     if not careful.any():
         return ContestedRows()
-    return contested_rows(_decided(task, bucket.of_keys(careful), candidates=False), every=True)
+    return contested_rows(decided(task, bucket.of_keys(careful), candidates=False), every=True)
 
 
 def find_careful_stops(task: BucketTask) -> dict[str, StoppingOperation]:
@@ -278,7 +282,15 @@ def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64, Int64
     return rest, np.array(contradicted, np.int64), keys
 
 
-def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:
+def decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:
+    """
+    Decide a bucket.
+
+    Args:
+        task: The task.
+        bucket: What it loaded.
+        candidates: Whether the decisions that the binlogs leave open are noted.
+    """
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
     moments = applies.moments.of_bucket(bucket.number)
     older = _older_rows(task, bucket, applies)

@@ -25,7 +25,7 @@ from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, SCHEDULE, keyless_part, part
 from conflict.history.ingestion.plan import load_plan, refuse_differences
 from conflict.history.roles import FittingMarks, Mark
 from conflict.history.run import Run
@@ -111,9 +111,16 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
     summaries = read_summaries(history, name, len(manifest.segments[name]))
     applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
     rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id", "table"])
+    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table", "effect"])
+    keyless = _keyless(history, manifest, name)
+    rows, effects = (
+        pa.concat_tables(
+            [each, keyless.filter(own).select(set(each.column_names) - {"effect"})], promote_options="default"
+        )
+        for each, own in ((rows, pc.field("own")), (effects, ~pc.field("own")))
+    )
     rows = rows.filter(pc.less_equal(rows.column("operation"), max(Operation)))
     identities = rows.column("transaction_id")
-    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table", "effect"])
     places, counts = np.unique(
         np.stack([effects.column(each).to_numpy().astype(np.uint64) for each in ("epoch", "group")], axis=1),
         axis=0,
@@ -141,6 +148,13 @@ def _tables(manifest: Manifest, rows: pa.Table) -> frozenset[str]:
     """Return the names of the tables of some rows."""
     names = list(manifest.tables)
     return frozenset(names[number] for number in pc.unique(rows.column("table")).to_pylist())
+
+
+def _keyless(history: Folder, manifest: Manifest, name: str) -> pa.Table:
+    """Return what a cluster's log has of rows of tables without a primary key."""
+    paths = [keyless_part(name, number) for number, segment in enumerate(manifest.segments[name]) if segment.keyless]
+    columns = ("own", "operation", "transaction_id", "table", "epoch", "group")
+    return history.read_tables(paths, pa.schema([KEYLESS.field(column) for column in columns]))
 
 
 def _column(

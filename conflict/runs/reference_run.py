@@ -135,17 +135,15 @@ class Replayed:
         run: The run, as its binlogs show it.
         history: What happened: epochs at their places, rows judged when they were.
         appliers: By cluster, its applier, which has the cluster, after all of it.
-        epochs: By cluster, its epochs.
+        times: By cluster and own epoch, the microsecond since 1970 at which it committed; 0 where no log tells.
         resolution: The result.
-        readings: How many readings of the binlogs with different results there are; this is the first one.
     """
 
     run: Run
     history: History
     appliers: Mapping[str, ObservedApplier]
-    epochs: Mapping[str, Sequence[BinlogEpoch]]
+    times: Mapping[str, Mapping[int, int]]
     resolution: Resolution
-    readings: int
 
 
 def replay_in_memory(
@@ -173,7 +171,8 @@ def replay_in_memory(
     appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded, made_of=made_of)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     resolution = replay_clusters(history, appliers, lambda done: progress("replaying", done, items))
-    return Replayed(first.run, history, appliers, epochs, resolution, len(found))
+    times = {name: {each.number: each.committed or 0 for each in own} for name, own in epochs.items()}
+    return Replayed(first.run, history, appliers, times, resolution)
 
 
 _SKIPS = (

@@ -49,6 +49,7 @@ from conflict.runs.touched_rows import TouchedRows
 __all__ = ["LINK_ACTS", "ResolveJob", "Resolved", "earliest_stops"]
 
 LINK_ACTS = "a foreign key refuses a change or makes one of its own"
+Task = TypeVar("Task")
 Result = TypeVar("Result")
 # The driver itself runs a round about so few transactions over so few buckets: handing out the tasks takes longer.
 _FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
@@ -169,7 +170,7 @@ class ResolveJob:
     def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
         """Return, per applier, the own positions of epoch applies for which the binlogs show other effects."""
         differing: dict[str, set[Position]] = {name: set() for name in self._names}
-        for part in self._stage("comparing", compare_bucket, self._tasks(found.applies, found.conflicts)):
+        for part in self.stage("comparing", compare_bucket, self._tasks(found.applies, found.conflicts)):
             for number, epoch, group in part.applies:
                 differing[self._names[number]].add((epoch, group))
         return differing
@@ -196,7 +197,7 @@ class ResolveJob:
         keyless = np.array([not table.primary_key for table in self.run.numbers.tables])
         if self.run.careful is None and (self.run.linked.tables & keyless).any():
             return CarefulRows(self.run.linked.tables)  # its rows are in no bucket, where they could be looked at
-        states = self._stage("checking foreign keys", find_linked_states, self._tasks(found.applies, found.conflicts))
+        states = self.stage("checking foreign keys", find_linked_states, self._tasks(found.applies, found.conflicts))
         return rows_of_broken_links(states, self.run.linked, has_unique_keys(self.run.clusters))
 
     def _take_care_of(self, rows: CarefulRows) -> None:
@@ -209,7 +210,7 @@ class ResolveJob:
         """Return all rows that the reference engine resolves beside the buckets; there is a task for each bucket."""
         if self._careful is None:
             stage = "reading rows on which a foreign key acts"
-            parts = [] if self.run.careful is None else self._stage(stage, read_careful_rows, tasks)
+            parts = [] if self.run.careful is None else self.stage(stage, read_careful_rows, tasks)
             self._careful = share(self.run.shared, read_careful(self.run, parts))
         return self._careful
 
@@ -238,14 +239,14 @@ class ResolveJob:
             for task, whole in zip(self._tasks(this.applies, this.conflicts, self.run.parts), this.whole, strict=True)
         ]
         runner = in_threads if few and len(tasks) <= _FEW_BUCKETS else self.runner
-        return self._stage(this.name, run_round, tasks, runner)
+        return self.stage(this.name, run_round, tasks, runner)
 
     def _check_commits(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
         """Return, per cluster number, the first operation that stops its applier once the conflicts are known."""
         found = self._check_unique_keys(applies, conflicts) if self.run.checks_unique_keys else {}
         if not self.run.manifest.has_rows_without_key or self.run.careful is not None:
             return found  # the rounds found the stops of careful rows
-        (stops,) = self._stage(
+        (stops,) = self.stage(
             "checking rows without a key",
             find_careful_stops,
             self._tasks(applies, conflicts, self.run.parts)[-1:],
@@ -257,18 +258,22 @@ class ResolveJob:
         return found
 
     def _check_unique_keys(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
-        return find_duplicates(self._stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
+        return find_duplicates(self.stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
 
     def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
-        tasks = self._tasks(found.applies, found.conflicts, self.run.parts)
-        if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
-            touched = self._stage("telling transactions apart", find_touched_transactions, tasks)
-            transactions = self._share(shown_transactions(touched))
-            tasks = [attrs.evolve(task, transactions=transactions) for task in tasks]
-        resolved = self._stage("resolving", resolve_bucket, tasks)
+        resolved = self.stage("resolving", resolve_bucket, self.tasks_at_end(found))
         if any(each is None for each in resolved):
             raise LeftToReferenceError(CareKind.MIDDLE_REJECTED)
         return [each for each in resolved if each is not None]
+
+    def tasks_at_end(self, found: FixedPoint) -> list[BucketTask]:
+        """Return a task for each part of the rows, given what appliers apply and which transactions are in conflict."""
+        tasks = self._tasks(found.applies, found.conflicts, self.run.parts)
+        if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
+            touched = self.stage("telling transactions apart", find_touched_transactions, tasks)
+            transactions = self._share(shown_transactions(touched))
+            tasks = [attrs.evolve(task, transactions=transactions) for task in tasks]
+        return tasks
 
     def _tasks(self, applies: EpochApplies, conflicts: Conflicts, parts: int | None = None) -> list[BucketTask]:
         """Return a task for each of some parts; by default the buckets alone."""
@@ -285,13 +290,14 @@ class ResolveJob:
             known = self._shared[type(value)] = value, share(self.run.shared, value)
         return known[1]
 
-    def _stage(
+    def stage(
         self,
         name: str,
-        function: Callable[[BucketTask], Result],
-        tasks: Sequence[BucketTask],
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
         runner: Runner | None = None,
     ) -> list[Result]:
+        """Run a function on tasks, which tell the progress of a stage by its name."""
         return (runner or self.runner)(function, tasks, partial(self.progress, name))
 
 

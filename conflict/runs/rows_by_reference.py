@@ -48,10 +48,12 @@ from ndb_formats.events.row_image import RowImage
 
 __all__ = [
     "Decided",
+    "PosedRows",
     "decide_by_reference",
     "order_in_epoch",
     "ordinals_by_side",
     "places_of",
+    "posed_rows",
     "resolve_left_open",
     "write_decided",
 ]
@@ -114,6 +116,38 @@ class Decided:
         return _ordinals(self.rows)
 
 
+@attrs.frozen(eq=False)
+class PosedRows:
+    """
+    Rows as the reference engine is asked about them.
+
+    Attributes:
+        history: Their History.
+        recorded: What the binlogs show of them.
+        setups: Per cluster, how its server set up each table.
+        shown: What of it tells of rows that are not known; None if nothing does.
+        given: What is known of transactions; None if none can be in conflict.
+    """
+
+    history: History
+    recorded: Recorded
+    setups: Setups
+    shown: Recorded | None
+    given: dict[str, list[KnownTransactions]] | None
+
+
+def posed_rows(
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
+) -> PosedRows:
+    """Return rows as the reference engine is asked about them, given the transactions in conflict."""
+    history, recorded = _history(run, rows, applies)
+    setups: Setups = {
+        cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
+    }
+    shown = recorded if run.looks_at_effects or run.manifest.has_rows_without_key else None
+    return PosedRows(history, recorded, setups, shown, _known_transactions(run, applies, conflicts, transactions))
+
+
 def decide_by_reference(
     run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
 ) -> Decided:
@@ -123,14 +157,10 @@ def decide_by_reference(
     Raises:
         OtherConflictsError: They lead to other transactions in conflict.
     """
-    history, recorded = _history(run, rows, applies)
-    setups: Setups = {
-        cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
-    }
-    given = _known_transactions(run, applies, conflicts, transactions)
-    shown = recorded if run.looks_at_effects or run.manifest.has_rows_without_key else None
-    resolution = resolve(history, setups, skip_missing=run.clusters[0].skip_missing, shown=shown, given=given)
-    return Decided(rows, history, recorded, setups, resolution)
+    posed = posed_rows(run, rows, applies, conflicts, transactions)
+    skip = run.clusters[0].skip_missing
+    resolution = resolve(posed.history, posed.setups, skip_missing=skip, shown=posed.shown, given=posed.given)
+    return Decided(rows, posed.history, posed.recorded, posed.setups, resolution)
 
 
 def write_decided(

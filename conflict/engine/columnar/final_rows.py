@@ -23,7 +23,7 @@ from conflict.results.ledger import FinalTable
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["count_differing", "count_unequal", "final_table"]
+__all__ = ["count_differing", "count_unequal", "final_table", "rows_that_may_differ"]
 
 
 @attrs.frozen(eq=False)
@@ -83,6 +83,21 @@ def count_differing(result: BucketResult, table: int) -> int | None:
     if result.older is not None:
         alone &= ~result.may_be_missing.any(axis=0) & (result.columns_not_known == 0).all(axis=0)
     return int(alone.sum())
+
+
+def rows_that_may_differ(result: BucketResult) -> Bool:
+    """
+    Return which rows are not surely the same on both clusters: their images differ, or not all is known of them.
+
+    No values are read: some of them have the same ones. Shape (keys,).
+    """
+    exists, starts = result.final.exists, result.bucket.slots[:-1]
+    if not exists.shape[1]:
+        return np.zeros(0, np.bool_)
+    unlike = np.logical_or.reduceat(result.final.images[0] != result.final.images[1], starts)
+    found = (exists[0] != exists[1]) | (exists.all(axis=0) & unlike)
+    found |= (result.columns_not_known > 0).any(axis=0) | result.may_be_missing.any(axis=0)
+    return np.asarray(found if result.older is None else found | result.older.left_open)
 
 
 def count_unequal(result: BucketResult, reader: ImageReader, table: int) -> int:

@@ -24,6 +24,7 @@ __all__ = [
     "epochs_part",
     "epochs_table",
     "read_all_summaries",
+    "read_commit_times",
     "read_epoch_sizes",
     "read_summaries",
     "schedule_table",
@@ -83,6 +84,12 @@ def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> dict[int, 
     """Return how many row changes each epoch in the first `segments` segments of a cluster has."""
     epochs = history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS)
     return dict(zip(epochs.column("number").to_pylist(), epochs.column("changes").to_pylist(), strict=True))
+
+
+def read_commit_times(history: Folder, cluster: str, segments: int) -> dict[int, int]:
+    """Return the microsecond since 1970 at which each of these epochs committed; 0 where the log does not tell."""
+    epochs = history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS)
+    return dict(zip(epochs.column("number").to_pylist(), epochs.column("committed").to_pylist(), strict=True))
 
 
 def summaries_of(epochs: pa.Table) -> list[Summary]:

@@ -13,7 +13,7 @@ from conflict.pipeline import run_of
 from conflict.repairing.ended_run import EndedRun, ended_as
 from conflict.repairing.lost_changes import lost_changes
 from conflict.repairing.planning import REAPPLY, Planned, Wanted, planned
-from conflict.repairing.reapply import lost_in_history, origins_of
+from conflict.repairing.reapply import lost_in_history
 from conflict.repairing.winners import rules_of
 from conflict.result import Result
 from conflict.results.conflicts import ALL
@@ -47,7 +47,7 @@ def replanned(
     """Resolve a run, and plan its repair by a rule, with all lost changes that fit."""
     result = conflict.resolve(run, out=out, engine="reference", policy="needs")
     lost = lost_changes(result, ALL)
-    end = ended_as(result, run_of(run), watched=origins_of(lost))
+    end = ended_as(result, run_of(run), lost)
     rules = rules_of({"*": wins}, end.clusters, result.tables, deletes=True)
     changes = lost_in_history(end, lost)
     plan = planned(end, Wanted(rules, True, changes, True, raises, 3))

@@ -17,6 +17,7 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.pipeline import run_of
 from conflict.repairing.ended_run import EndedRun, ended_as
 from conflict.repairing.equal import equal_rows
+from conflict.repairing.lost_changes import LOST
 from conflict.repairing.plan_files import write_plan
 from conflict.repairing.planning import Planned, Wanted, planned
 from conflict.repairing.proof import prove
@@ -50,7 +51,7 @@ def ended(folder: Path, out: Path, span: Span | None = None) -> tuple[Result, En
         configuration = attrs.evolve(configuration, span=span)
     run = RunFile(case.path / "run.toml", configuration, {}, ())
     result = conflict.resolve(run, out=out, engine="reference", policy="needs")
-    return result, ended_as(result, run_of(run))
+    return result, ended_as(result, run_of(run), LOST.empty_table())
 
 
 def plan_of(result: Result, end: EndedRun, wins: str) -> Planned:

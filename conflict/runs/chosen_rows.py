@@ -1,0 +1,163 @@
+"""
+Some rows of a run, replayed by the reference engine, while the kernels decide the run: those that end different.
+
+It knows of all other rows what they did to transactions. A repair of a large run looks at its rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.config.arguments import StageProgress
+from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.final_rows import rows_that_may_differ
+from conflict.engine.columnar.unique_keys import has_unique_keys
+from conflict.engine.inference.observed import ObservedCluster, OtherConflictsError
+from conflict.engine.inference.replay import ObservedApplier, observed_appliers
+from conflict.engine.kernels.arrays import Bool
+from conflict.engine.reference.replay import replay
+from conflict.errors import NotBuiltError
+from conflict.history.grid.epoch_files import read_commit_times
+from conflict.history.grid.folder import folder_of
+from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.run import Run
+from conflict.results.careful import LeftToReferenceError
+from conflict.results.layout import ResultOptions
+from conflict.runs.bucket_tasks import BucketTask, decided
+from conflict.runs.careful_rows import read_careful
+from conflict.runs.columnar_run import needs_reference, settle_run
+from conflict.runs.ingest_job import ingest
+from conflict.runs.reference_run import Replayed
+from conflict.runs.resolve_job import SettledHistory
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.rows_by_reference import PosedRows, posed_rows
+from conflict.runs.runner import in_threads
+from conflict.runs.touched_rows import TouchedRows, rows_of_keys
+
+__all__ = ["Choice", "replay_chosen"]
+
+_READING = "reading rows that differ"
+
+
+@attrs.frozen
+class Choice:
+    """
+    Which rows are replayed.
+
+    Attributes:
+        tables: Tables with rows that end different, or of which not all is known: these rows are replayed, and all of a
+            table that has unique keys, or takes part in foreign keys.
+        keys: By table, the keys of further rows, as text.
+    """
+
+    tables: frozenset[str]
+    keys: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The tables with rows that are replayed."""
+        return self.tables | self.keys.keys()
+
+
+def replay_chosen(
+    run: Run, choice: Choice, progress: StageProgress, made_of: Callable[..., ObservedCluster] = ObservedCluster
+) -> Replayed | None:
+    """
+    Replay some rows.
+
+    Args:
+        run: The run.
+        choice: Which rows.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+        made_of: What makes a cluster.
+
+    Returns:
+        The clusters, which have these rows; None if the kernels cannot resolve the run.
+
+    Raises:
+        MissingEpochsError: An epoch is missing from a log.
+    """
+    if run.definitions or needs_reference(run) is not None or any(each.applies_singly for each in run.clusters):
+        return None
+    with TemporaryDirectory() as place:
+        history, out = MemoryFolder.at(str(Path(place, "history"))), folder_of(Path(place, "result"))
+        options = ResultOptions(final_rows=False)
+        try:
+            manifest = ingest(in_threads, run, history, progress=progress, with_holes=run.span.cuts).manifest
+            read = history, manifest
+            counts = manifest.segment_counts
+            times = {name: read_commit_times(history, name, count) for name, count in counts.items()}
+            resolved, settled = settle_run(in_threads, run, read, out, progress, options, follow_unlogged=True)
+            posed, appliers = _posed(settled, choice, made_of)
+            items = sum(len(cluster.timeline) for cluster in posed.history.clusters)
+            resolution = replay(posed.history, appliers, lambda done: progress("replaying", done, items))
+            for name, stop in resolved.summary.stops.items():  # what it would have applied since is not in the History
+                appliers[name].here.result.stop = stop
+        except (LeftToReferenceError, NotBuiltError, OtherConflictsError):
+            return None
+        finally:
+            history.delete()
+    told = attrs.evolve(posed.history, unlogged={name: tuple(own) for name, own in resolved.unlogged.items()})
+    return Replayed(resolved.run, told, appliers, times, resolution)
+
+
+def _posed(
+    settled: SettledHistory, choice: Choice, made_of: Callable[..., ObservedCluster]
+) -> tuple[PosedRows, dict[str, ObservedApplier]]:
+    """Return the chosen rows of a run, and its appliers before anything happened."""
+    job, found = settled.job, settled.resolved.found
+    run, tasks = job.run, job.tasks_at_end(found)
+    whole = _whole_tables(run, choice)
+    parts = job.stage(_READING, _read, [_Reading(each, choice, whole) for each in tasks[: run.manifest.buckets]])
+    rows, transactions = read_careful(run, parts), tasks[0].shown_transactions
+    posed = posed_rows(run, rows, found.applies, found.conflicts, transactions)
+    skip, shown, given = run.clusters[0].skip_missing, posed.shown, posed.given
+    return posed, observed_appliers(
+        posed.history, posed.setups, skip_missing=skip, shown=shown, given=given, made_of=made_of
+    )
+
+
+def _whole_tables(run: ResolveRun, choice: Choice) -> Bool:
+    """Return of which tables all rows are replayed: a key can bind the chosen ones to any other. Shape (tables,)."""
+    touched = np.array([table.full_name in choice.touched for table in run.numbers.tables], np.bool_)
+    linked = run.linked.tables
+    return (has_unique_keys(run.clusters) & touched) | (linked if (linked & touched).any() else linked & touched)
+
+
+@attrs.frozen
+class _Reading:
+    """A bucket whose chosen rows are read; `whole`: the tables whose rows are all read, shape (tables,)."""
+
+    task: BucketTask
+    choice: Choice
+    whole: Bool
+
+
+def _read(reading: _Reading) -> TouchedRows:
+    """Return all that a bucket holds of the chosen rows."""
+    run = reading.task.run
+    bucket = run.load_bucket(reading.task.bucket)
+    chosen = reading.whole[bucket.key_table] | run.careful_keys(bucket) | _of_keys(bucket, reading.choice)
+    named = np.array([table.full_name in reading.choice.tables for table in run.numbers.tables], np.bool_)
+    if named[bucket.key_table].any():
+        chosen |= rows_that_may_differ(decided(reading.task, bucket, candidates=False)) & named[bucket.key_table]
+    return rows_of_keys(bucket, chosen)
+
+
+def _of_keys(bucket: Bucket, choice: Choice) -> Bool:
+    """Return which rows of a bucket have the keys that are asked for. Shape (keys,)."""
+    found = np.zeros(len(bucket.key_table), np.bool_)
+    texts = bucket.keys.column("text").combine_chunks() if choice.keys else None
+    for number, table in enumerate(bucket.numbers.tables):
+        if texts is not None and table.full_name in choice.keys:
+            asked = pa.array(sorted(choice.keys[table.full_name]), pa.string())
+            same = pc.is_in(texts, value_set=asked).to_numpy(zero_copy_only=False)
+            found |= same & (bucket.key_table == number)
+    return found
