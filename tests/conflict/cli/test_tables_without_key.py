@@ -12,6 +12,7 @@ from tests.conflict.conformance.test_options import write_run_file
 
 # A's applier stops at the first epoch that it takes, so A's binlog shows nothing of it.
 STOPPED = "max_ins/no_primary_key_type8"
+SECOND = 124554051585  # epoch of A
 
 
 def run(*arguments: object, code: int = 0) -> str:
@@ -30,6 +31,17 @@ def test_a_stop_explains_that_nothing_was_applied(tmp_path: Path) -> None:
     assert (document["likely_causes"], document["differing_rows"]["day.t1"] > 0) == ([], True)
     said = run("explain", tmp_path / "out", "--differences")
     assert "day.t1 has no primary key, so nothing tells which changes are of one row" in said
+
+
+def test_a_start_in_the_middle_leaves_an_applier_without_a_trace(tmp_path: Path) -> None:
+    """Both engines count the rows of tables without a primary key, and say that the binlog shows nothing of it."""
+    path, causes = write_run_file(STOPPED, tmp_path), []
+    for engine in ("reference", "local"):
+        options = ["--policy", "needs", "--engine", engine, "--start-epoch", f"A={SECOND}", "--out", tmp_path / engine]
+        said = run("resolve", path, *options)
+        assert "The binlog of A shows no change of its applier" in said
+        causes.append(json.loads((tmp_path / engine / "run.json").read_text())["likely_causes"])
+    assert causes[0] == causes[1]
 
 
 @pytest.mark.parametrize(
