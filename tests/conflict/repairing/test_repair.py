@@ -15,15 +15,19 @@ from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.pipeline import run_of
+from conflict.repairing import ended_run
 from conflict.repairing.ended_run import EndedRun, ended_as
 from conflict.repairing.equal import equal_rows
-from conflict.repairing.lost_changes import LOST
+from conflict.repairing.lost_changes import LOST, lost_changes
+from conflict.repairing.plan import Plan
 from conflict.repairing.plan_files import write_plan
 from conflict.repairing.planning import Planned, Wanted, planned
 from conflict.repairing.proof import prove
+from conflict.repairing.reapply import lost_in_history
 from conflict.repairing.statements import RepairedRow
 from conflict.repairing.winners import Rule, rules_of
 from conflict.result import Result
+from conflict.results.conflicts import ALL
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO, RECORDINGS, SHARED
@@ -101,6 +105,63 @@ def _assert_as_on(result: Result, end: EndedRun, winner: str, name: str, row: tu
         if pa.types.is_integer(held.schema.field(column).type) or pa.types.is_string(held.schema.field(column).type):
             held = held.filter(pa.compute.equal(held[column], pa.scalar(value, held.schema.field(column).type)))
     assert len(held) == 1
+
+
+def both_plans(folder: Path, out: Path, first: dict[str, int] | None = None) -> list[Plan]:
+    """Return the plans of the results of both engines; of that of the kernels, only some rows are replayed."""
+    case = ConflictCase.load(folder)
+    configuration = case.configuration()
+    if first is not None:
+        configuration = attrs.evolve(configuration, span=Span(first=first, empty=False))
+    run, found = RunFile(case.path / "run.toml", configuration, {}, ()), []
+    for engine in ("reference", "local"):
+        result = conflict.resolve(run, out=out / engine, engine=engine, policy="needs")
+        lost = lost_changes(result, ALL)
+        end = ended_as(result, run_of(run), lost)
+        rules = rules_of({"*": "newest"}, end.clusters, result.tables, deletes=True)
+        wanted = Wanted(rules, True, lost_in_history(end, lost), True, True, rows_per_transaction=3)
+        found.append(Plan(result, wanted, end, planned(end, wanted)))
+    return found
+
+
+def assert_same_plans(plans: list[Plan]) -> None:
+    """Statements, what is left to review, the rows of both clusters, what appliers decide, and the steps are equal."""
+    first, second = plans
+    assert first.statements.equals(second.statements)
+    assert first.review.equals(second.review)
+    assert first.document()["tables"] == second.document()["tables"]
+    assert first.planned.proof.judged == second.planned.proof.judged
+    assert first.steps == second.steps
+
+
+@pytest.mark.parametrize("folder", SAMPLE, ids=lambda path: path.name)
+def test_results_of_the_kernels(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their rows are replayed as far as they can be repaired; the plan is that of a replay of all rows."""
+    whole = ended_run.replay_in_memory
+    replays: list[object] = []
+    monkeypatch.setattr(ended_run, "replay_in_memory", lambda *given: replays.append(given) or whole(*given))
+    assert_same_plans(both_plans(folder, tmp_path))
+    assert len(replays) == 1
+
+
+def test_results_of_the_kernels_from_the_middle(tmp_path: Path) -> None:
+    """What is not known is to be reviewed in the same way."""
+    plans = both_plans(DELETES, tmp_path, first={"B": 4037269258244})
+    assert len(plans[0].review)
+    assert_same_plans(plans)
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance")
+def test_results_of_the_kernels_of_many_recordings(tmp_path: Path) -> None:
+    """Every fourth recording of two clusters: keys, stops, definitions that change, rows without a key."""
+    seen = 0
+    for folder in folders(SHARED / "conformance")[::4]:
+        if len(ConflictCase.load(folder).configuration().clusters) == 2:
+            shutil.rmtree(tmp_path / "results", ignore_errors=True)
+            assert_same_plans(both_plans(folder, tmp_path / "results"))
+            seen += 1
+    assert seen > 100
 
 
 @pytest.mark.parametrize("folder", SAMPLE, ids=lambda path: path.name)
