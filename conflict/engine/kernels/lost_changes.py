@@ -325,23 +325,28 @@ def _overwritten(side, judged, own, foreign, keys):
     """
     by = np.full(len(own.key), -1, np.int32)
     last, previous = np.full(keys, -1, np.int32), np.full(len(own.key), -1, np.int32)
+    # Of each change and the earlier ones of its row: an epoch that the other cluster skipped was never seen.
+    latest = own.seen.copy()
     left, done = np.zeros(foreign.shape[1], np.uint64), 0
     for decision in range(len(judged.apply)):
         number, apply = judged.source[decision], judged.apply[decision]
         if judged.applier[apply] != side:
             continue
         for place in range(done, judged.own_end[apply]):
-            previous[place], last[own.key[place]] = last[own.key[place]], place
+            before = last[own.key[place]]
+            previous[place], last[own.key[place]] = before, place
+            if before >= 0:
+                latest[place] = max(latest[place], latest[before])
         done = max(done, judged.own_end[apply])
         if number < 0 or judged.kind[decision] != OWN or judged.verdict[decision] != APPLIED:
             continue
         left[:] = foreign[number]
         place = last[judged.key[decision]]
         # From the last change back: what a later own change wrote over, the foreign one does not take away.
-        while place >= 0 and own.seen[place] > number and left.any():
-            hit = False
+        while place >= 0 and latest[place] > number and left.any():
+            hit, unseen = False, own.seen[place] > number
             for word in range(len(left)):
-                hit |= (left[word] & own.written[place, word]) != 0
+                hit |= unseen and (left[word] & own.written[place, word]) != 0
                 left[word] &= ~own.hides[place, word]
             if hit and by[place] < 0:
                 by[place] = decision

@@ -62,6 +62,8 @@ def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]
         ("A:i1=5/5@1 A:u1=5/5>6/6@2 B:i1=7/7,d1@11 A:<11@3", None, {"A": ([], [0, 1]), "B": ([], [])}),
         # A change after the foreign one was applied has seen it.
         ("A:i1=5@1 B:<1@11 B:u1=5>9@12 A:<12@2 A:u1=9>6@3 B:<3@13", None, {"A": ([], []), "B": ([], [])}),
+        # B skipped epoch 1 and took epoch 2: its delete had seen the update of A, and not the insert before it.
+        ("A:i1=5/5@1 A:u1=5>6@2 B:i1=8/8@11 B:<2@12 B:d1=6/8@13 A:<13@3", None, {"A": ([], [0]), "B": ([], [0])}),
         # Both delete, and one delete is rejected for it: nothing is lost.
         ("A:i1=5@1 B:<1@11 A:d1=5@2 B:d1=5@12 A:<12@3", "NDB$EPOCH()", {"A": ([], []), "B": ([], [])}),
         # A write that lacks a column is an update, logged as a write: it changes its own columns alone.
