@@ -345,7 +345,7 @@ def typed_function(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> 
 def what_was_meant(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> str:
     """Return, for a message, what a text that cannot be parsed may mean; a shell replaces ``$MAX`` by nothing."""
     if not text.strip():
-        return "; for no function give NULL"
+        return "; for no function leave it out, or give NULL in mysql.ndb_replication"
     name, _, rest = text.partition("(")
     name = name.strip()
     if name == "NDB":

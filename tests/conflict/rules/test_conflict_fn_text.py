@@ -141,7 +141,7 @@ class TestTyped:
             ("ndb$epoch2_trans()", " (did you mean NDB$EPOCH2_TRANS?)"),
             ("EPOCHTRANS()", " (did you mean NDB$EPOCH_TRANS?)"),
             ("NDB$FOO(x)", ""),
-            ("", "; for no function give NULL"),
+            ("", "; for no function leave it out, or give NULL in mysql.ndb_replication"),
             ("NDB$MAX(x", ""),  # the name is right
         ],
     )
