@@ -4,6 +4,7 @@ A run as it ended: what each cluster holds of a row, who wrote it last, and what
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
@@ -86,13 +87,15 @@ def ended_as(result: Result, run: Run, lost: pa.Table, progress: StageProgress =
     if replayed is None:
         before.clear()
         replayed = from_holes(run, lambda each: replay_in_memory(each, progress, watching), can_have_holes=True)
-    if replayed.resolution.differing_rows != _without_zeros(result.run["differing_rows"]):
+    ended = EndedRun(result, replayed, before)
+    told = {table: count for table, count in result.run["differing_rows"].items() if count}
+    if Counter(table for table, _ in ended.differing) != told:
         message = (
             f"the rows that differ in {result.folder.uri} are not those that the reference engine derives from its "
             "binlogs; a result with --function or --on-missing skip cannot be repaired"
         )
         raise HistoryError(message)
-    return EndedRun(result, replayed, before)
+    return ended
 
 
 def _choice(result: Result, lost: pa.Table) -> Choice:
@@ -116,10 +119,6 @@ def _origins_of(lost: pa.Table) -> frozenset[Origin]:
 def origin_of(row: Mapping[str, Any]) -> Origin:
     """Return the place of a row with the columns of `PLACE`."""
     return Origin(*(row[name] for name in PLACE))
-
-
-def _without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
-    return {table: count for table, count in counts.items() if count}
 
 
 @attrs.frozen(eq=False)
@@ -268,7 +267,7 @@ class EndedRun:
 
         Other decisions that are open are rejections for one cause or another, which leave the row as it is.
         """
-        outcomes = self.replayed.resolution.outcomes
+        outcomes = self.replayed.outcomes
         unclear = {(each.table, each.key) for each in outcomes if each.verdict is Verdict.CANNOT_TELL}
         found = {(row[0], self.key_text(row)) for row in unclear}
         for name in self.clusters:
@@ -280,7 +279,7 @@ class EndedRun:
     @cached_property
     def refused(self) -> Mapping[RowKey, Outcome]:
         """By row, the last operation of a user that an applier did not apply."""
-        outcomes = self.replayed.resolution.outcomes
+        outcomes = self.replayed.outcomes
         return {
             (each.table, each.key): each
             for each in outcomes

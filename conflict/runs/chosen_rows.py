@@ -22,7 +22,7 @@ from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.kernels.arrays import Bool
-from conflict.engine.reference.replay import replay
+from conflict.engine.reference.replay import play
 from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import read_commit_times
 from conflict.history.grid.folder import folder_of
@@ -97,7 +97,7 @@ def replay_chosen(
             resolved, settled = settle_run(in_threads, run, read, out, progress, options, follow_unlogged=True)
             posed, appliers = _posed(settled, choice, made_of)
             items = sum(len(cluster.timeline) for cluster in posed.history.clusters)
-            resolution = replay(posed.history, appliers, lambda done: progress("replaying", done, items))
+            play(posed.history, appliers, lambda done: progress("replaying", done, items))
             for name, stop in resolved.summary.stops.items():  # what it would have applied since is not in the History
                 appliers[name].here.result.stop = stop
         except (LeftToReferenceError, NotBuiltError, OtherConflictsError):
@@ -105,7 +105,7 @@ def replay_chosen(
         finally:
             history.delete()
     told = attrs.evolve(posed.history, unlogged={name: tuple(own) for name, own in resolved.unlogged.items()})
-    return Replayed(resolved.run, told, appliers, times, resolution)
+    return Replayed(resolved.run, told, appliers, times)
 
 
 def _posed(

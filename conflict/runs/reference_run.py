@@ -15,7 +15,7 @@ from conflict.engine.inference.observed import ObservedCluster
 from conflict.engine.inference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.inference.replay import resolve as replay
-from conflict.engine.reference.replay import replay as replay_clusters
+from conflict.engine.reference.replay import play
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
@@ -40,7 +40,7 @@ from conflict.results.contradictions import ContradictedRow, contradicted_marks,
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of, write_repeats
 from conflict.results.layout import ResultOptions
 from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes, with_renames
-from conflict.results.model import Resolution
+from conflict.results.model import Outcome, Resolution
 from conflict.results.resolution_ledger import (
     Compared,
     KeyTexts,
@@ -136,14 +136,17 @@ class Replayed:
         history: What happened: epochs at their places, rows judged when they were.
         appliers: By cluster, its applier, which has the cluster, after all of it.
         times: By cluster and own epoch, the microsecond since 1970 at which it committed; 0 where no log tells.
-        resolution: The result.
     """
 
     run: Run
     history: History
     appliers: Mapping[str, ObservedApplier]
     times: Mapping[str, Mapping[int, int]]
-    resolution: Resolution
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What appliers decided."""
+        return [outcome for applier in self.appliers.values() for outcome in applier.here.outcomes]
 
 
 def replay_in_memory(
@@ -170,9 +173,9 @@ def replay_in_memory(
     skip = configuration.skip_missing
     appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded, made_of=made_of)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
-    resolution = replay_clusters(history, appliers, lambda done: progress("replaying", done, items))
+    play(history, appliers, lambda done: progress("replaying", done, items))
     times = {name: {each.number: each.committed or 0 for each in own} for name, own in epochs.items()}
-    return Replayed(first.run, history, appliers, times, resolution)
+    return Replayed(first.run, history, appliers, times)
 
 
 _SKIPS = (

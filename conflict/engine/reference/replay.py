@@ -20,7 +20,7 @@ from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import Value
 
-__all__ = ["columns_not_known", "common_columns", "differing_rows", "replay", "resolve"]
+__all__ = ["columns_not_known", "common_columns", "differing_rows", "play", "replay", "resolve"]
 
 FinalRows = dict[RowKey, tuple[Value, ...]]
 
@@ -55,9 +55,9 @@ def resolve(
     return replay(history, {cluster.name: Applier(cluster) for cluster in clusters}, progress)
 
 
-def replay(
+def play(
     history: History, appliers: Mapping[str, Applier], progress: Callable[[int], None] = lambda done: None
-) -> Resolution:
+) -> dict[str, dict[str, Table]]:
     """
     Let clusters, which have done nothing yet, do what a History says.
 
@@ -65,6 +65,9 @@ def replay(
         history: What happened.
         appliers: The applier of each cluster.
         progress: Called with the number of timeline items done so far.
+
+    Returns:
+        Per cluster, all tables that it ever had.
 
     Raises:
         HistoryError: The schedule is circular.
@@ -80,6 +83,15 @@ def replay(
         else:
             appliers[cluster.name].apply_epoch(item, clusters[item.source])
         progress(done)
+    return tables
+
+
+def replay(
+    history: History, appliers: Mapping[str, Applier], progress: Callable[[int], None] = lambda done: None
+) -> Resolution:
+    """Do as `play`, and return what came out."""
+    tables = play(history, appliers, progress)
+    clusters = {name: applier.cluster for name, applier in appliers.items()}
     rows = {name: _rows_by_key(cluster) for name, cluster in clusters.items()}
     for name, replayed in clusters.items():
         _complete_result(replayed, rows[name])
