@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.run_file import load_run_file
@@ -50,7 +50,7 @@ def test_simulated_binlogs(seed: int, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
-@examples(150)
+@settings(max_examples=150)
 def test_many_simulated_binlogs(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The same, many times."""
     assert_same(seed, tmp_path_factory.mktemp("simulated") / "run")
