@@ -38,8 +38,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take the counts of one of several processes that ran the tests; each collects all of them."""
-    node.config.stash[NOT_RUN] = Counter(node.workeroutput.get("not_run", {}))
+    """Take the counts of one of several processes that ran the tests; each collects all of them, if it does not die."""
+    if hasattr(node, "workeroutput"):
+        node.config.stash[NOT_RUN] = Counter(node.workeroutput.get("not_run", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
