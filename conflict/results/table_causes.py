@@ -167,12 +167,14 @@ def _arrives_nowhere(each: _Seen, facts: Mapping[str, LogFacts]) -> bool:
 
 def _of_filter(each: _Seen, facts: Mapping[str, LogFacts]) -> LikelyCause:
     sources = [name for name, own in facts.items() if name != each.cluster and each.table in own.changed_tables]
-    sentence = (
-        f"No change from {' or '.join(sources)} arrived at {each.cluster} here, while changes of other tables did: "
-        f"does a filter drop them there (replicate_ignore_table and the like, for [clusters.{each.cluster}] of the run "
-        "file)?"
+    shown = (
+        f"No change from {' or '.join(sources)} arrived at {each.cluster} here, while changes of other tables did: are "
+        "they filtered?"
     )
-    return each.cause(CauseKind.FILTER, sentence)
+    drops = f"a filter drops them (replicate_ignore_table and the like, for [clusters.{each.cluster}] of the run file)"
+    kinds = CauseKind.FILTER, CauseKind.FILES
+    options = f"{drops}; {_WORDS[CauseKind.FILES]}"
+    return LikelyCause(each.cluster, CauseKind.FILTER, (each.table,), shown, kinds, options)
 
 
 def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:

@@ -36,6 +36,20 @@ latency_ms = 40
 [clusters.B.link]
 latency_ms = 40
 """
+# The same log, as one that begins with rows.
+_MIDDLE = """
+schema = "log/schema.sql"
+database = "model"
+start = "middle"
+clusters.A = { server_id = 1, binlogs = ["log/A/binlog.000001"] }
+clusters.B = { server_id = 2, binlogs = ["log/B/binlog.000001"] }
+[[ndb_replication]]
+db = "model"
+table_name = "usertable"
+server_id = 1
+binlog_type = 7
+conflict_fn = "NDB$EPOCH()"
+"""
 _LATER = 1001 << 32  # an epoch of the simulation; rows are older than a log that begins with it
 # A column for each kernel that reads or shows values, and its value; the model's tables have integers alone.
 _COLUMNS: dict[str, Any] = {
@@ -87,6 +101,8 @@ def warm_up() -> None:
 
 def _commands(folder: Path) -> list[list[str]]:
     """Return command lines that together call every kernel; each reads what those before it wrote."""
+    middle = folder / "middle.toml"
+    middle.write_text(_MIDDLE, "utf-8")
     (folder / "model.toml").write_text(_MODEL, "utf-8")
     log, types, types_schema = folder / "log", folder / "types", folder / "types.sql"
     types_schema.write_text(_write_types(types), "utf-8")
@@ -102,6 +118,7 @@ def _commands(folder: Path) -> list[list[str]]:
         ["resolve", *logs, *by_epoch, "--engine", "local", "--out", f"{folder / 'open'}"],
         ["resolve", *typed, *by_value, "--engine", "local", "--out", f"{folder / 'typed'}"],
         ["compare", run, "--engine", "local", "--formats", "3,9"],
+        ["compare", f"{middle}", "--engine", "local", "--functions", "NDB$EPOCH()"],
         ["workload", run, "--out", f"{folder / 'learnt.toml'}"],
         ["sizes", *logs, "--schema", schema],
         *(

@@ -190,14 +190,18 @@ def test_a_function_that_is_refused_under_the_type_is_one_of_two_causes() -> Non
 @pytest.mark.parametrize("function", [None, "NDB$MAX(x)", "NDB$EPOCH()"])
 @pytest.mark.parametrize("kind", [LESS, KEPT])
 def test_a_table_of_which_nothing_arrives_is_filtered(function: str | None, kind: str) -> None:
-    """B applied changes of another table, and none of t, which A changed; what differs on A for t follows from it."""
+    """
+    B applied changes of another table, and none of t, which A changed; what differs on A for t follows from it.
+
+    The file of B that has them may be missing, too.
+    """
     facts = {
         "A": LogFacts(changed_tables=frozenset({"d.t", "d.u"}), applied_tables=frozenset({"d.t"})),
         "B": LogFacts(applied_tables=frozenset({"d.u"})),
     }
     found = causes({("B", "t"): kind, ("A", "t"): MORE}, {"t": function, "u": None}, facts=facts)
     assert [(each.kind, each.cluster, each.tables, each.cannot_tell) for each in found] == [
-        (CauseKind.FILTER, "B", ("d.t",), ())
+        (CauseKind.FILTER, "B", ("d.t",), (CauseKind.FILTER, CauseKind.FILES))
     ]
 
 
