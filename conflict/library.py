@@ -279,7 +279,9 @@ def check(
 
     release = None if server_version is None else parse_release(server_version)
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
-    loaded = checked_run(run, additions, variables, config_ini, AskedServers(words_of(server), defaults_file))
+    loaded = checked_run(
+        run, additions, variables, config_ini, AskedServers(words_of(server), defaults_file), progress=progress
+    )
     configuration = _changed(loaded, function).configuration
     return check_configuration(configuration, DeploymentPolicy(policy), release, read_logs(configuration, progress))
 
@@ -291,6 +293,7 @@ def checked_run(
     config_ini: Mapping[str, Path | str] | None = None,
     servers: AskedServers | None = None,
     say: Callable[[str], None] = lambda sentence: None,
+    progress: StageProgress = no_progress,
 ) -> RunFile:
     """
     Return the run that is checked: that of a run file, of running servers, or one of what is given in their place.
@@ -302,6 +305,7 @@ def checked_run(
         config_ini: By cluster, files of management nodes.
         servers: The running servers.
         say: Called with sentences about these.
+        progress: As for `resolve`.
 
     Raises:
         ConfigurationError: Something is given beside a run file or servers, or a file or a server is wrong.
@@ -318,7 +322,7 @@ def checked_run(
                 "--conflict-fn, --primary and --variables; init --server writes files, to be changed and checked"
             )
             raise ConfigurationError(message)
-        return _run_of_servers(servers, files[1], say)
+        return _run_of_servers(servers, files[1], say, progress)
     if run is None:
         return draft_check(additions, *files)
     loaded = run if isinstance(run, RunFile) else load_run_file(Path(run).absolute(), binlogs=False)
@@ -328,10 +332,12 @@ def checked_run(
     return loaded
 
 
-def _run_of_servers(servers: AskedServers, config_ini: Mapping[str, Path], say: Callable[[str], None]) -> RunFile:
+def _run_of_servers(
+    servers: AskedServers, config_ini: Mapping[str, Path], say: Callable[[str], None], progress: StageProgress
+) -> RunFile:
     from conflict.servers.saved import read_servers
 
-    found = read_servers(servers.given, path_of(servers.defaults_file))
+    found = read_servers(servers.given, path_of(servers.defaults_file), progress)
     for sentence in found.sentences:
         say(sentence)
     return found.run(config_ini)

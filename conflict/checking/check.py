@@ -79,6 +79,7 @@ RULES: tuple[Rule, ...] = (
     kept_logs.purged_early,
     kept_logs.never_purged,
     kept_logs.purged_before_read,
+    kept_logs.sources_that_do_not_serve,
     epoch_sizes.large_epochs,
     epoch_sizes.too_large_epochs,
     clocks.clocks_differ,

@@ -183,6 +183,7 @@ class Code(Enum):
     LARGE_EPOCHS = (99, _NOTE, "epochs that are larger than the cache")
     TOO_LARGE_EPOCHS = (100, _WARNING, "epochs that are too large to be logged")
     CLOCKS = (101, _WARNING, "clocks that differ")
+    NOT_SERVED = (102, _WARNING, "a channel that its source does not serve")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

@@ -180,14 +180,18 @@ def _bars(*, time_left: bool) -> Iterator[_Show]:
     if time_left:
         columns = (*columns, TimeRemainingColumn())
     stages: dict[str, TaskID] = {}
-    with Progress(*columns, console=messages, transient=True) as progress:
+    progress = Progress(*columns, console=messages, transient=True)
 
-        def show(stage: str, done: int, total: int | None) -> None:
-            if stage not in stages:
-                stages[stage] = progress.add_task(stage, total=total)
-            progress.update(stages[stage], completed=done, total=total)
+    def show(stage: str, done: int, total: int | None) -> None:
+        progress.start()  # not before: a password may be asked for
+        if stage not in stages:
+            stages[stage] = progress.add_task(stage, total=total)
+        progress.update(stages[stage], completed=done, total=total)
 
+    try:
         yield show
+    finally:
+        progress.stop()
 
 
 @contextmanager

@@ -221,7 +221,7 @@ def _with_filters(
         _refuse_ignored(read, links, where)
         filters = {name: each.filter.with_options(options_of(options, each.name)) for name, each in read.items()}
         ignored = {name: each.ignored | cluster.ignored.get(name, frozenset()) for name, each in read.items()}
-        return attrs.evolve(cluster, channel_filters=filters, ignored=ignored)
+        return attrs.evolve(cluster, channel_filters=filters, ignored=ignored, channels=read)
     of_server = cluster.given_variables
     options = {**{name: _values(of_server[name]) for name in FILTER_OPTIONS if name in of_server}, **options}
     names = channels_of(options)

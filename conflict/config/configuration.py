@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 
 from conflict.config.database_names import DatabaseNames, names_of_databases
+from conflict.config.replica_status import ReplicaChannel
 from conflict.config.schema_file import in_databases, named_as
 from conflict.config.server_settings import EpochTimes, ServerVariables, as_server_variables
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
@@ -80,6 +81,9 @@ class ClusterConfiguration:
         conversions: ``replica_type_conversions``.
         filter: Which tables' changes its applier drops, and which databases it renames.
         channel_filters: By source, the filters of the channel from it, where they are not `filter`.
+        channels: By source, what its SQL node says of the channel from it, as far as that is given.
+        clock: How far the clock of its first SQL node is ahead of this machine's, in microseconds, at least and at
+            most; None if no server was asked.
     """
 
     name: str
@@ -101,6 +105,8 @@ class ClusterConfiguration:
     epoch_times: EpochTimes | None = None
     filter: ReplicationFilter = attrs.field(factory=ReplicationFilter)
     channel_filters: Mapping[str, ReplicationFilter] = attrs.field(factory=dict)
+    channels: Mapping[str, ReplicaChannel] = attrs.field(factory=dict, repr=False)
+    clock: tuple[int, int] | None = None
 
     def filter_of(self, source: str) -> ReplicationFilter:
         """Return the filters of the channel from a source."""

@@ -1,5 +1,5 @@
 r"""
-What ``SHOW REPLICA STATUS`` prints of the channels of a replica: the filters that are in force on each.
+What ``SHOW REPLICA STATUS`` prints of the channels of a replica: the filters in force on each, and how far it is.
 
 As lines below each other (``\G``), as a box (``mysql --table``) or with tabs (``mysql --batch``), with the present
 names or those of ``SHOW SLAVE STATUS``.
@@ -22,7 +22,7 @@ from ndb_formats.cursor import whole_number
 
 __all__ = ["ReplicaChannel", "load_replica_status", "parse_replica_status"]
 
-_NAMES = {"master_server_id": "source_server_id"}
+_NAMES = {"master_server_id": "source_server_id", "seconds_behind_master": "seconds_behind_source"}
 _NEEDED = "replicate_do_db"
 _LINE = re.compile(r"\s*(?P<name>[A-Za-z_]+): ?(?P<value>.*)")
 _ROW = re.compile(r"\*{5,} *\d+\. row *\*{5,}")
@@ -40,12 +40,18 @@ class ReplicaChannel:
         source_id: Server id of its source; 0 if it has not been connected, None if the text does not say it.
         filter: Its filters and rewrite rules.
         ignored: The server ids whose changes it leaves out.
+        behind: How many seconds the applier is behind the source; None if it stands still, or the text does not say it.
+        receiver_error: The error with which the receiver stopped; 0 without one.
+        receiver_words: What the server says of it.
     """
 
     name: str
     source_id: int | None
     filter: ReplicationFilter
     ignored: frozenset[int] = frozenset()
+    behind: int | None = None
+    receiver_error: int = 0
+    receiver_words: str = ""
 
 
 def load_replica_status(path: Path) -> tuple[ReplicaChannel, ...]:
@@ -116,4 +122,7 @@ def _channel(row: dict[str, str]) -> ReplicaChannel:
         None if source is None else whole_number(source),
         ReplicationFilter.of({name: [each for each in values if each] for name, values in options.items()}),
         frozenset(map(int, ids)),
+        whole_number(row.get("seconds_behind_source", "")),
+        whole_number(row.get("last_io_errno", "")) or 0,
+        row.get("last_io_error", ""),
     )

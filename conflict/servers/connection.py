@@ -25,7 +25,7 @@ from conflict.servers.addresses import ServerAddress
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Cell", "DeniedError", "Row", "RunningServer", "UnknownError", "connected"]
+__all__ = ["Cell", "DeniedError", "Row", "RunningServer", "UnknownError", "connected", "with_password"]
 
 Cell = str | bytes | None
 Row = Mapping[str, Cell]
@@ -116,6 +116,11 @@ def connected(address: ServerAddress) -> Iterator[RunningServer]:
         yield attrs.evolve(server, account="@".join(f"'{each.replace(chr(39), chr(39) * 2)}'" for each in (user, host)))
     finally:
         server.client.close()
+
+
+def with_password(address: ServerAddress) -> ServerAddress:
+    """Return an address with its password, which is asked for on a terminal if nothing else gives it."""
+    return attrs.evolve(address, password=_password(address))
 
 
 def _connect(address: ServerAddress) -> RunningServer:

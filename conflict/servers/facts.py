@@ -1,5 +1,5 @@
 """
-What is read of a server: variables, filters, channels, definitions, rows of ``mysql.ndb_replication``, NDB's counters.
+What is read of a server: variables, filters, channels, definitions, rows of ``mysql.ndb_replication``, counters, clock.
 
 Each step names the privilege that it needs; nothing else is asked, and no row of a user's table is read.
 
@@ -9,6 +9,7 @@ Each step names the privilege that it needs; nothing else is asked, and no row o
     definitions     information_schema.TABLES, SHOW CREATE TABLE
     rows            SELECT * FROM mysql.ndb_replication
     counters        SHOW GLOBAL STATUS LIKE 'Ndb_%'
+    clock           SELECT UTC_TIMESTAMP(6)
 
 Source: MySQL manual, the pages of these statements; releases before 8.0.22 and 8.2 have the older ones.
 """
@@ -16,10 +17,13 @@ Source: MySQL manual, the pages of these statements; releases before 8.0.22 and 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 import attrs
 
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS
 from conflict.servers.connection import Cell, Row, RunningServer, UnknownError
@@ -50,6 +54,7 @@ class ServerFacts:
         definitions: By database and table, its ``CREATE TABLE`` statement.
         replication: The rows of ``mysql.ndb_replication``; None if there is no such table.
         counters: The status variables of NDB, by name.
+        clock: How far its clock is ahead of this machine's, in microseconds, at least and at most.
     """
 
     variables: Mapping[str, str]
@@ -57,6 +62,7 @@ class ServerFacts:
     definitions: Mapping[tuple[str, str], str]
     replication: tuple[Row, ...] | None
     counters: Mapping[str, str]
+    clock: tuple[int, int]
 
     @property
     def server_id(self) -> int:
@@ -75,9 +81,13 @@ class ServerFacts:
         return frozenset(int(str(text)) for text in texts if text is not None)
 
 
-def facts_of(server: RunningServer) -> ServerFacts:
+def facts_of(server: RunningServer, progress: StageProgress = no_progress) -> ServerFacts:
     """
     Ask a server for all that a check reads.
+
+    Args:
+        server: The server.
+        progress: Called with the name of a stage, the tables whose definitions are read, and how many there are.
 
     Raises:
         ConfigurationError: A privilege is missing, no table is visible, or the connection was lost.
@@ -87,9 +97,10 @@ def facts_of(server: RunningServer) -> ServerFacts:
     return ServerFacts(
         {**variables, **_filters_of_log(server), **({} if channels else _filters_to_be(server))},
         channels,
-        _definitions(server),
+        _definitions(server, progress),
         _replication(server),
         dict(_pairs(server.ask("SHOW GLOBAL STATUS LIKE 'Ndb\\_%'"))),
+        _clock(server),
     )
 
 
@@ -135,9 +146,11 @@ def _filters_to_be(server: RunningServer) -> dict[str, str]:
     return {name: value for name, value in found.items() if name in FILTER_OPTIONS and value}
 
 
-def _definitions(server: RunningServer) -> dict[tuple[str, str], str]:
+def _definitions(server: RunningServer, progress: StageProgress) -> dict[tuple[str, str], str]:
     found = dict[tuple[str, str], str]()
-    for row in server.ask(_TABLES):
+    tables = server.ask(_TABLES)
+    for number, row in enumerate(tables):
+        progress(f"tables of {server.address.cluster or server.address}", number, len(tables))
         database, name = _text(row["db"]), _text(row["name"])
         try:
             rows = server.ask(f"SHOW CREATE TABLE {quoted_name(database, name)}", _ALL.format(quoted_name(database)))
@@ -158,6 +171,16 @@ def _replication(server: RunningServer) -> tuple[Row, ...] | None:
         return tuple(server.ask(_ROWS, f"SELECT ON {_REPLICATION}"))
     except UnknownError:
         return None
+
+
+def _clock(server: RunningServer) -> tuple[int, int]:
+    """Return the bounds of what a server's clock is ahead: it was read between two moments of this machine's."""
+    before = time.time_ns() // 1000
+    (row,) = server.ask("SELECT UTC_TIMESTAMP(6) AS now")
+    after = time.time_ns() // 1000 + 1
+    moment = datetime.fromisoformat(_text(row["now"])).replace(tzinfo=UTC)
+    now = (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+    return now - after, now - before
 
 
 def without_auto_increment(definition: str) -> str:

@@ -24,12 +24,13 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.option_values import known_name
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.server_settings import load_epoch_times
 from conflict.errors import ConfigurationError
 from conflict.servers.addresses import ServerAddress, addresses_of
-from conflict.servers.connection import Cell, Row, connected
+from conflict.servers.connection import Cell, Row, connected, with_password
 from conflict.servers.facts import ServerFacts, facts_of, quoted_name, without_auto_increment
 from conflict.shown_text import counted, one_line
 
@@ -51,10 +52,12 @@ class SavedServers:
     Attributes:
         files: By path, relative to the run file, the files that it names, and the run file itself, last.
         sentences: What a user should know of the servers.
+        clocks: By cluster, `ServerFacts.clock` of its first SQL node: of the moment, and so in no file.
     """
 
     files: Mapping[str, str] = attrs.field(repr=False)
     sentences: tuple[str, ...]
+    clocks: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
 
     def run(self, config_ini: Mapping[str, Path]) -> RunFile:
         """
@@ -82,7 +85,10 @@ class SavedServers:
             known_name("cluster", name, names, "--server", ConfigurationError): load_epoch_times(file)
             for name, file in config_ini.items()
         }
-        clusters = (attrs.evolve(each, epoch_times=times.get(each.name)) for each in configuration.clusters)
+        clusters = (
+            attrs.evolve(each, epoch_times=times.get(each.name), clock=self.clocks.get(each.name))
+            for each in configuration.clusters
+        )
         configuration = attrs.evolve(configuration, clusters=tuple(clusters))
         return attrs.evolve(run, path=Path(RUN_FILE), configuration=configuration, inputs=(*config_ini.values(),))
 
@@ -99,21 +105,24 @@ class _Node:
         return self.address.cluster or f"server{self.facts.server_id}"
 
 
-def read_servers(given: Sequence[str], defaults_file: Path | None = None) -> SavedServers:
+def read_servers(
+    given: Sequence[str], defaults_file: Path | None = None, progress: StageProgress = no_progress
+) -> SavedServers:
     """
     Ask servers, and return what they said.
 
     Args:
         given: Their addresses, as of ``--server``.
         defaults_file: An option file of the client, in place of its own ones.
+        progress: As for `facts_of`; passwords are asked for before.
 
     Raises:
         ConfigurationError: A server cannot be asked, or the servers do not fit together.
     """
     nodes = []
-    for address in addresses_of(given, defaults_file):
+    for address in [with_password(each) for each in addresses_of(given, defaults_file)]:
         with connected(address) as server:
-            nodes.append(_Node(address, facts_of(server)))
+            nodes.append(_Node(address, facts_of(server, progress)))
     _refuse_same(nodes)
     clusters = dict[str, list[_Node]]()
     for node in nodes:
@@ -123,7 +132,8 @@ def read_servers(given: Sequence[str], defaults_file: Path | None = None) -> Sav
     files = {path: text for name, own in clusters.items() for path, text in _files(name, own).items()}
     _drop_copies(files, list(clusters))
     run = "".join(f"{line}\n" for line in _run_file(clusters, files))
-    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)))
+    clocks = {name: own[0].facts.clock for name, own in clusters.items()}
+    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)), clocks)
 
 
 def batch_text(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:

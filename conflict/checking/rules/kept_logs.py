@@ -1,5 +1,5 @@
 """
-How long servers keep their logs, against how long a channel can stand still.
+How long servers keep their logs, against how long channels stand still.
 
 Source: MySQL manual, "Binary Logging Options and Variables" (how the variables go together), "PURGE BINARY LOGS
 Statement" (no replica may be further behind than logs are kept).
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conflict.checking.findings import Code, Finding, TablePlace, set_variable
+from conflict.checking.findings import Code, Finding, Fix, TablePlace, set_variable
 from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from ndb_formats.cursor import whole_number
 
-__all__ = ["horizon", "never_purged", "purged_before_read", "purged_early"]
+__all__ = ["horizon", "never_purged", "purged_before_read", "purged_early", "sources_that_do_not_serve"]
 
 _LOG = "replication-options-binary-log"
 _AUTOMATIC, _SECONDS, _DAYS = "binlog_expire_logs_auto_purge", "binlog_expire_logs_seconds", "expire_logs_days"
 _DAY, _DEFAULT = 86_400, "2592000"
 _MICROSECONDS = 1_000_000
+_NOT_SERVED = (13114, 1236)  # the receiver's error where a source cannot send on, and its number in 5.7
 
 
 def horizon(subject: Subject, cluster: ClusterConfiguration) -> int | None:
@@ -66,21 +67,51 @@ def never_purged(subject: Subject) -> Iterator[Finding]:
 
 def purged_before_read(subject: Subject) -> Iterator[Finding]:
     """
-    Yield clusters whose logs are purged sooner than an epoch of their binlogs was applied elsewhere.
+    Yield clusters whose logs are purged sooner than they are read, by binlogs or by what a channel says of itself.
 
     What an epoch took longer than the fastest one does not depend on whether clocks agree.
     """
     for each in subject.travels:
-        source = next(cluster for cluster in subject.clusters if cluster.name == each.source.cluster)
-        seconds, longest = horizon(subject, source), int(each.took.max() - each.took.min()) // _MICROSECONDS
-        if seconds and longest >= seconds:
+        longest = int(each.took.max() - each.took.min()) // _MICROSECONDS
+        what = f"An epoch in the binlogs took {longest:,} seconds longer than others until {each.applier.cluster} "
+        yield from _behind(subject, each.source.cluster, longest, f"{what}applied it")
+    for applier, source in subject.links.channels():
+        channel = applier.channels.get(source.name)
+        if channel is not None and channel.behind is not None:
+            what = f"{applier.name} is {channel.behind:,} seconds behind (Seconds_Behind_Source)"
+            yield from _behind(subject, source.name, channel.behind, what)
+
+
+def _behind(subject: Subject, name: str, behind: int, what: str) -> Iterator[Finding]:
+    """Yield that a cluster keeps its logs for no longer than a channel is, or was, behind."""
+    source = next(cluster for cluster in subject.clusters if cluster.name == name)
+    seconds = horizon(subject, source)
+    if seconds and behind >= seconds:
+        sentence = (
+            f"{what}, and logs are purged after {seconds:,} seconds: a channel whose receiver stands still for so long "
+            "cannot go on, and its cluster has to be copied anew."
+        )
+        fix = set_variable(name, _SECONDS, str(-(-2 * behind // _DAY) * _DAY))
+        yield Finding(Code.PURGED_BEFORE_READ, sentence, (TablePlace(name),), fix, page="purge-binary-logs")
+
+
+def sources_that_do_not_serve(subject: Subject) -> Iterator[Finding]:
+    """Yield channels whose receivers stopped because the source cannot send what comes next."""
+    for applier, source in subject.links.channels():
+        channel = applier.channels.get(source.name)
+        if channel is not None and channel.receiver_error in _NOT_SERVED:
             sentence = (
-                f"An epoch in the binlogs took {longest:,} seconds longer than others until {each.applier.cluster} "
-                f"applied it, and logs are purged after {seconds:,} seconds: a channel whose receiver stands still for "
-                "so long cannot go on, and its cluster has to be copied anew."
+                f"The receiver stopped (error {channel.receiver_error}): {source.name} cannot send what comes next, as "
+                "where the log that has it is purged. Nothing that is changed there arrives any more."
             )
-            fix = set_variable(source.name, _SECONDS, str(-(-2 * longest // _DAY) * _DAY))
-            yield Finding(Code.PURGED_BEFORE_READ, sentence, (TablePlace(source.name),), fix, page="purge-binary-logs")
+            fix = Fix(
+                "let the channel go on from the log of another SQL node that has it (ndb-conflict channel), or copy "
+                "the cluster anew: ",
+                (applier.name,),
+                ".",
+            )
+            place, page = (TablePlace(applier.name),), "mysql-cluster-replication-failover"
+            yield Finding(Code.NOT_SERVED, sentence, place, fix, server=channel.receiver_words or None, page=page)
 
 
 def _logging(subject: Subject) -> list[ClusterConfiguration]:

@@ -37,12 +37,12 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
 
     files = call.options.pop("variables"), call.options.pop("config_ini")
     servers = AskedServers(call.options.pop("server") or (), call.options.pop("defaults_file"))
-    loaded = call.options["run"] = checked_run(run, additions_of_call(call), *files, servers, say)
-    check_output(json_file, loaded.inputs, force=force)
-    if not loaded.configuration.schema.tables:
-        message = "the definition of no table is known, so nothing can be checked; give CREATE TABLE statements"
-        raise ConfigurationError(message)
     with progress_bars() as progress:
+        loaded = call.options["run"] = checked_run(run, additions_of_call(call), *files, servers, say, progress)
+        check_output(json_file, loaded.inputs, force=force)
+        if not loaded.configuration.schema.tables:
+            message = "the definition of no table is known, so nothing can be checked; give CREATE TABLE statements"
+            raise ConfigurationError(message)
         report = call(progress=progress)
     print_telling(console, tell_report(report))
     write_json(json_file, report_json(report))

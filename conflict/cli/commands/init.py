@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import conflict.library
-from conflict.cli.common import console, say
+from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import help_of, options_of
 from conflict.cli.outputs import check_output
 from conflict.cli.sources import show_clusters
@@ -83,7 +83,8 @@ def _save_servers(given: list[str], defaults_file: Path | None, out: Path, *, fo
     from conflict.servers.saved import RUN_FILE, read_servers
 
     check_output(out, [defaults_file], force=force)
-    found = read_servers(given, defaults_file)
+    with progress_bars() as progress:
+        found = read_servers(given, defaults_file, progress)
     for sentence in found.sentences:
         say(sentence)
     found.run({})  # refuses what does not fit together, before anything is written

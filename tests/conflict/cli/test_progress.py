@@ -41,3 +41,14 @@ def test_a_terminal_has_bars(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     printed = capsys.readouterr().err
     assert "3/1000" in printed
     assert "At work" not in printed
+
+
+def test_a_terminal_has_nothing_before_the_first_stage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that a password can be asked for."""
+    monkeypatch.setattr(common.messages, "is_interactive", True)
+    monkeypatch.setattr(common.messages, "_force_terminal", True)
+    with progress_bars():
+        time.sleep(0.2)
+    assert capsys.readouterr() == ("", "")

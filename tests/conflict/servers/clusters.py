@@ -1,5 +1,8 @@
 """Two fake clusters that replicate to each other, as their SQL nodes tell of them."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
 import attrs
 
 from tests.conflict.checking.configurations import VARIABLES
@@ -13,7 +16,7 @@ DEFINITION = (
 ROW = {"db": b"shop", "table_name": b"orders", "server_id": "0", "binlog_type": "7", "conflict_fn": b"NDB$MAX(version)"}
 VARIABLES_OF_ALL = {"datadir": "/var/lib/mysql/", "hostname": "db", "port": "3306", "version": "9.7.4-cluster"}
 COUNTERS = {"Ndb_conflict_fn_max": "18446744073709551615", "Ndb_conflict_fn_old": "0"}
-BINLOG = "SHOW BINARY LOG STATUS"
+BINLOG, CLOCK = "SHOW BINARY LOG STATUS", "SELECT UTC_TIMESTAMP(6) AS now"
 
 
 def variables_of(server_id: int, **others: str) -> dict[str, str]:
@@ -27,6 +30,11 @@ def channel_of(source: int, **others: str) -> dict[str, str]:
     filters = dict.fromkeys(("Replicate_Do_DB", "Replicate_Ignore_DB", "Replicate_Wild_Ignore_Table"), "")
     ids = {"Replicate_Ignore_Server_Ids": "", "Source_Server_Id": str(source), "Channel_Name": ""}
     return {"Source_Host": "db", **filters, "Last_Error": "one\ntwo: three", **ids, **others}
+
+
+def clock(ahead: float) -> Callable[[], list[dict[str, str]]]:
+    """Return what gives the time of a clock that is so many seconds ahead."""
+    return lambda: [{"now": f"{datetime.now(UTC) + timedelta(seconds=ahead):%Y-%m-%d %H:%M:%S.%f}"}]
 
 
 def answers_of(variables: dict[str, str], *channels: dict[str, str], **others: Answer) -> dict[str, Answer]:
@@ -49,6 +57,7 @@ def answers_of(variables: dict[str, str], *channels: dict[str, str], **others: A
         "SHOW GLOBAL STATUS LIKE 'Ndb\\_%'": [
             {"Variable_name": name, "Value": value} for name, value in COUNTERS.items()
         ],
+        CLOCK: clock(0),
         **others,
     }
 

@@ -8,13 +8,14 @@ not known to it. Statements that set something of the session are noted and answ
 import socket
 import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import attrs
 
 Row = Mapping[str, str | bytes | None]
-Answer = Sequence[Row] | tuple[int, str] | None  # rows; number and text of an error; None ends the connection
+# Rows, or what gives them; number and text of an error; None ends the connection.
+Answer = Sequence[Row] | Callable[[], Sequence[Row]] | tuple[int, str] | None
 SILENCE: Answer = (0, "no answer for a while")
 _SALT = b"12345678abcdefghijkl"
 _CAPABILITIES = 0x0000_0001 | 0x0000_0200 | 0x0000_2000 | 0x0000_8000 | 0x0008_0000  # PLUGIN_AUTH and what it needs
@@ -85,6 +86,8 @@ class FakeServer:
             _send(stream, 1, _OK)
             return True
         answer = self.answers.get(statement, (1064, f"You have an error in your SQL syntax near '{statement}'"))
+        if callable(answer):
+            answer = answer()
         if answer is None:
             return False
         if answer is SILENCE:

@@ -1,5 +1,6 @@
 """`check --server` and `init --server`: fake servers on loopback, what they are asked, and how each failure is said."""
 
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,7 @@ from conflict.errors import ConfigurationError
 from conflict.servers.addresses import addresses_of
 from conflict.servers.connection import _password
 from tests.conflict.cli.commands import invoke
-from tests.conflict.servers.clusters import BINLOG, COUNTERS, answers_of, channel_of, pair, variables_of
+from tests.conflict.servers.clusters import BINLOG, CLOCK, COUNTERS, answers_of, channel_of, clock, pair, variables_of
 from tests.conflict.servers.fake_server import SILENCE, FakeServer
 
 CODES_OF_PAIR = {"NDB-E054"}  # there is no exceptions table
@@ -157,6 +158,51 @@ def test_a_server_without_ndb():
     assert "NDB-E025" not in found
 
 
+@pytest.mark.parametrize(("ahead", "found"), [(90, {"london", "paris"}), (-90, {"london", "paris"}), (0.9, set())])
+def test_clocks_that_differ(ahead: float, found: set[str]):
+    """By a second at least, whatever an answer takes."""
+    servers = pair(**{CLOCK: clock(ahead)})
+    assert codes_on(servers.london, servers.paris).get("NDB-E101", set()) == found
+
+
+def test_what_a_clock_is_behind():
+    """As much as is certain."""
+    servers = pair(**{CLOCK: clock(-90)})
+    with options(servers.london, servers.paris) as given:
+        (row,) = {row["sentence"] for row in conflict.check(server=given[1::2]).rows if row["code"] == "NDB-E101"}
+    seconds = re.match(r"The clock of server 1 is at least ([\d.]+) seconds behind that of server 2", row)
+    assert 80 < float(seconds[1]) <= 90
+
+
+@pytest.mark.parametrize(
+    ("channel", "found"),
+    [
+        ({"Seconds_Behind_Source": "3599"}, {}),
+        ({"Seconds_Behind_Source": "3600"}, {"NDB-E098": {"london"}}),
+        ({"Seconds_Behind_Source": None}, {}),
+        ({"Last_IO_Errno": "13114", "Last_IO_Error": "Got fatal error 1236 from source"}, {"NDB-E102": {"paris"}}),
+        ({"Last_IO_Errno": "2003", "Last_IO_Error": "Error connecting to source"}, {}),
+    ],
+)
+def test_what_channels_say_of_themselves(channel: dict[str, str | None], found: dict[str, set[str]]):
+    """How far one is behind, against the source's logs; and an error of a source that cannot send on."""
+    hour = {"binlog_expire_logs_seconds": "3600"}
+    london = FakeServer(answers_of(variables_of(1, **hour), channel_of(2)))
+    paris = FakeServer(answers_of(variables_of(2, auto_increment_offset="2"), channel_of(1, **channel)))
+    codes = codes_on(london, paris)
+    assert {code: where for code, where in codes.items() if code in ("NDB-E098", "NDB-E102")} == found
+
+
+def test_the_progress_of_many_tables():
+    """Each server's own, by the tables whose definitions are read."""
+    servers, seen = pair(), list[tuple[str, int, int]]()
+    with options(servers.london, servers.paris) as given:
+        conflict.check(server=given[1::2], progress=lambda *stage: seen.append(stage))
+        conflict.check(server=[given[1].partition("=")[2]], progress=lambda *stage: seen.append(stage))
+    alone = given[1].partition("=")[2].removesuffix("/")
+    assert seen == [("tables of london", 0, 1), ("tables of paris", 0, 1), (f"tables of {alone}", 0, 1)]
+
+
 def test_the_release_that_servers_say():
     """It counts as `--server-version`: workers before 8.0.33 are found, and names of a server are its names."""
     own = {
@@ -252,6 +298,20 @@ def test_a_password_is_asked_for_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MYSQL_PWD", "of the environment")
     assert _password(attrs.evolve(address, password="of a file")) == "of the environment"
     assert len(asked) == 1
+
+
+def test_passwords_are_asked_for_before_anything_else(monkeypatch: pytest.MonkeyPatch):
+    """Of all servers, so that no prompt stands among what is said of progress."""
+    servers, asked = pair(), list[int]()
+
+    def getpass(_: str) -> str:
+        asked.append(len(servers.london.asked) + len(servers.paris.asked))
+        return "secret"
+
+    monkeypatch.setattr("getpass.getpass", getpass)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    codes_on(servers.london, servers.paris)
+    assert asked == [0, 0]
 
 
 def test_files_of_tls_that_are_not_there(tmp_path: Path):
