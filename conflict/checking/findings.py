@@ -9,9 +9,9 @@ can differ between them, and a `Fix` keeps apart what does. Statements in a fix 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
@@ -41,8 +41,6 @@ __all__ = [
     "statement",
     "update_rows",
 ]
-
-Item = TypeVar("Item")
 
 
 class Severity(StrEnum):
@@ -342,18 +340,19 @@ class Finding:
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings with those that say the same made one, the worst first, then by code."""
-    groups: dict[tuple[object, ...], Finding] = {}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
     for each in findings:
         key = (each.kind, each.sentence, each.at, each.server, each.fix.before, each.fix.after)
-        known = groups.setdefault(key, each)
-        fix = attrs.evolve(known.fix, items=_together(known.fix.items, each.fix.items))
-        groups[key] = attrs.evolve(known, places=_together(known.places, each.places), fix=fix)
+        groups.setdefault(key, []).append(each)
     order = list(Severity)
-    return tuple(sorted(groups.values(), key=lambda each: (order.index(each.severity), each.code)))
+    return tuple(sorted(map(_as_one, groups.values()), key=lambda each: (order.index(each.severity), each.code)))
 
 
-def _together(one: tuple[Item, ...], other: tuple[Item, ...]) -> tuple[Item, ...]:
-    return tuple(dict.fromkeys((*one, *other)))
+def _as_one(alike: Sequence[Finding]) -> Finding:
+    """Return findings that say the same as one, with the places and the items of all."""
+    places = dict.fromkeys(place for each in alike for place in each.places)
+    items = dict.fromkeys(item for each in alike for item in each.fix.items)
+    return attrs.evolve(alike[0], places=tuple(places), fix=attrs.evolve(alike[0].fix, items=tuple(items)))
 
 
 # -----------------------------------------------------------------------------------------------------------

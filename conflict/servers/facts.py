@@ -149,7 +149,7 @@ def _filters_to_be(server: RunningServer) -> dict[str, str]:
 def _definitions(server: RunningServer, progress: StageProgress) -> dict[tuple[str, str], str]:
     found = dict[tuple[str, str], str]()
     tables = server.ask(_TABLES)
-    for number, row in enumerate(tables):
+    for number, row in enumerate(tables, 1):
         progress(f"tables of {server.address.cluster or server.address}", number, len(tables))
         database, name = _text(row["db"]), _text(row["name"])
         try:
