@@ -89,9 +89,9 @@ def ended_as(result: Result, run: Run, lost: pa.Table, progress: StageProgress =
         replayed = from_holes(run, lambda each: replay_in_memory(each, progress, watching), can_have_holes=True)
     ended = EndedRun(result, replayed, before)
     told = {table: count for table, count in result.run["differing_rows"].items() if count}
-    if Counter(table for table, _ in ended.differing) != told:
+    if Counter(table for table, _ in ended.differing) != told or not ended.is_of_result:
         message = (
-            f"the rows that differ in {result.folder.uri} are not those that the reference engine derives from its "
+            f"the rows of {result.folder.uri} are not those that the reference engine derives from its "
             "binlogs; a result with --function or --on-missing skip cannot be repaired"
         )
         raise HistoryError(message)
@@ -135,6 +135,29 @@ class EndedRun:
     result: Result
     replayed: Replayed
     before: Mapping[Origin, Row | None] = attrs.field(factory=dict)
+
+    @property
+    def is_of_result(self) -> bool:
+        """Whether it has as many rows as the result says, or, if it holds some of them, the same counters."""
+        run, counters = self.result.run, self.replayed.counters
+        if counters is not None:
+            told = self.result.counters
+            return {name: +Counter(own) for name, own in counters.items()} == {
+                n: +Counter(own) for n, own in told.items()
+            }
+        rows: dict[str, dict[str, int]] = {
+            name: {table: n for table, n in own.items() if n} for name, own in run["rows"].items()
+        }
+        return {name: self._known_rows(name) for name in self.clusters} == rows
+
+    def _known_rows(self, cluster: str) -> Counter[str]:
+        """Return, by table, how many rows of a cluster are known in full."""
+        found = Counter[str]()
+        for row, state in self.cluster(cluster).store.rows.items():
+            setup = self.cluster(cluster).setups.get(row[0])
+            if setup is not None and setup.refusal is None and not columns_not_known(state, setup.table):
+                found[row[0]] += state.copies
+        return found
 
     @property
     def clusters(self) -> tuple[str, str]:

@@ -105,7 +105,7 @@ def replay_chosen(
         finally:
             history.delete()
     told = attrs.evolve(posed.history, unlogged={name: tuple(own) for name, own in resolved.unlogged.items()})
-    return Replayed(resolved.run, told, appliers, times)
+    return Replayed(resolved.run, told, appliers, times, resolved.summary.counters)
 
 
 def _posed(

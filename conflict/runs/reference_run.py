@@ -136,12 +136,14 @@ class Replayed:
         history: What happened: epochs at their places, rows judged when they were.
         appliers: By cluster, its applier, which has the cluster, after all of it.
         times: By cluster and own epoch, the microsecond since 1970 at which it committed; 0 where no log tells.
+        counters: The counters of the run, if the clusters hold some of its rows; None if they hold all.
     """
 
     run: Run
     history: History
     appliers: Mapping[str, ObservedApplier]
     times: Mapping[str, Mapping[int, int]]
+    counters: Mapping[str, Mapping[str, int]] | None = None
 
     @property
     def outcomes(self) -> list[Outcome]:

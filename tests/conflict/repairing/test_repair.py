@@ -144,6 +144,18 @@ def test_results_of_the_kernels(folder: Path, tmp_path: Path, monkeypatch: pytes
     assert len(replays) == 1
 
 
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_results_of_other_rules_are_refused(engine: str, tmp_path: Path) -> None:
+    """As many rows differ, but what appliers did, or the rows there are, is not what the binlogs give."""
+    result = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine=engine)
+    one = next(name for name, count in result.counters["A"].items() if count)
+    counters = {**result.counters, "A": {**result.counters["A"], one: result.counters["A"][one] + 1}}
+    rows = {**result.run["rows"], "A": {**result.run["rows"]["A"], "cft.t1": 3}}
+    other = attrs.evolve(result, counters=counters, run={**result.run, "rows": rows})
+    with pytest.raises(HistoryError, match="are not those that the reference engine derives"):
+        conflict.repair(other, {"*": "A"})
+
+
 def test_results_of_the_kernels_from_the_middle(tmp_path: Path) -> None:
     """What is not known is to be reviewed in the same way."""
     plans = both_plans(DELETES, tmp_path, first={"B": 4037269258244})
