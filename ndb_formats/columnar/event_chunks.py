@@ -20,6 +20,7 @@ from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EVENT_HE
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription
 from ndb_formats.events.rows_event import decode_rows_event, encode_rows_event
+from ndb_formats.types.mariadb_compression import uncompressed_query
 
 # Cells are 32-bit offsets, and the highest of them means NULL.
 _MAX_SPAN = (1 << 32) - 2
@@ -32,7 +33,8 @@ _MARIADB_ROWS = {
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT: EventType.UPDATE_ROWS_EVENT,
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
 }
-_COMPRESSED = np.array(sorted([EventType.TRANSACTION_PAYLOAD_EVENT, *_MARIADB_ROWS]), np.uint8)
+_MARIADB_QUERY = EventType.MARIADB_QUERY_COMPRESSED_EVENT
+_COMPRESSED = np.array(sorted([EventType.TRANSACTION_PAYLOAD_EVENT, _MARIADB_QUERY, *_MARIADB_ROWS]), np.uint8)
 
 
 @attrs.frozen(eq=False)
@@ -187,12 +189,14 @@ def _plain_chunks(index: EventIndex, span: int) -> Iterator[EventChunk]:
 
 def _plain(event: Event) -> Event:
     kind = event.type
-    if kind not in _MARIADB_ROWS:
+    if kind is _MARIADB_QUERY:
+        plain, body = EventType.QUERY_EVENT, uncompressed_query(event.body)
+    elif kind in _MARIADB_ROWS:
+        plain = _MARIADB_ROWS[kind]
+        body = encode_rows_event(attrs.evolve(decode_rows_event(kind, event.body), type=plain, compressed=None))
+    else:
         return event
-    assert kind is not None
-    plain = _MARIADB_ROWS[kind]
-    rows = attrs.evolve(decode_rows_event(kind, event.body), type=plain, compressed=None)
-    return attrs.evolve(event, header=attrs.evolve(event.header, type_code=plain), body=encode_rows_event(rows))
+    return attrs.evolve(event, header=attrs.evolve(event.header, type_code=plain), body=body)
 
 
 def _event_at(file: str, position: int, trailer: int) -> Event:

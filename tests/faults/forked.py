@@ -24,18 +24,17 @@ import attrs
 from tests.corpora import DEMO
 from tests.faults.commands import Ended
 
-__all__ = ["Forks", "forks"]
+__all__ = ["MAIN", "Forks", "forks"]
 
 _ROOT = Path(__file__).parents[2]
 _WARM = (str(DEMO / "A.binlog.000001"), str(DEMO / "run.toml"))
-_MAIN = """
+MAIN = """
 import json, os, resource, signal, sys, tempfile, traceback
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 import conflict.pipeline, conflict.engine.columnar.bucket, conflict.engine.reference.replay
 import conflict.cli.commands.decode, conflict.cli.commands.ingest, conflict.cli.commands.resolve
-import conflict.cli.views.result
-import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.decoding, conflict.decoding.table_files
+import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.table_files
 from conflict.cli import app
 from conflict.runs.runner import in_threads
 conflict.pipeline.spark_workers = lambda *given: in_threads
@@ -147,7 +146,7 @@ def forks() -> Iterator[Forks]:
     """Start the process that forks; it ends with the block."""
     environment = {**os.environ, "COLUMNS": "500", "PYTHONPATH": str(_ROOT)}
     with subprocess.Popen(
-        [sys.executable, "-c", _MAIN, *_WARM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", MAIN, *_WARM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         started = Forks(process)
         try:

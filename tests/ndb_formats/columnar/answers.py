@@ -105,19 +105,27 @@ def _images(column: pa.Array) -> list[Image]:
 
 
 def columnar_answer(path: Path, columns: set[str] | None = None, **options: Any) -> Answer:
-    """Return what `read_batches` gives."""
+    """Return what `read_batches` gives; rows of several batches are in the order of the file, as in each of them."""
     groups: Groups = defaultdict(list)
+    error = None
     try:
         for batch in read_batches(path, columns=columns, **options):
             batch.records.validate(full=True)
             key = (batch.database, batch.table, batch.operation.name, batch.before, batch.after, batch.diffs)
             names = batch.records.schema.names
             assert (("before" in names), ("after" in names)) == (batch.before is not None, batch.after is not None)
-            facts = zip(*(column.to_pylist() for column in batch.records.columns[: len(METADATA)]), strict=True)
+            facts = list(zip(*(column.to_pylist() for column in batch.records.columns[: len(METADATA)]), strict=True))
+            assert facts == sorted(facts, key=_place)
             images = {name: _images(batch.records.column(name)) for name in names[len(METADATA) :]}
             for number, row in enumerate(facts):
                 both = (images[name][number] if name in images else None for name in ("before", "after"))
                 groups[key].append((*row, *both))
-    except FormatError as error:
-        return Answer(dict(groups), _told(error))
-    return Answer(dict(groups), None)
+    except FormatError as raised:
+        error = _told(raised)
+    # Two definitions of a table can have the same names; each has batches of its own.
+    return Answer({key: sorted(rows, key=_place) for key, rows in groups.items()}, error)
+
+
+def _place(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return where a row stands: position, place inside a compressed transaction, number in its event."""
+    return row[:3]

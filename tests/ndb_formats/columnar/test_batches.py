@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conflict.results.arrow_rows import row_schema
 from ndb_formats.columnar.batches import METADATA, RowBatch, read_batches
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
-from ndb_formats.errors import CorruptError, FormatError, SchemaError
+from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError
 from ndb_formats.events.query_event import QueryEvent, encode_query
 from ndb_formats.events.rows_event import Operation, RowsEvent, encode_rows_event
 from ndb_formats.events.table_map import TableMap, encode_table_map
@@ -272,6 +272,17 @@ class TestRandom:
         path = tmp_path_factory.mktemp("damaged") / "binlog.000001"
         path.write_bytes(damaged)
         assert columnar_answer(path) == scalar_answer(path)
+
+
+def test_a_compressed_statement_that_cannot_be_read(tmp_path: Path):
+    """The columnar reader looks into compressed statements too, as the scalar one does."""
+    kind = EventType.MARIADB_QUERY_COMPRESSED_EVENT
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(file_of(SMALL, CHANGES, checksum=False) + event_bytes(kind, bytes(8), checksum=False))
+    answer = columnar_answer(path)
+    assert answer == scalar_answer(path)
+    assert answer.error is not None
+    assert answer.error[:2] == (TruncatedError, "needs 1 bytes, has 0")
 
 
 SMALL = [column(ColumnCode.LONG), column(ColumnCode.VARCHAR, 20, charset="utf8mb4"), column(ColumnCode.TINY)]
