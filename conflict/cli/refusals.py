@@ -133,12 +133,20 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
         except BrokenPipeError as error:
             raise closed_pipe() from error
         except OSError as error:
+            if _came_of_interruption(error):
+                raise interrupted() from error
             _report(_told(error))
             raise typer.Exit(ExitCode.REFUSED) from error
         except KeyboardInterrupt as error:
             raise interrupted() from error
 
     return run
+
+
+def _came_of_interruption(error: BaseException) -> bool:
+    """Whether an error was raised while an interruption was handled: what is half closed cannot be closed again."""
+    before = error.__context__
+    return before is not None and (isinstance(before, KeyboardInterrupt) or _came_of_interruption(before))
 
 
 def refused(error: Exception) -> typer.Exit:

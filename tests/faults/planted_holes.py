@@ -133,10 +133,18 @@ def hole(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Plan
 
 
 def hidden_hole(pair: EditedPair, folder: Path, chance: random.Random) -> Iterator[Planted]:
-    """Epochs that are missing from a log after the other cluster applied them, in one file: no number tells."""
+    """
+    Epochs that are missing from a log after the other cluster applied them, in one file: no number tells.
+
+    Nothing can tell of epochs that left no trace there, and in which none of the other cluster was applied.
+    """
     for side, first, last in shuffled(_ranges(pair), chance):
-        log = pair.logs[side]
-        left = log.without({each.number for each in log.epochs if first <= each.number <= last})
+        log, other = pair.logs[side], pair.logs[1 - side]
+        gone = [each for each in log.epochs if first <= each.number <= last]
+        shown = {number for each in other.epochs for server, number in each.applied() if server == log.server_id}
+        if not any(each.number in shown or each.applied() for each in gone):
+            continue
+        left = log.without({each.number for each in gone})
         yield _holed("missing epochs", pair, side, first, last, pair.with_log(side, left).written(folder))
 
 

@@ -65,6 +65,22 @@ def test_how_a_command_ends(error: BaseException, code: ExitCode):
     assert CliRunner().invoke(app, []).exit_code == code
 
 
+def test_what_an_interruption_leaves_is_no_error_of_its_own():
+    """A file that was just being closed cannot be closed once more while the interruption is handled."""
+
+    def command() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
+    app = typer.Typer()
+    app.command()(refusing_bad_input(command))
+    done = CliRunner().invoke(app, [])
+    assert done.exit_code == ExitCode.INTERRUPTED
+    assert "descriptor" not in done.output
+
+
 @pytest.mark.parametrize("command", sorted(cli.COMMANDS))
 def test_wrong_usage_is_refused(command: str):
     """By every command: an option that does not exist, and arguments that are missing, do not exist or are too many."""
