@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from conflict.history.grid.epoch_files import applies_of
+from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
-from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
+from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, keys_part, part
 from conflict.history.model import Cluster, History, Origin, RowChange, Transaction, timeline_of
 from conflict.history.run import Run
 from ndb_formats.cursor import Cursor
@@ -27,7 +27,7 @@ def read_history(folder: Folder, run: Run) -> History:
     manifest = read_manifest(folder)
     numbers = run.numbers
     layouts = manifest.layouts(numbers)
-    applies = applies_of(folder.read_table("schedule.parquet", SCHEDULE))
+    schedule = read_schedule(folder, list(manifest.clusters))
     clusters = []
     for cluster in run.clusters:
         changes = sorted(_changes(folder, manifest, cluster.name, layouts), key=lambda item: item[0])
@@ -35,7 +35,7 @@ def read_history(folder: Folder, run: Run) -> History:
             Transaction(epoch, group, tuple(change for _, change in items))
             for (epoch, group), items in groupby(changes, key=lambda item: (item[0][0], item[0][1]))
         ]
-        timeline = timeline_of(transactions, applies.get(cluster.name, []))
+        timeline = timeline_of(transactions, schedule[cluster.name].applies())
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
     return History(tuple(clusters), {layout.table: layout for layout in layouts if layout is not None})
 

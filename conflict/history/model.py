@@ -409,7 +409,7 @@ class History:
     layouts: dict[str, RowLayout] = attrs.field(repr=False)
     assumed: dict[str, int] = attrs.field(factory=dict)
     applies: dict[str, tuple[EpochApply, ...]] = attrs.field(factory=dict, repr=False)
-    ends: dict[str, list[Position]] = attrs.field(factory=dict, repr=False)
+    ends: Mapping[str, Sequence[Position]] = attrs.field(factory=dict, repr=False)
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict, repr=False)
     databases: DatabaseNames = attrs.field(factory=DatabaseNames)
 

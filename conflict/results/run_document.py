@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import attrs
+import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration, Links
-from conflict.history.model import UnloggedChange
+from conflict.history.model import Link, UnloggedChange
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
+from conflict.history.scheduling.schedule import EpochSizes
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.cutovers import ChannelMoves
 from conflict.results.doubts import is_contradicted
@@ -103,26 +105,22 @@ class UnderWay:
 
 
 def changes_under_way(
-    links: Links, applied: Mapping[str, Iterable[tuple[str, int]]], sizes: Mapping[str, Mapping[int, int]]
+    links: Links, applied: Mapping[Link, int], sizes: Mapping[str, EpochSizes]
 ) -> tuple[UnderWay, ...]:
     """
     Return the changes that were still under way when the logs end; a link without any has no entry.
 
     Args:
         links: Which clusters replicate from which.
-        applied: Per applying cluster, the source and number of each epoch that it applied.
-        sizes: Per cluster, the own epochs that count, each with the number of row changes of its own.
+        applied: Per link, the last epoch that was applied; a link of which none was may lack.
+        sizes: Per cluster, the own epochs that count, with their row changes.
     """
-    last: dict[tuple[str, str], int] = {}
-    for name, epochs in applied.items():
-        for origin, epoch in epochs:
-            last[name, origin] = max(last.get((name, origin), -1), epoch)
     found = []
     for applier, source in links.channels():
-        newest = last.get((applier.name, source.name), -1)
-        left = [changes for epoch, changes in sizes[source.name].items() if changes and epoch > newest]
-        if left:
-            found.append(UnderWay(applier.name, source.name, len(left), sum(left)))
+        newest, own = applied.get((applier.name, source.name), -1), sizes[source.name]
+        left = own.changes[own.numbers > newest]
+        if left.any():
+            found.append(UnderWay(applier.name, source.name, int(np.count_nonzero(left)), int(left.sum())))
     return tuple(found)
 
 

@@ -306,7 +306,7 @@ def settle_run(
         run.notes,
         run.remarks,
         starts=starts,
-        under_way=changes_under_way(run.links, settled.applied_epochs(), settled.epoch_sizes()),
+        under_way=changes_under_way(run.links, settled.last_applied(), settled.epoch_sizes()),
         moves=find_moves(runner, settled.job.run, settled.resolved.found.applies, progress),
         unlogged=unlogged.changes,
         unlogged_followed=unlogged.are_followed,

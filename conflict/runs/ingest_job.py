@@ -40,6 +40,7 @@ from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, STAGED, load_record, record_path
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
 from conflict.runs.runner import Runner
 from ndb_formats.errors import FormatError
@@ -218,7 +219,7 @@ class _Job:
         read = read_all_summaries(history, run.links, manifest.segment_counts)
         summaries = consistent_cut(read, run.links.server_ids, with_holes=self.with_holes)
         hints = run.hints(summaries)
-        applies, assumed = [], {}
+        schedule, assumed = dict[str, ScheduleColumns](), {}
         changes = definition_changes(run, manifest)
         for cluster in run.clusters:
             name = cluster.name
@@ -227,8 +228,8 @@ class _Job:
             placed, assumed[name] = schedule_of(
                 run.links, cluster, summaries, hints, cut=cut, changes=changes, restarts=restarts
             )
-            applies += [(name, apply) for apply in placed]
-        history.write_table(SCHEDULE_PART, schedule_table(applies))
+            schedule[name] = ScheduleColumns.of_applies(run.links.peer(name).name, placed)
+        history.write_table(SCHEDULE_PART, schedule_table(schedule))
         return attrs.evolve(
             with_schedule(history, manifest),
             assumed=assumed,

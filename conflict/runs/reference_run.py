@@ -19,7 +19,7 @@ from conflict.engine.reference.replay import play
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
-from conflict.history.model import EpochApply, History
+from conflict.history.model import EpochApply, History, Link
 from conflict.history.reading import (
     ClusterReading,
     cut_readings,
@@ -32,7 +32,7 @@ from conflict.history.reading import (
 )
 from conflict.history.roles import FittingMarks
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule import ClusterHints, summarize
+from conflict.history.scheduling.schedule import ClusterHints, EpochSizes, summarize
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.history.shown_effects import logged_images, recorded_effects, recorded_images
 from conflict.results.cause_kinds import LogFacts
@@ -300,21 +300,19 @@ def _written(
     if any(reading.shown_roles for reading in readings.values()):
         facts = {name: attrs.evolve(own, role=None) for name, own in facts.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
-    sizes = {name: {each.number: summarize(each).changes for each in own} for name, own in epochs.items()}
-    applied = {
-        cluster.name: [
-            (item.source, item.foreign_epoch)
-            for item in cluster.timeline
-            if isinstance(item, EpochApply) and item.applied
-        ]
-        for cluster in history.clusters
-    }
+    sizes = {name: EpochSizes.of_summaries(map(summarize, own)) for name, own in epochs.items()}
+    applied: dict[Link, int] = {}
+    for cluster in history.clusters:
+        for item in cluster.timeline:
+            if isinstance(item, EpochApply) and item.applied:
+                link = cluster.name, item.source
+                applied[link] = max(applied.get(link, -1), item.foreign_epoch)
     moves = _moves(found, keys)
     write_repeats(out, moves)
     return ResolvedRun(
         run,
         summary=summary,
-        changes=sum(changes for own in sizes.values() for changes in own.values()),
+        changes=sum(int(own.changes.sum()) for own in sizes.values()),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,

@@ -19,27 +19,26 @@ from functools import partial
 
 import attrs
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import stop_of
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_result import numbered_stretches
-from conflict.engine.columnar.order import ApplierEpochs
+from conflict.engine.columnar.order import ApplierEpochs, Located
 from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, ends_apart
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed
-from conflict.engine.kernels.arrays import Conflicts, EpochApplies
-from conflict.history.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies, RowMoments
+from conflict.history.grid.epoch_files import read_epoch_sizes, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
-from conflict.history.grid.schemas import SCHEDULE
 from conflict.history.ingestion.extension import changes_that_count, row_steps
-from conflict.history.model import Cluster, EpochApply, Position, Start, UnloggedChange
+from conflict.history.model import Link, Position, UnloggedChange
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
+from conflict.history.scheduling.schedule import EpochSizes
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import OpenSchedule, possible_restarts
@@ -53,7 +52,8 @@ from conflict.results.summary import (
     with_tables,
 )
 from conflict.rules.counters import transaction_counters
-from conflict.runs.resolve_run import WHOLE, LogPart, ResolveRun
+from conflict.runs.deciding_applies import Schedule
+from conflict.runs.resolve_run import WHOLE, LogPart, ReadPart, ResolveRun
 from conflict.runs.resolve_stages import Resolved, ResolveJob
 from conflict.runs.runner import Runner
 from conflict.runs.settling import Examined, Settling, layouts_of
@@ -70,7 +70,7 @@ def resolve_history(
     *,
     use_evidence: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
-    part: tuple[LogPart, pa.Table, Manifest] | None = None,
+    part: ReadPart | None = None,
 ) -> RunSummary:
     """
     Resolve a History and write outcomes, exceptions and rows.
@@ -106,7 +106,7 @@ def settle_history(
     *,
     use_evidence: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
-    part: tuple[LogPart, pa.Table, Manifest] | None = None,
+    part: ReadPart | None = None,
     unlogged: UnloggedRows = NO_UNLOGGED,
 ) -> SettledHistory:
     """
@@ -116,7 +116,8 @@ def settle_history(
     `unlogged`: rows that clusters changed without a log.
     """
     if part is None:
-        part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
+        manifest = read_manifest(history)
+        part = WHOLE, read_schedule(history, list(manifest.clusters)), manifest
     log_part, schedule, manifest = part
     changes = changes_that_count(run, manifest)
     run = with_changes(run, changes)
@@ -140,12 +141,12 @@ def settle_history(
         raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)
     settling = Settling(runner, common, run, progress, changes)
-    placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
+    placed = settling.place_untraced(schedule) if any(len(own.windowed) for own in schedule.values()) else None
     tables = frozenset(table for known in run.setups.at_end.values() for table in known)
     settle = partial(_settled, job, schedule, tables=tables, unlogged=unlogged.changes)
     settled = settle(placed)
     if use_evidence and placed is not None and settled.contradicted:
-        again = settling.place_contradicted(_applies(schedule, manifest), placed, settled.differing())
+        again = settling.place_contradicted(schedule, placed, settled.differing())
         if again.schedule.skipped != placed.schedule.skipped:
             job.clear()
             settled = settle(again)
@@ -156,22 +157,20 @@ def settle_history(
 
 def _settled(
     job: ResolveJob,
-    schedule: pa.Table,
+    schedule: Schedule,
     placed: Placed | None,
     tables: frozenset[str],
     unlogged: Mapping[str, tuple[UnloggedChange, ...]],
 ) -> SettledHistory:
     """Resolve the buckets, with untraced epochs where they were placed."""
     if placed is not None:
-        schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
+        schedule = {name: own.with_places(placed.applies[name]) for name, own in schedule.items()}
     starts = job.run.part.starts
-    applied = [ApplierEpochs.of_table(schedule, name, starts.get(name)) for name in job.run.manifest.clusters]
+    applied = [ApplierEpochs.of_columns(own, starts.get(name)) for name, own in schedule.items()]
     return SettledHistory(job, schedule, applied, job.resolve(applied), Moments(), placed, tables, unlogged=unlogged)
 
 
-def run_of_part(
-    run: Run, history: Folder, out: Folder, part: tuple[LogPart, pa.Table, Manifest], options: ResultOptions
-) -> ResolveRun:
+def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options: ResultOptions) -> ResolveRun:
     """Return what all tasks of a run have in common; arguments as for `resolve_history`."""
     log_part, _, manifest = part
     steps = row_steps(run, manifest, run.numbers)
@@ -187,18 +186,20 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory:
     examined.add_open(resolved, job.run)
     if settled.contradicted:
         examined.add_whole(settled.differing())
-    clusters = _timelines(settled.schedule, job.run.manifest, job.run.part.starts)
-    applies = {
-        cluster.name: [item for item in cluster.timeline if isinstance(item, EpochApply)] for cluster in clusters
-    }
+    schedule, starts = settled.schedule, job.run.part.starts
     moments, applied, more = Moments(), settled.applied, len(examined) > 0
+    if more:
+        schedule = {name: own.applied_alone() for name, own in schedule.items()}
     # What is explained can leave other rows open than before.
     while more:
         known, more = moments.found, False
-        moments, located = attrs.evolve(settling, common=job.run).find_moments(applies, examined.rows)
+        moments, located = attrs.evolve(settling, common=job.run).find_moments(schedule, examined.rows)
         if moments.found != known:
             job.clear()
-            applied = [ApplierEpochs.of_cluster(cluster, located) for cluster in moments.clusters(clusters)]
+            applied = [
+                ApplierEpochs.of_columns(own, starts.get(name), _row_moments(name, own, moments, located))
+                for name, own in schedule.items()
+            ]
             resolved = job.resolve(applied)
             more = examined.add_whole(resolved.positions(resolved.left_out))
             more = examined.add_open(resolved, job.run) or more
@@ -212,7 +213,7 @@ class SettledHistory:
 
     Attributes:
         job: The stages, and what all their tasks have in common.
-        schedule: The epoch applies at their places, as a table `SCHEDULE`.
+        schedule: Per cluster, the epoch applies of its applier, at their places.
         applied: Per cluster, the epochs that its applier applies, with the moments of judging that were found.
         resolved: The parts that the buckets wrote.
         moments: The moments of judging that explain what the binlogs show.
@@ -223,7 +224,7 @@ class SettledHistory:
     """
 
     job: ResolveJob
-    schedule: pa.Table = attrs.field(repr=False)
+    schedule: Schedule = attrs.field(repr=False)
     applied: Sequence[ApplierEpochs]
     resolved: Resolved
     moments: Moments
@@ -268,23 +269,20 @@ class SettledHistory:
         summary = attrs.evolve(with_open_rows(summary, self.moments.open_epochs), not_examined=self.not_examined)
         return summary if self.placed is None else with_open_schedule(summary, self.placed.schedule)
 
-    def applied_epochs(self) -> dict[str, list[tuple[str, int]]]:
-        """Return, per applying cluster, the other one and the number of each epoch that it applied."""
-        names = list(self.manifest.clusters)
-        return {
-            name: [(source, epoch) for epoch in own.foreign_epoch.tolist()]
-            for name, source, own in zip(names, reversed(names), self.applied, strict=True)
-        }
+    def last_applied(self) -> dict[Link, int]:
+        """Return, per link, the last epoch that was applied."""
+        names, found = list(self.manifest.clusters), (own.foreign_epoch for own in self.applied)
+        links = zip(names, reversed(names), strict=True)
+        return {link: int(epochs.max()) for link, epochs in zip(links, found, strict=True) if len(epochs)}
 
-    def epoch_sizes(self) -> dict[str, dict[int, int]]:
-        """Return, per cluster, the own epochs of the part that was read, each with its number of row changes."""
+    def epoch_sizes(self) -> dict[str, EpochSizes]:
+        """Return, per cluster, the own epochs of the part that was read, with their row changes."""
         bounds, manifest = self.part.bounds or {}, self.manifest
         found = {}
         for name, segments in manifest.segments.items():
             first = bounds[name].first if name in bounds else 0
             sizes = read_epoch_sizes(self.job.run.history, name, len(segments))
-            last = manifest.last_epochs[name]
-            found[name] = {epoch: changes for epoch, changes in sizes.items() if first <= epoch <= last}
+            found[name] = sizes.between(first, manifest.last_epochs[name])
         return found
 
     def write(self) -> None:
@@ -299,28 +297,17 @@ class SettledHistory:
         write_unlogged(run.out, self.unlogged, keys)
 
 
-def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:
-    """Return the epoch applies of each applier, those that may have been among them."""
-    applied = applies_of(schedule)
-    return {name: tuple(applied.get(name, ())) for name in manifest.clusters}
-
-
-def _timelines(schedule: pa.Table, manifest: Manifest, starts: Mapping[str, Start]) -> list[Cluster]:
-    """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
-    applies = applies_of(schedule)
-    return [
-        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.applied), start=starts.get(name))
-        for name, server_id in manifest.clusters.items()
+def _row_moments(name: str, own: ScheduleColumns, moments: Moments, located: Located) -> RowMoments:
+    """Return the moments of judging that were found of a cluster's epoch applies."""
+    found = {place: rows for (cluster, place), rows in moments.found.items() if cluster == name}
+    numbers = own.traced_at(found)
+    places = zip(own["epoch"][numbers].tolist(), own["group"][numbers].tolist(), strict=True)
+    rows = [
+        (number, *located[each.table, each.key], *each.after)
+        for number, place in zip(numbers.tolist(), places, strict=True)
+        for each in found[place]
     ]
-
-
-def _has_windows(schedule: pa.Table) -> bool:
-    """Whether a table `SCHEDULE` holds epoch applies without a place of their own."""
-    return not pc.all(schedule.column("traced")).as_py() and any(
-        apply.window is not None
-        for own in applies_of(schedule.filter(pc.invert(schedule.column("traced")))).values()
-        for apply in own
-    )
+    return RowMoments.of_rows(rows)
 
 
 def _write_applied_epochs(out: Folder, clusters: Sequence[ClusterSetup], applies: EpochApplies) -> None:

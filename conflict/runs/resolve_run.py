@@ -11,7 +11,6 @@ from functools import cached_property
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from conflict.config.database_names import DatabaseNames
 from conflict.engine.columnar.applier_stops import can_log_stopping
@@ -22,13 +21,14 @@ from conflict.engine.columnar.setups import ClusterSetup, transactional_tables
 from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.kernels.arrays import Bool
 from conflict.history.grid.columns import GridColumns
-from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
+from conflict.history.grid.epoch_files import read_all_summaries, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CONSEQUENCES, SCHEDULE, part
-from conflict.history.model import Cluster, EpochApply, Start, Timeline, UnloggedChange, whole_start
+from conflict.history.grid.schemas import CONSEQUENCES, part
+from conflict.history.model import Cluster, Start, Timeline, UnloggedChange, whole_start
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run, TableNumbers
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import (
     Bounds,
     bounds_of,
@@ -40,7 +40,7 @@ from conflict.history.scheduling.start import (
 )
 from conflict.results.layout import ResultOptions
 
-__all__ = ["WHOLE", "LogPart", "ResolveRun", "part_of_log"]
+__all__ = ["WHOLE", "LogPart", "ReadPart", "ResolveRun", "part_of_log"]
 
 
 @attrs.frozen
@@ -67,21 +67,25 @@ class LogPart:
 WHOLE = LogPart()
 
 
-def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart, pa.Table, Manifest]:
+# What a run reads of a History; per applier, the epoch applies of that part; and what the History holds of it.
+ReadPart = tuple[LogPart, Mapping[str, ScheduleColumns], Manifest]
+
+
+def part_of_log(run: Run, history: Folder, manifest: Manifest) -> ReadPart:
     """
-    Return what a run reads of a History, the schedule of that part as `SCHEDULE`, and its figures.
+    Return what a run reads of a History.
 
     Raises:
         ConfigurationError: A cluster has no epoch left, or it starts in the middle and definitions change.
     """
     span = run.span
-    whole = WHOLE, history.read_table("schedule.parquet", SCHEDULE), manifest
+    names = [cluster.name for cluster in run.clusters]
     if not span.cuts and span.empty:
-        return whole
+        return WHOLE, read_schedule(history, names), manifest
     read = read_all_summaries(history, run.links, manifest.segment_counts)
     usable = consistent_cut(read, run.links.server_ids, with_holes=span.cuts)
     if not span.cuts and not starts_in_the_middle(span, run.links, usable):
-        return whole
+        return WHOLE, read_schedule(history, names), manifest
     refuse_changes(run.definitions)
     if span.cuts:
         bounds = bounds_of(span, run.links, usable)
@@ -89,7 +93,7 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
     summaries = consistent_cut(read, run.links.server_ids)
     middle = starts_in_the_middle(span, run.links, summaries)
     hints = run.hints(usable)
-    starts, assumed, placed = dict[str, Start](), dict[str, int](), list[tuple[str, EpochApply]]()
+    starts, assumed, schedule = dict[str, Start](), dict[str, int](), dict[str, ScheduleColumns]()
     for cluster in run.clusters:
         name = cluster.name
         cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(span.last)
@@ -99,7 +103,7 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
             first = summaries[name][0].number if summaries[name] else 0
             starts[name] = Start(first, returned=returned_before(run.links, summaries, name))
             applies = certain_applies(applies, starts[name].epoch)
-        placed += [(name, apply) for apply in applies]
+        schedule[name] = ScheduleColumns.of_applies(run.links.peer(name).name, applies)
     kept = {name: Bounds(own[0].number, own[-1].number) if own else Bounds(1, 0) for name, own in summaries.items()}
     figures = attrs.evolve(
         manifest,
@@ -109,7 +113,7 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> tuple[LogPart,
         changes=sum(summary.changes for own in summaries.values() for summary in own),
     )
     shows = frozenset(name for name in starts if _shows_effects(history, manifest, name, kept[name]))
-    return LogPart(kept, starts, shows), schedule_table(placed), figures
+    return LogPart(kept, starts, shows), schedule, figures
 
 
 def _shows_effects(history: Folder, manifest: Manifest, name: str, bounds: Bounds) -> bool:

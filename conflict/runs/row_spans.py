@@ -8,7 +8,7 @@ or came back from there. Nothing after the place of an epoch decides on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal, Self
 
@@ -18,14 +18,25 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.inference.moments import begun_after
+from conflict.engine.inference.observed import OVERLAPPING
 from conflict.engine.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import RowStep
 from conflict.history.model import EpochApply, Position
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.shown_effects import Effect
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Spans", "WantedRows", "joined_spans", "last_change", "rows_in_spans", "rows_looked_at", "spans_of"]
+__all__ = [
+    "Spans",
+    "WantedRows",
+    "joined_spans",
+    "last_change",
+    "rows_in_spans",
+    "rows_looked_at",
+    "spans_of",
+    "with_those_before",
+]
 
 FIRST, LAST = np.uint64(0), np.uint64(2**64 - 1)
 
@@ -41,7 +52,7 @@ class WantedRows:
         arrived_group: The last group of it that was surely before. int64, shape (wanted,).
         until: Own epoch after which nothing decides on it. uint64, shape (wanted,).
         traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
-        traced_group: Their groups. int64, shape (traced,).
+        traced_group: Their groups. int32, shape (traced,).
         traced_foreign: Their foreign epochs. uint64, shape (traced,).
         first_later: The least foreign epoch of that epoch apply and all later ones. uint64, shape (traced,).
         rows: Bucket, key and epoch (place in `epochs`) of the rows that are looked at. int64, shape (3, rows).
@@ -55,7 +66,7 @@ class WantedRows:
     arrived_group: Int64
     until: UInt64
     traced_in: UInt64
-    traced_group: Int64
+    traced_group: Int32
     traced_foreign: UInt64
     first_later: UInt64
     rows: Int64
@@ -63,10 +74,10 @@ class WantedRows:
     changing: Bool
 
     @classmethod
-    def of_applies(
+    def of_schedule(
         cls,
-        applies: Sequence[EpochApply],
-        wanted: Callable[[EpochApply], bool],
+        schedule: ScheduleColumns,
+        numbers: Int64,
         rows: Mapping[int, ContestedRows] | None = None,
         whole: AbstractSet[int] = frozenset(),
     ) -> Self:
@@ -74,20 +85,18 @@ class WantedRows:
         Return it for the epoch applies of one applier, in order, and those of them that are looked at.
 
         Args:
-            applies: All of them.
-            wanted: Whether one is looked at.
+            schedule: All of them.
+            numbers: Of those that are looked at, in order.
             rows: By foreign epoch, the rows of it that are looked at; all of an epoch that is not there.
             whole: Foreign epochs whose rows are all looked at, though they were surely applied.
         """
-        given = rows or {}
-        looked_at = [apply for apply in applies if wanted(apply)]
-        bounds = _bounds(applies, looked_at, given)
+        given, looked_at = rows or {}, schedule.applies(numbers)
+        bounds = _bounds(schedule.applies(with_those_before(numbers)), looked_at, given)
         everything = {
             each.foreign_epoch for each in looked_at if each.window is None or not each.window.certain
         } | whole
         ordered = [each for _, each in sorted(bounds.items())]
-        traced = [apply for apply in applies if apply.traced]
-        foreign = np.array([apply.foreign_epoch for apply in traced], np.uint64)
+        epoch, group, foreign = (schedule[name][schedule["traced"]] for name in ("epoch", "group", "foreign_epoch"))
         epochs = sorted(bounds)
         chosen = [
             np.stack([given[epoch].bucket, given[epoch].key, np.full(len(given[epoch]), place)])
@@ -99,8 +108,8 @@ class WantedRows:
             np.array([first[0] for first, _ in ordered], np.uint64),
             np.array([first[1] for first, _ in ordered], np.int64),
             np.array([last for _, last in ordered], np.uint64),
-            np.array([apply.epoch for apply in traced], np.uint64),
-            np.array([apply.group for apply in traced], np.int64),
+            epoch,
+            group,
             foreign,
             np.minimum.accumulate(foreign[::-1])[::-1],
             np.concatenate([np.zeros((3, 0), np.int64), *chosen], axis=1),
@@ -116,6 +125,11 @@ class WantedRows:
         """Return which of the traced epoch applies is at each own position; -1 for none. Shape (positions,)."""
         last = _last_before(self.traced_group, self.traced_in, group, _after(own))
         return np.where((last >= 0) & (np.append(self.traced_in, LAST)[last] == own), last, -1)
+
+
+def with_those_before(numbers: Int64) -> Int64:
+    """Return numbers of epoch applies, and those of the ones before each that can have been applied side by side."""
+    return np.unique(np.maximum(numbers[:, None] - np.arange(OVERLAPPING + 1), 0))
 
 
 def _bounds(

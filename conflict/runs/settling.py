@@ -6,7 +6,7 @@ What the resolve job settles in memory, on the rows that matter: places of untra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -18,19 +18,20 @@ from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.columnar.order import Located
 from conflict.engine.inference.background import Recorded
 from conflict.engine.inference.moments import Moments, find_moments
-from conflict.engine.inference.placement import Placed, can_be_skips, place_untraced
+from conflict.engine.inference.placement import LinkFacts, Placed, can_be_skips, place_untraced
 from conflict.engine.inference.row_states import StatesOfRows
+from conflict.engine.kernels.arrays import Int64
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.grid.epoch_files import read_epoch_sizes, read_summaries
+from conflict.history.grid.epoch_files import read_epoch_ends, read_epoch_sizes
 from conflict.history.grid.manifest import Manifest
-from conflict.history.model import DefinitionChange, EpochApply, History, Position, timeline_of
+from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction, timeline_of
 from conflict.history.run import Run, TableNumbers
-from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
+from conflict.runs.deciding_applies import DecidingApplies, Schedule, deciding_numbers
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import WantedRows
-from conflict.runs.runner import Runner
+from conflict.runs.runner import Runner, share
 from conflict.runs.stated_rows import read_stated, states_tell
 from conflict.runs.touched_rows import (
     NOWHERE,
@@ -109,16 +110,13 @@ def _first(resolved: Resolved, run: ResolveRun, *, whole: bool) -> ContestedRows
     ends = np.append(starts, len(rows))[1:]
     read, most = ends, MAX_OPEN_ROWS
     if whole:
-        changes = [
-            read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()
-        ]
-        epochs = zip(applies.applier[numbers].tolist(), applies.foreign_epoch[numbers].tolist(), strict=True)
-        read, most = np.cumsum([changes[1 - applier].get(epoch, 0) for applier, epoch in epochs]), MAX_OPEN_CHANGES
+        sizes = [read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()]
+        first, second = (own.of(applies.foreign_epoch[numbers]) for own in sizes)
+        read, most = np.cumsum(np.where(applies.applier[numbers] == 1, first, second)), MAX_OPEN_CHANGES
     kept = int(np.searchsorted(read, most, "right"))
     return rows.chosen(slice(0, int(ends[kept - 1]) if kept else 0))
 
 
-Applies = Mapping[str, Sequence[EpochApply]]
 # By applier and own position of an epoch apply, some of its rows; None for all.
 OpenRows = Mapping[str, Mapping[Position, ContestedRows | None]]
 
@@ -142,16 +140,16 @@ class Settling:
     progress: StageProgress
     changes: Mapping[str, Sequence[DefinitionChange]] = attrs.field(factory=dict)
 
-    def place_untraced(self, applies: Applies, whole: AbstractSet[tuple[str, int]] = frozenset()) -> Placed:
+    def place_untraced(self, schedule: Schedule, whole: AbstractSet[tuple[str, int]] = frozenset()) -> Placed:
         """
         Place the epochs that left no trace, from the rows that they touch.
 
         Args:
-            applies: Per cluster, the epoch applies of its applier.
+            schedule: Per cluster, the epoch applies of its applier.
             whole: Applier and number of the epochs that are looked at with all of their rows. Of others, rows that did
                 not change meanwhile do not count: they tell only that an epoch was applied nowhere.
         """
-        placed = self._placed(applies, whole)
+        placed = self._placed(schedule, whole)
         # All rows of an epoch are needed to say what it does where its place is open.
         slots = placed.schedule.slots
         still_open = whole | {
@@ -159,10 +157,10 @@ class Settling:
             for place in placed.schedule.places
             if slots[place.applier, place.source][place.slot].certain
         }
-        return placed if still_open <= whole else self._placed(applies, still_open)
+        return placed if still_open <= whole else self._placed(schedule, still_open)
 
     def place_contradicted(
-        self, applies: Applies, placed: Placed, differing: Mapping[str, AbstractSet[Position]]
+        self, schedule: Schedule, placed: Placed, differing: Mapping[str, AbstractSet[Position]]
     ) -> Placed:
         """
         Place the epochs again, with all rows of those that left no trace and for which the binlogs show other effects.
@@ -170,7 +168,7 @@ class Settling:
         So epochs are found that were never applied.
 
         Args:
-            applies: As for `place_untraced`.
+            schedule: As for `place_untraced`.
             placed: What that returned.
             differing: Per cluster, the own positions of epoch applies for which its binlog shows other effects.
         """
@@ -183,51 +181,58 @@ class Settling:
         whole = frozenset(
             (name, epoch)
             for name, epochs in shown.items()
-            if can_be_skips(len(epochs), applies[name])
+            if can_be_skips(len(epochs), len(schedule[name]))
             for epoch in epochs
         )
-        return self.place_untraced(applies, whole) if whole else placed
+        return self.place_untraced(schedule, whole) if whole else placed
 
-    def _placed(self, applies: Applies, whole: AbstractSet[tuple[str, int]]) -> Placed:
+    def _placed(self, schedule: Schedule, whole: AbstractSet[tuple[str, int]]) -> Placed:
         """Place the epochs; `whole`: applier and number of those whose rows are all read."""
+        windowed = {name: own.windowed for name, own in schedule.items()}
         wanted = {
-            name: WantedRows.of_applies(
-                own, lambda apply: apply.window is not None, whole={epoch for by, epoch in whole if by == name}
-            )
-            for name, own in applies.items()
+            name: WantedRows.of_schedule(own, windowed[name], whole={epoch for by, epoch in whole if by == name})
+            for name, own in schedule.items()
         }
         parts = self._read("placing epochs", wanted, placing=True)
-        history, recorded = self._history(parts, applies)
+        history, recorded, facts = self._history(parts, schedule, windowed)
         setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
-        return place_untraced(history, setups, recorded, skip_missing=skip_missing, whole=whole)
+        return place_untraced(history, setups, recorded, skip_missing=skip_missing, whole=whole, facts=facts)
 
-    def find_moments(self, applies: Applies, examined: OpenRows) -> tuple[Moments, Located]:
+    def find_moments(self, schedule: Schedule, examined: OpenRows) -> tuple[Moments, Located]:
         """
         Find when the rows of some epochs were judged.
 
         Args:
-            applies: Per cluster, the epoch applies of its applier, at their places.
+            schedule: Per cluster, the epoch applies of its applier, at their places.
             examined: By applier and own position of those to look at, the rows of it; None for all.
 
         Returns:
             The moments, and where their rows are.
         """
+        numbers = {name: own.traced_at(examined[name]) for name, own in schedule.items()}
         wanted = {
-            name: WantedRows.of_applies(own, _at(examined[name]), _by_foreign_epoch(own, examined[name]))
-            for name, own in applies.items()
+            name: WantedRows.of_schedule(
+                own, numbers[name], _by_foreign_epoch(own.applies(numbers[name]), examined[name])
+            )
+            for name, own in schedule.items()
         }
         parts, states = self._read_open(wanted)
-        history, recorded = self._history(parts, applies)
+        history, recorded, facts = self._history(parts, schedule, numbers)
         located = {row: place for part in parts for row, place in part.located.items()}
         names = {place: row for row, place in located.items()}
         rows = {
             name: {place: None if each is None else _named(each, names) for place, each in own.items()}
             for name, own in examined.items()
         }
-        setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
-        progress = partial(self.progress, "finding moments")
         found = find_moments(
-            history, setups, recorded, skip_missing=skip_missing, wanted=rows, states=states, progress=progress
+            history,
+            self.run.setups.at_start,
+            recorded,
+            skip_missing=self.run.configuration.skip_missing,
+            wanted=rows,
+            states=states,
+            known={link: each.known for link, each in facts.items()},
+            progress=partial(self.progress, "finding moments"),
         )
         return found, located
 
@@ -243,7 +248,7 @@ class Settling:
         """Return the rows that some epochs touch, and their states if these need no replay."""
         stage, names = "reading open rows", self.common.manifest.segments
         if not any(self.changes.values()) and states_tell(self.common):
-            tasks = [TouchedTask(self.common, bucket, wanted) for bucket in range(self.common.manifest.buckets)]
+            tasks = self._tasks(wanted)
             parts = self.runner(read_stated, tasks, partial(self.progress, stage))
             # A log that shows nothing of its applier's work does not tell what that did to rows.
             if all(any(name in part.touched.showing for part in parts) for name in names):
@@ -255,34 +260,59 @@ class Settling:
 
     def _read(self, stage: str, wanted: Mapping[str, WantedRows], *, placing: bool = False) -> list[TouchedRows]:
         """Return the rows that some epochs touch, with all that their states depend on."""
-        common, manifest = self.common, self.common.manifest
-        tasks = [TouchedTask(common, bucket, wanted, placing) for bucket in range(manifest.buckets)]
-        parts = self.runner(read_touched, tasks, partial(self.progress, stage))
-        if placing and manifest.has_rows_without_key:
-            parts.append(read_keyless(common))
+        parts = self.runner(read_touched, self._tasks(wanted, placing=placing), partial(self.progress, stage))
+        if placing and self.common.manifest.has_rows_without_key:
+            parts.append(read_keyless(self.common))
         return parts
 
-    def _history(self, parts: Sequence[TouchedRows], applies: Applies) -> tuple[History, Recorded]:
-        """Return a History of rows that were read, and what the binlogs show of them."""
-        common, manifest, grid = self.common, self.common.manifest, self.common.history
-        clusters, recorded = [], {}
-        for cluster in common.clusters:
-            transactions, recorded[cluster.name] = touched_history(parts, cluster.name, common)
-            if any(cluster.name in each.showing for each in parts):
-                recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
-            timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
-            clusters.append(common.cluster_with(cluster, timeline))
+    def _tasks(self, wanted: Mapping[str, WantedRows], *, placing: bool = False) -> list[TouchedTask]:
+        """Return a task for each bucket; what they want has columns of all epoch applies, so it is in a file."""
+        first = TouchedTask(self.common, 0, share(self.common.shared, wanted), placing)
+        return [attrs.evolve(first, bucket=bucket) for bucket in range(self.common.manifest.buckets)]
+
+    def _history(
+        self, parts: Sequence[TouchedRows], schedule: Schedule, looked_at: Mapping[str, Int64]
+    ) -> tuple[History, Recorded, Mapping[Link, LinkFacts]]:
+        """
+        Return a History of rows that were read and of the epoch applies that decide on them, and what binlogs show.
+
+        Args:
+            parts: The rows.
+            schedule: Per cluster, the epoch applies of its applier.
+            looked_at: Per cluster, the numbers of those that are looked at.
+        """
+        common, manifest, recorded = self.common, self.common.manifest, {}
+        transactions: dict[str, list[Transaction]] = {}
+        for name in manifest.segments:
+            transactions[name], recorded[name] = touched_history(parts, name, common)
+            if any(name in each.showing for each in parts):
+                recorded[name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
+        numbers = {name: np.arange(len(own)) for name, own in schedule.items()}
+        if self._binlogs_tell and all(recorded.values()):
+            numbers = deciding_numbers(schedule, looked_at, transactions, recorded)
+        starts = {name: common.start_of(name) for name in manifest.segments}
+        returned = {name: start.returned for name, start in starts.items() if start is not None}
+        deciding = DecidingApplies.of(schedule, numbers, returned)
+        clusters = tuple(
+            common.cluster_with(
+                each, timeline_of(transactions[each.name], deciding.applies[each.name], self.changes.get(each.name, ()))
+            )
+            for each in common.clusters
+        )
         ends = {
-            name: epoch_ends([each for each in read_summaries(grid, name, len(segments)) if each.number in read])
+            name: read_epoch_ends(common.history, name, len(segments), read)
             for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)
         }
-        kept = {name: tuple(own) for name, own in applies.items()}
         layouts = layouts_of(manifest, common.numbers)
-        return History(tuple(clusters), layouts, {}, kept, ends, databases=common.databases), recorded
+        history = History(clusters, layouts, {}, deciding.applies, ends, databases=common.databases)
+        return history, recorded, deciding.facts
 
-
-def _at(positions: Collection[Position]) -> Callable[[EpochApply], bool]:
-    return lambda apply: apply.traced and (apply.epoch, apply.group) in positions
+    @property
+    def _binlogs_tell(self) -> bool:
+        """Whether binlogs that show anything show all that appliers can have sent on of rows that are read."""
+        common = self.common
+        more = common.part.starts_in_the_middle or common.unlogged or common.manifest.has_rows_without_key
+        return not (more or common.linked.tables.any() or any(self.changes.values()))
 
 
 def _by_foreign_epoch(
@@ -291,9 +321,7 @@ def _by_foreign_epoch(
     """Return the rows that are looked at by foreign epoch, without epochs whose rows are all looked at."""
     found: dict[int, list[ContestedRows | None]] = {}
     for apply in applies:
-        place = apply.epoch, apply.group
-        if apply.traced and place in rows:
-            found.setdefault(apply.foreign_epoch, []).append(rows[place])
+        found.setdefault(apply.foreign_epoch, []).append(rows[apply.epoch, apply.group])
     some = {epoch: [each for each in parts if each is not None] for epoch, parts in found.items()}
     return {
         epoch: ContestedRows.joined(some[epoch]) for epoch, parts in found.items() if len(some[epoch]) == len(parts)

@@ -76,7 +76,8 @@ class _Needed:
 def read_stated(task: TouchedTask) -> StatedRows:
     """Read the rows of a bucket that epochs touch."""
     bucket = task.run.load_bucket(task.bucket)
-    needed = _needed(bucket, task.wanted, [bool(own.any()) for own in rules_of(task.run.clusters).tables["reflects"]])
+    reflects = [bool(own.any()) for own in rules_of(task.run.clusters).tables["reflects"]]
+    needed = _needed(bucket, task.wanted.load(), reflects)
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     rows, changed = [], []
     for side, each in enumerate(needed):

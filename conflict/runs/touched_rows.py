@@ -35,6 +35,7 @@ from conflict.history.shown_effects import Effect, recorded_effects, recorded_im
 from conflict.results.contradictions import Images
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Spans, WantedRows, rows_in_spans, spans_of
+from conflict.runs.runner import Shared
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -66,14 +67,14 @@ class TouchedTask:
     Attributes:
         run: The run.
         bucket: Number of the bucket.
-        wanted: Per applying cluster.
+        wanted: Per applying cluster; in a file, because it has columns of all epoch applies.
         placing: Whether the epochs are to be placed. Then all that they did is wanted, and all rows of tables with
             unique keys, or that take part in foreign keys.
     """
 
     run: ResolveRun
     bucket: int
-    wanted: Mapping[str, WantedRows]
+    wanted: Shared[Mapping[str, WantedRows]]
     placing: bool = False
 
 
@@ -125,7 +126,7 @@ def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
     run = task.run
     everything = task.placing or run.part.starts_in_the_middle
     reflecting = rules_of(run.clusters).tables["reflects"]
-    spans = spans_of(bucket, task.wanted, [everything or bool(own.any()) for own in reflecting])
+    spans = spans_of(bucket, task.wanted.load(), [everything or bool(own.any()) for own in reflecting])
     whole = np.zeros(len(bucket.key_table), np.bool_)
     if task.placing:
         with_unique = np.array([bool(table.unique_keys) for table in run.numbers.tables], np.bool_)

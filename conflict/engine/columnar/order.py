@@ -16,12 +16,11 @@ compare as lists do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.engine.kernels.apply_order import NO_CLUSTER, known_before, order
 from conflict.engine.kernels.arrays import (
@@ -38,6 +37,7 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.scheduling.placing import circular_schedule
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.results.layout import OPERATION_ORDER
 from ndb_formats.columnar.kernel import read_only
 
@@ -54,18 +54,18 @@ __all__ = [
     "sorted_by_order",
 ]
 
-_TYPES = {
-    "foreign_epoch": np.uint64,
-    "epoch": np.uint64,
-    "group": np.int32,
-    "traced": np.bool_,
-    "restarted": np.bool_,
-    "arrived_epoch": np.uint64,
-    "arrived_group": np.int32,
-    "committed": np.int64,
-    "server": np.uint32,
-    "source_server": np.uint32,
-}
+_COLUMNS = (
+    "foreign_epoch",
+    "epoch",
+    "group",
+    "traced",
+    "restarted",
+    "arrived_epoch",
+    "arrived_group",
+    "committed",
+    "server",
+    "source_server",
+)
 
 # Bucket and number in it of rows, by table and key.
 Located = Mapping[tuple[str, bytes], tuple[int, int]]
@@ -103,47 +103,27 @@ class ApplierEpochs:
     def of_cluster(cls, cluster: Cluster, located: Located | None = None) -> Self:
         """Return the epoch applies of a cluster of a History in memory; `located` has the rows of their moments."""
         applies = [item for item in cluster.timeline if isinstance(item, EpochApply)]
-        rows = [
-            (
-                each.foreign_epoch,
-                each.epoch,
-                each.group,
-                each.traced,
-                each.restarted,
-                *each.arrived,
-                each.committed or 0,
-                each.server,
-                each.source_server,
-            )
-            for each in applies
-        ]
-        columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
-        known: dict[str, Any] = {
-            name: np.array(each, kind) for (name, kind), each in zip(_TYPES.items(), columns, strict=True)
-        }
         moments = [
             (number, *(located or {})[each.table, each.key], *each.after)
             for number, apply in enumerate(applies)
             for each in apply.moments
         ]
-        returned = 0 if cluster.start is None else cluster.start.returned
-        return cls(**known, moments=RowMoments.of_rows(moments), returned=returned)
+        own = ScheduleColumns.of_applies("", applies)
+        return cls.of_columns(own, cluster.start, RowMoments.of_rows(moments))
 
     @classmethod
-    def of_table(cls, table: pa.Table, applier: str, start: Start | None = None) -> Self:
-        """Return the epoch applies of an applier in a table `SCHEDULE`; no row is judged early."""
-        mine = table.filter(pc.and_(pc.equal(table.column("applier"), applier), table.column("applied")))
-        columns = {name: mine.column(name) for name in _TYPES}
-        columns["committed"] = pc.fill_null(columns["committed"], 0)
-        known = {name: column.to_numpy() for name, column in columns.items()}
-        columns = {name: np.asarray(each, _TYPES[name]) for name, each in known.items()}
-        return cls(**columns, moments=RowMoments.none(), returned=0 if start is None else start.returned)
+    def of_columns(cls, own: ScheduleColumns, start: Start | None = None, moments: RowMoments | None = None) -> Self:
+        """Return the epoch applies of an applier that count as applied; no row is judged early without `moments`."""
+        columns = own.applied_alone().columns
+        moments = RowMoments.none() if moments is None else moments
+        returned = 0 if start is None else start.returned
+        return cls(**{name: columns[name] for name in _COLUMNS}, moments=moments, returned=returned)
 
     def first(self, kept: int | None) -> ApplierEpochs:
         """Return the first `kept` epoch applies, or all if it is None."""
         count = len(self) if kept is None else kept
         moments = self.moments.chosen(self.moments.apply < count)
-        columns = {name: getattr(self, name)[:kept] for name in _TYPES}
+        columns = {name: getattr(self, name)[:kept] for name in _COLUMNS}
         return ApplierEpochs(**columns, moments=moments, returned=self.returned)
 
 
@@ -190,7 +170,7 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     returned = np.array([each.returned for each in applied], np.uint64)
     known = known_before(applier, number, epochs, foreign, traced, returned)
     chosen = number + applier.astype(np.int64) * len(applied[0])
-    columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _TYPES}
+    columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _COLUMNS}
     place = np.empty(len(chosen), np.int32)
     place[chosen] = np.arange(len(chosen), dtype=np.int32)
     moments = [

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 import attrs
+import numpy as np
 
 from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.inference.replay import ObservedApplier
@@ -24,6 +25,7 @@ from conflict.engine.reference.epoch_pass import ChangedRow, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, touched_keys
 from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Link, Position, Transaction
 from conflict.history.scheduling.placing import interleave
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, known_before
 from conflict.history.shown_effects import Effect
 from conflict.rules.table_setup import TableSetup
 
@@ -256,22 +258,11 @@ def epochs_known(links: Mapping[Link, Sequence[EpochApply]], clusters: Sequence[
         clusters: The clusters, with what had come back before logs that start in the middle.
     """
     returned = {each.name: each.start.returned for each in clusters if each.start is not None}
-    news: dict[Link, dict[int, int]] = {}
-    for (applier, source), own in links.items():
-        came_back = news.setdefault((source, applier), {})
-        for apply in own:
-            if apply.traced and apply.reported:
-                came_back[apply.epoch] = max(came_back.get(apply.epoch, 0), apply.foreign_epoch)
-    found = {}
-    for link, own in links.items():
-        found[link] = list[int]()
-        surely = here = returned.get(link[0], 0)
-        period = 0
-        for apply in own:
-            if apply.period != period:
-                period, here = apply.period, surely
-            found[link].append(here)
-            here = max(here, news.get(link, {}).get(apply.foreign_epoch, 0))
-            if apply.applied:
-                surely = here
-    return found
+    columns = {link: ScheduleColumns.of_applies(link[1], own) for link, own in links.items()}
+    reported = {
+        link: columns[link].chosen(np.array([each.reported for each in own], np.bool_)) for link, own in links.items()
+    }
+    return {
+        (applier, source): known_before(own, reported.get((source, applier)), returned.get(applier, 0)).tolist()
+        for (applier, source), own in columns.items()
+    }

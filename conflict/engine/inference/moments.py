@@ -34,6 +34,7 @@ from conflict.history.model import (
     DefinitionChange,
     EpochApply,
     History,
+    Link,
     Position,
     RowMoment,
     Transaction,
@@ -103,6 +104,7 @@ def find_moments(
     skip_missing: bool = False,
     wanted: Wanted | None = None,
     states: StatesOfRows | None = None,
+    known: Mapping[Link, Sequence[int]] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Moments:
     """
@@ -117,6 +119,7 @@ def find_moments(
         wanted: Which rows of which epoch applies to look at; None for all. Of an epoch with some rows, none may be of
             a rejected transaction.
         states: The states of the rows, if they need no replay (see `conflict.engine.inference.row_states`).
+        known: Per link, the max replicated epoch before each epoch apply, if the History lacks some that do not decide.
         progress: Called with the epoch applies that were looked at, and their number.
 
     Raises:
@@ -151,7 +154,7 @@ def find_moments(
         trial = TrialApply(here, source, apply, entries, shown, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
-    replayed = with_applies, setups, recorded, epochs_known(links, history.clusters)
+    replayed = with_applies, setups, recorded, known or epochs_known(links, history.clusters)
     if states is None:
         background_of(*replayed, visit)
     else:

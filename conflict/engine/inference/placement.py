@@ -43,6 +43,7 @@ from conflict.results.open_places import (
 from conflict.rules.foreign_keys import linked_tables
 
 __all__ = [
+    "LinkFacts",
     "Placed",
     "can_be_skips",
     "place_untraced",
@@ -52,6 +53,24 @@ __all__ = [
 
 
 NOT_APPLIED = Alternative()
+
+
+@attrs.frozen
+class LinkFacts:
+    """
+    What all epoch applies of a link tell, where a History has those of them alone that decide.
+
+    Attributes:
+        known: Max replicated epoch before each that it has.
+        numbers: Number of each among all.
+        count: How many there are.
+    """
+
+    known: Sequence[int]
+    numbers: Sequence[int]
+    count: int
+
+
 Tried = list[tuple[Choice, Alternative]]
 
 
@@ -85,6 +104,7 @@ def place_untraced(
     *,
     skip_missing: bool = False,
     whole: Collection[tuple[str, int]] | None = None,
+    facts: Mapping[Link, LinkFacts] | None = None,
 ) -> Placed:
     """
     Place every epoch apply that has a `Window`.
@@ -97,12 +117,16 @@ def place_untraced(
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
         whole: Applier and number of the epochs of which all rows are there; None if they are of all. Of others, rows
             can lack that the applying cluster had not changed where they can have been.
+        facts: Of all epoch applies, if the History lacks some that do not decide on those with a `Window`.
 
     Raises:
         HistoryError: The traces have no order of causes.
     """
     links = history.links
-    known = epochs_known(links, history.clusters)
+    if facts is None:
+        before = epochs_known(links, history.clusters)
+        facts = {link: LinkFacts(before[link], range(len(own)), len(own)) for link, own in links.items()}
+    known = {link: each.known for link, each in facts.items()}
     rows = background_of(history, setups, recorded, known)
     tried: dict[Link, list[Tried]] = {}
     for (name, source), applies in links.items():
@@ -119,7 +143,7 @@ def place_untraced(
     }
     places = choose_places(slots, history.ends)
     shown = {link: applies for link, applies in links.items() if recorded[link[0]]}
-    skipped = {link: _skipped(link, applies, places[link], rows) for link, applies in shown.items()}
+    skipped = {link: _skipped(link, applies, places[link], rows, facts[link].count) for link, applies in shown.items()}
     if any(skipped.values()):
         slots = {link: _without(own, skipped.get(link, {})) for link, own in slots.items()}
         places = choose_places(slots, history.ends)
@@ -128,7 +152,7 @@ def place_untraced(
     assumed.update(dict.fromkeys(history.applies, 0))
     for link, applies in links.items():
         chosen = _up_to_stop(tried[link], places[link])
-        mine = _open_places(link, applies, tried[link], chosen)
+        mine = _open_places(link, applies, tried[link], chosen, facts[link].numbers)
         found += mine
         name, _ = link
         placed.applies[name] += tuple(_applied(applies, chosen, history.ends[name]))
@@ -145,9 +169,13 @@ _MOST_SKIPPED, _SKIPPED_SHARE = 3, 0.05
 
 
 def _skipped(
-    link: Link, applies: Sequence[EpochApply], places: Sequence[Place], rows: Mapping[str, Background]
+    link: Link, applies: Sequence[EpochApply], places: Sequence[Place], rows: Mapping[str, Background], count: int
 ) -> dict[int, SkippedEpoch]:
-    """Return the epochs that were never applied: later ones were, and at no place would they have left no trace."""
+    """
+    Return the epochs that were never applied: later ones were, and at no place would they have left no trace.
+
+    `count` is the number of all epoch applies of the link.
+    """
     name, source = link
     found: dict[int, SkippedEpoch] = {}
     last = max((slot for slot, apply in enumerate(applies) if apply.traced and not apply.period), default=-1)
@@ -159,12 +187,12 @@ def _skipped(
         entries = rows[name].cluster.arriving(rows[source].cluster, apply.foreign_epoch)
         changed = tuple(SkippedChange(each.change.table, each.change.key, each.change.operation) for each in entries)
         found[apply.foreign_epoch] = SkippedEpoch(name, source, apply.foreign_epoch, changed)
-    return found if can_be_skips(len(found), applies) else {}
+    return found if can_be_skips(len(found), count) else {}
 
 
-def can_be_skips(count: int, applies: Sequence[EpochApply]) -> bool:
+def can_be_skips(count: int, received: int) -> bool:
     """Whether so many of the epochs that an applier received are few enough to have been skipped."""
-    return count <= max(_MOST_SKIPPED, _SKIPPED_SHARE * len(applies))
+    return count <= max(_MOST_SKIPPED, _SKIPPED_SHARE * received)
 
 
 def _up_to_stop(tried: Sequence[Tried], places: Sequence[Place]) -> list[Place]:
@@ -206,10 +234,10 @@ def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Seque
 
 
 def _open_places(
-    link: Link, applies: Sequence[EpochApply], tried: Sequence[Tried], places: Sequence[Place]
+    link: Link, applies: Sequence[EpochApply], tried: Sequence[Tried], places: Sequence[Place], numbers: Sequence[int]
 ) -> list[OpenPlace]:
-    """Return the epoch applies of one link that does different things at its possible places."""
-    found, number = [], 0
+    """Return the epoch applies of one link that do different things at their possible places; see `LinkFacts`."""
+    found, passed = [], 0
     first_traces = {apply.period: slot for slot, apply in reversed(list(enumerate(applies))) if apply.traced}
     last_traces = {apply.period: slot for slot, apply in enumerate(applies) if apply.traced}
     for slot, (apply, each, place) in enumerate(zip(applies, tried, places, strict=True)):
@@ -223,9 +251,10 @@ def _open_places(
                 begun = apply.period == 0 or slot > first_traces.get(apply.period, slot)
                 led_on = slot < last_traces.get(apply.period, -1)
                 epoch, period = apply.foreign_epoch, apply.period
+                number = numbers[slot] - passed
                 found.append(OpenPlace(*link, epoch, period, number, slot, begun, led_on, alternatives, at))
         stops = place.chosen is not None and each[place.chosen][1].stop is not None
-        number += place.position is not None and not stops
+        passed += place.position is None or stops
     return found
 
 

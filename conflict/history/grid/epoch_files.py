@@ -6,32 +6,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.config.configuration import Links
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import SCHEDULE, table_of_rows
-from conflict.history.model import START, EpochApply, Window
-from conflict.history.scheduling.schedule import Summary
+from conflict.history.grid.schemas import SCHEDULE, SCHEDULE_PART, table_of_rows
+from conflict.history.scheduling.schedule import EpochEnds, EpochSizes, Summary
+from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns
 from conflict.history.scheduling.servers import of_clusters
+from conflict.history.scheduling.start import Bounds
 from conflict.rules.replication_table import Role
 
 __all__ = [
     "EPOCHS",
-    "applies_of",
     "epochs_part",
     "epochs_table",
     "read_all_summaries",
     "read_commit_times",
+    "read_epoch_ends",
     "read_epoch_sizes",
+    "read_schedule",
     "read_summaries",
     "schedule_table",
     "summaries_of",
 ]
 
-_GIVEN = Window(START)  # represents no window: the place is given
+_ROLES = pa.array([role.value for role in Role])
 # One row per own epoch; the lists `applied_...` of a row belong together.
 EPOCHS = pa.schema(
     [
@@ -80,10 +85,31 @@ def read_all_summaries(history: Folder, links: Links, segments: Mapping[str, int
     return of_clusters(links, {name: read_summaries(history, name, count) for name, count in segments.items()})
 
 
-def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> dict[int, int]:
+def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> EpochSizes:
     """Return how many row changes each epoch in the first `segments` segments of a cluster has."""
-    epochs = history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS)
-    return dict(zip(epochs.column("number").to_pylist(), epochs.column("changes").to_pylist(), strict=True))
+    epochs = _read_columns(history, cluster, segments, ["number", "changes"])
+    return EpochSizes(*(epochs.column(name).to_numpy() for name in ("number", "changes")))
+
+
+def read_epoch_ends(history: Folder, cluster: str, segments: int, bounds: Bounds) -> EpochEnds:
+    """Return the last group of each epoch within bounds in the first `segments` segments of a cluster."""
+    epochs = _read_columns(history, cluster, segments, ["number", "transactions", "applied_group"])
+    number = epochs.column("number").to_numpy()
+    last = np.zeros(len(number), np.int32)
+    for name in ("transactions", "applied_group"):
+        lists = epochs.column(name)
+        counts = pc.list_value_length(lists).to_numpy()
+        starts = (np.cumsum(counts) - counts)[counts > 0]
+        if len(starts):
+            groups = pc.list_flatten(lists).to_numpy()
+            last[counts > 0] = np.maximum(last[counts > 0], np.maximum.reduceat(groups, starts))
+    within = np.flatnonzero((number >= np.uint64(bounds.first)) & (number <= np.uint64(bounds.last)))
+    return EpochEnds(number[within], last[within])
+
+
+def _read_columns(history: Folder, cluster: str, segments: int, columns: Sequence[str]) -> pa.Table:
+    schema = pa.schema([EPOCHS.field(name) for name in columns])
+    return history.read_tables((epochs_part(cluster, each) for each in range(segments)), schema)
 
 
 def read_commit_times(history: Folder, cluster: str, segments: int) -> dict[int, int]:
@@ -115,43 +141,38 @@ def _lists(table: pa.Table, name: str) -> list[list[int]]:
     return [flat[first - start : last - start] for first, last in pairwise(whole.offsets.to_pylist())]
 
 
-def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
-    """Return epoch applies, each with the name of its applier, as `SCHEDULE`."""
-    rows = []
-    for applier, apply in applies:
-        window = apply.window or _GIVEN
-        rows.append(
-            (
-                applier,
-                apply.source,
-                apply.foreign_epoch,
-                apply.epoch,
-                apply.group,
-                apply.traced,
-                apply.restarted,
-                *apply.arrived,
-                *window.before,
-                window.certain,
-                apply.applied,
-                apply.period,
-                apply.role,
-                apply.committed,
-                apply.server,
-                apply.source_server,
-            )
-        )
-    return table_of_rows(rows, SCHEDULE)
+def schedule_table(schedule: Mapping[str, ScheduleColumns]) -> pa.Table:
+    """Return the epoch applies of each applier as `SCHEDULE`."""
+    return pa.concat_tables([SCHEDULE.empty_table(), *(_table_of(*each) for each in schedule.items())])
 
 
-def applies_of(schedule: pa.Table) -> dict[str, list[EpochApply]]:
-    """Return the epoch applies of a table `SCHEDULE`, by applier; the inverse of `schedule_table`."""
-    found: dict[str, list[EpochApply]] = {}
-    for row in schedule.to_pylist():
-        applier = row.pop("applier")
-        arrived, before = ((row.pop(f"{name}_epoch"), row.pop(f"{name}_group")) for name in ("arrived", "before"))
-        window = Window(before, row.pop("certain"))
-        role = row.pop("role")
-        row["role"] = None if role is None else Role(role)
-        apply = EpochApply(**row, arrived=arrived, window=None if window == _GIVEN else window)
-        found.setdefault(applier, []).append(apply)
-    return found
+def _table_of(applier: str, own: ScheduleColumns) -> pa.Table:
+    columns: dict[str, Any] = {
+        **own.columns,
+        "applier": pa.repeat(applier, len(own)),
+        "source": pa.repeat(own.source, len(own)),
+        "role": _ROLES.take(pa.array(own["role"], mask=own["role"] < 0)),
+        "committed": pa.array(own["committed"], mask=own["committed"] == 0),
+    }
+    return pa.table([pa.array(columns[field.name], field.type) for field in SCHEDULE], schema=SCHEDULE)
+
+
+def read_schedule(history: Folder, names: Sequence[str]) -> dict[str, ScheduleColumns]:
+    """Return the epoch applies of each applier of a pair of clusters; columns are read one by one."""
+    appliers = _column(history, "applier")
+    rows = {name: np.flatnonzero(pc.equal(appliers, name).to_numpy()) for name in names}
+    columns: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for column, kind in COLUMNS.items():
+        values = _column(history, column)
+        if column == "role":
+            values = pc.fill_null(pc.index_in(values, value_set=_ROLES), -1)
+        elif column == "committed":
+            values = pc.fill_null(values, 0)
+        array = values.to_numpy().astype(kind, copy=False)
+        for name, own in columns.items():
+            own[column] = array[rows[name]]
+    return {name: ScheduleColumns(source, columns[name]) for name, source in zip(names, reversed(names), strict=True)}
+
+
+def _column(history: Folder, name: str) -> pa.ChunkedArray:
+    return history.read_table(SCHEDULE_PART, SCHEDULE, [name]).column(name)

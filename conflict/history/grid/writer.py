@@ -31,6 +31,7 @@ from conflict.history.grid.schemas import (
 from conflict.history.model import EpochApply, History, Position, RowChange, Transaction
 from conflict.history.roles import mark_of
 from conflict.history.run import TableNumbers, table_definitions
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.shown_effects import Effect, add_text, effect_of, sorted_texts
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -258,10 +259,11 @@ def write_history(
         shown: Per cluster, what its binlog shows of its applier's work; nothing if left out.
     """
     facts: dict[str, tuple[SegmentFacts, ...]] = {}
-    applies: list[tuple[str, EpochApply]] = []
-    for cluster in history.clusters:
+    schedule: dict[str, ScheduleColumns] = {}
+    for cluster, other in zip(history.clusters, reversed(history.clusters), strict=True):
         transactions = [item for item in cluster.timeline if isinstance(item, Transaction)]
-        applies += [(cluster.name, item) for item in cluster.timeline if isinstance(item, EpochApply)]
+        applies = [item for item in cluster.timeline if isinstance(item, EpochApply)]
+        schedule[cluster.name] = ScheduleColumns.of_applies(other.name, applies)
         epochs = _epochs(transactions, (shown or {}).get(cluster.name, {}))
         segments = [epochs[start : start + epochs_per_segment] for start in range(0, len(epochs), epochs_per_segment)]
         facts[cluster.name] = tuple(
@@ -273,7 +275,7 @@ def write_history(
     tasks = [KeyTask(folder, bucket, 0, segments_of, numbers, types) for bucket in range(buckets)]
     files = [each for task in tasks for each in number_keys(task)]
     folder.delete("staged")
-    folder.write_table(SCHEDULE_PART, schedule_table(applies))
+    folder.write_table(SCHEDULE_PART, schedule_table(schedule))
     manifest = Manifest(
         buckets=buckets,
         batches=1,

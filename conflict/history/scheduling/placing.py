@@ -19,6 +19,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from operator import itemgetter
 
 import attrs
 
@@ -231,27 +232,20 @@ def _bounds(link: Link, slots: Sequence[Slot], required: Mapping[Link, Deadlines
     """
     applier, source = link
     news = _news(applier, required, ends).get(source, _News())
-    own, made = ends[applier], _Ends(ends[source])
-    numbers, found = [epoch for epoch, _ in own], []
+    own, found = ends[applier], []
     for slot in slots:
         if slot.trace is not None:  # which tells
             found.append(START)
             continue
-        known = bisect.bisect_right(numbers, news.newest(made.of(slot.foreign_epoch)))
+        known = bisect.bisect_right(own, news.newest(_end(ends[source], slot.foreign_epoch)), key=itemgetter(0))
         found.append(own[known - 1] if known else START)
     return found
 
 
-class _Ends:
-    """Finds the last group of an own epoch of a cluster."""
-
-    def __init__(self, ends: Sequence[Position]) -> None:
-        self._ends, self._epochs = ends, [epoch for epoch, _ in ends]
-
-    def of(self, epoch: int) -> Position:
-        """Return the last group of an epoch."""
-        at = bisect.bisect_left(self._epochs, epoch)
-        return self._ends[at] if at < len(self._ends) and self._epochs[at] == epoch else (epoch, 0)
+def _end(ends: Sequence[Position], epoch: int) -> Position:
+    """Return the last group of an epoch."""
+    at = bisect.bisect_left(ends, epoch, key=itemgetter(0))
+    return ends[at] if at < len(ends) and ends[at][0] == epoch else (epoch, 0)
 
 
 class _News:
@@ -279,8 +273,7 @@ def _news(origin: str, required: Mapping[Link, Deadlines], ends: Ends) -> dict[s
         further = {name: list(each) for name, each in deadlines_of.items()}
         for (applier, source), deadlines in required.items():
             if origin not in (applier, source) and source in known:
-                made = _Ends(ends[source])
-                passed = ((known[source].newest(made.of(epoch)), position) for epoch, position in deadlines)
+                passed = ((known[source].newest(_end(ends[source], epoch)), position) for epoch, position in deadlines)
                 further.setdefault(applier, []).extend(passed)
         known = {name: _News(each) for name, each in further.items()}
     return known

@@ -14,10 +14,13 @@ because other functions are tried on the same binlogs, its changes are logged in
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Self
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.model import (
@@ -33,6 +36,8 @@ from conflict.rules.replication_table import Role
 __all__ = [
     "Barrier",
     "ClusterHints",
+    "EpochEnds",
+    "EpochSizes",
     "Hint",
     "Hints",
     "HintsOf",
@@ -324,6 +329,58 @@ def _traces(applier: Sequence[Summary], source_id: int) -> list[tuple[int, Posit
         for applied in summary.applied
         if applied.server_id == source_id
     ]
+
+
+@attrs.frozen(eq=False)
+class EpochEnds(Sequence[Position]):
+    """
+    The last group of each own epoch, in columns. Both arrays have shape (epochs,).
+
+    Attributes:
+        numbers: The epochs. uint64.
+        groups: The last group of each. int32.
+    """
+
+    numbers: npt.NDArray[np.uint64]
+    groups: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: int) -> Position:  # type: ignore[override]  # no slices
+        return int(self.numbers[place]), int(self.groups[place])
+
+
+@attrs.frozen(eq=False)
+class EpochSizes:
+    """
+    How many row changes own epochs have. Both arrays have shape (epochs,).
+
+    Attributes:
+        numbers: The epochs, in order. uint64.
+        changes: The row changes of each. int64.
+    """
+
+    numbers: npt.NDArray[np.uint64]
+    changes: npt.NDArray[np.int64]
+
+    @classmethod
+    def of_summaries(cls, summaries: Iterable[Summary]) -> Self:
+        """Return those of some epochs, in order."""
+        sizes = [(each.number, each.changes) for each in summaries]
+        return cls(np.array([each for each, _ in sizes], np.uint64), np.array([each for _, each in sizes], np.int64))
+
+    def of(self, epochs: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Return how many changes epochs have; 0 for one that is not there."""
+        place = np.searchsorted(self.numbers, epochs)
+        found = np.append(self.numbers, np.uint64(0))[place] == epochs
+        return np.where(found, np.append(self.changes, 0)[place], 0)
+
+    def between(self, first: int, last: int) -> EpochSizes:
+        """Return those of the epochs from `first` to `last`."""
+        start = np.searchsorted(self.numbers, np.uint64(first))
+        stop = np.searchsorted(self.numbers, np.uint64(last), "right")
+        return EpochSizes(self.numbers[start:stop], self.changes[start:stop])
 
 
 def epoch_ends(applier: Sequence[Summary]) -> list[Position]:

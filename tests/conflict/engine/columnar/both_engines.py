@@ -14,8 +14,8 @@ import pyarrow.dataset as pads
 from conflict.conformance.case import ConflictCase
 from conflict.engine.inference.replay import resolve
 from conflict.history.definitions_over_time import make_run
+from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import SCHEDULE
 from conflict.history.grid.writer import write_history
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
@@ -138,7 +138,7 @@ def with_care(
         options = ResultOptions(final_rows=final_rows, all_outcomes=True)
         starts = {cluster.name: cluster.start for cluster in history.clusters if cluster.start is not None}
         shows = frozenset(name for name, effects in (shown or {}).items() if any(effects.values()))
-        part = LogPart(None, starts, shows), grid.read_table("schedule.parquet", SCHEDULE), manifest
+        part = LogPart(None, starts, shows), read_schedule(grid, list(manifest.clusters)), manifest
         summary = resolve_history(runner, run, grid, out, options, use_evidence=False, part=part)
         return _contents(out, run, summary), summary.careful
 

@@ -1,12 +1,17 @@
 """The order of all epoch applies, and the max replicated epoch before each."""
 
+from pathlib import Path
+
 import attrs
 import pytest
 
 from conflict.engine.columnar.order import ApplierEpochs, plan_applies
 from conflict.errors import HistoryError
-from conflict.history.grid.epoch_files import schedule_table
+from conflict.history.grid.epoch_files import read_schedule, schedule_table
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import SCHEDULE_PART
 from conflict.history.model import EpochApply
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from tests.conflict.histories import history
 
 BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"
@@ -105,14 +110,20 @@ def test_the_first_applied_epochs_alone():
     assert [applied.first(kept).foreign_epoch.tolist() for kept in (0, 2, None)] == [[], [11, 12], [11, 12, 13]]
 
 
-def test_epoch_applies_of_a_table():
+def test_epoch_applies_of_a_table(tmp_path: Path):
     """Epoch applies in memory and in a History on disk are the same."""
-    clusters = history(BACK_AND_FORTH).clusters
-    applies = [
-        (cluster.name, item) for cluster in clusters for item in cluster.timeline if isinstance(item, EpochApply)
-    ]
+    clusters, folder = history(BACK_AND_FORTH).clusters, Folder(str(tmp_path))
+    schedule = {
+        cluster.name: ScheduleColumns.of_applies(
+            other.name, [item for item in cluster.timeline if isinstance(item, EpochApply)]
+        )
+        for cluster, other in zip(clusters, reversed(clusters), strict=True)
+    }
+    folder.write_table(SCHEDULE_PART, schedule_table(schedule))
+    on_disk = read_schedule(folder, list(schedule))
     for cluster in clusters:
-        read, made = ApplierEpochs.of_table(schedule_table(applies), cluster.name), ApplierEpochs.of_cluster(cluster)
+        assert on_disk[cluster.name].applies() == schedule[cluster.name].applies()
+        read, made = ApplierEpochs.of_columns(on_disk[cluster.name]), ApplierEpochs.of_cluster(cluster)
         assert len(read.moments) == len(made.moments) == 0
         for field in attrs.fields(ApplierEpochs):
             if field.name in ("moments", "returned"):

@@ -16,8 +16,8 @@ from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.lost_changes import TimedDecisions, Written, lost_changes
 from conflict.engine.kernels.records import packed_changes
+from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import SCHEDULE
 from conflict.history.grid.writer import write_history
 from conflict.history.model import EpochApply, History
 from conflict.history.run import Run
@@ -104,7 +104,7 @@ def decided(history: History, run: Run) -> Iterator[Decided]:
         grid, out = Folder(f"{path}/history"), Folder(f"{path}/out")
         manifest = write_history(history, run.numbers, grid)
         starts = {cluster.name: cluster.start for cluster in history.clusters if cluster.start is not None}
-        part = LogPart(None, starts), grid.read_table("schedule.parquet", SCHEDULE), manifest
+        part = LogPart(None, starts), read_schedule(grid, list(manifest.clusters)), manifest
         common = run_of_part(run, grid, out, part, OPTIONS)
         bucket = common.load_bucket(0)
         bucket.kept = bucket.rows
