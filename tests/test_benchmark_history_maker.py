@@ -26,7 +26,8 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
 from conflict.history.grid.writer import bucket_of, identity_of
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
-from conflict.history.scheduling.schedule import Summary, place_applies
+from conflict.history.scheduling.schedule import place_applies
+from conflict.history.scheduling.summaries import Summary
 from conflict.rules.functions import FUNCTIONS
 from ndb_formats.events.row_image import put_image
 from ndb_formats.events.rows_event import Operation
@@ -132,7 +133,7 @@ def test_takes_are_those_of_the_schedule(folder: Path) -> None:
         names = {"source_name": source.name, "source_id": source.server_id, "applier_id": applier.server_id}
         placed, assumed = place_applies(own, others, **names, cut=True)
         written = applies(applier)
-        assert ([apply for apply in placed if apply.applied], assumed) == (written, 0)
+        assert ([apply for apply in placed.applies() if apply.applied], assumed) == (written, 0)
         slots = [{summary.number: slot for slot, summary in enumerate(each)} for each in (own, others)]
         delays = {slots[0][apply.epoch] - slots[1][apply.foreign_epoch] for apply in written}
         assert delays == set(range(SMALL.window[0], SMALL.window[1] + 1))

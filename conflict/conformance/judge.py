@@ -28,7 +28,8 @@ from conflict.errors import ConflictError, NotBuiltError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.scheduling.hints import hints_of_steps
-from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, HintsOf, Summary
+from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, HintsOf
+from conflict.history.scheduling.summaries import Summary
 from conflict.pipeline import ENGINES
 from conflict.runs.runner import ResolveOptions
 from ndb_formats.errors import FormatError

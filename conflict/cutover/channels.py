@@ -18,8 +18,8 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.cutover.missing import missing_of
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.epoch_table import EpochTable, scan_epoch_table
-from conflict.history.scheduling.schedule import Summary
 from conflict.history.scheduling.servers import clusters_of_servers
+from conflict.history.scheduling.summaries import Summary
 from ndb_formats.findings import LogRemark
 
 __all__ = ["GoingOn", "MovedChannels", "channels_to"]

@@ -19,8 +19,8 @@ from conflict.config.configuration import Links
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule import Summary
 from conflict.history.scheduling.start import starts_in_the_middle
+from conflict.history.scheduling.summaries import Summary
 
 __all__ = ["direct_traces", "refuse_logs_of_network", "refuse_network"]
 

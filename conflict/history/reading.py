@@ -19,7 +19,6 @@ from conflict.history.model import (
     LAST_GROUP,
     Cluster,
     DefinitionChange,
-    EpochApply,
     History,
     Payloads,
     Start,
@@ -31,15 +30,8 @@ from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.restarts import Restarts
 from conflict.history.roles import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule import (
-    Barrier,
-    ClusterHints,
-    Summary,
-    epoch_ends,
-    place_applies,
-    set_back,
-    summarize,
-)
+from conflict.history.scheduling.schedule import Barrier, ClusterHints, place_applies, set_back
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.servers import of_clusters, with_restarts, with_servers
 from conflict.history.scheduling.start import (
     bounds_of,
@@ -50,6 +42,7 @@ from conflict.history.scheduling.start import (
     span_of_times,
     starts_in_the_middle,
 )
+from conflict.history.scheduling.summaries import Summary, SummaryColumns, epoch_ends, summarize
 from conflict.history.unlogged_changes import is_too_many, unlogged_changes
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
@@ -174,16 +167,16 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
             given = _given_rows(run, cluster, readings)
             returned = returned_before(run.links, summaries, cluster.name)
             start = Start(first, given.rows, given.tables, returned)
-            applies = certain_applies(applies, start.epoch)
-        applies = [attrs.evolve(each, reported=reading.reports) for each in with_roles(applies, reading.roles)]
-        applied[cluster.name] = applies
+            applies = [certain_applies(each, start.epoch) for each in applies]
+        own = with_roles([apply for each in applies for apply in each.applies()], reading.roles)
+        applied[cluster.name] = [attrs.evolve(each, reported=reading.reports) for each in own]
         transactions: list[Transaction] = [
             transaction
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
         changes = kept_changes(made[cluster.name], _last(summaries[cluster.name]), cut=cut)
-        timeline = timeline_of(transactions, applies, changes)
+        timeline = timeline_of(transactions, applied[cluster.name], changes)
         clusters.append(
             Cluster(
                 cluster.name,
@@ -361,7 +354,7 @@ def _given_rows(run: Run, cluster: ClusterConfiguration, readings: Mapping[str, 
 
 def usable_epochs(
     run: Run, readings: Mapping[str, ClusterReading], *, with_holes: bool = False
-) -> dict[str, list[Summary]]:
+) -> dict[str, SummaryColumns]:
     """Return the epochs of each cluster that do not depend on missing epochs; see `consistent_cut`."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
     return consistent_cut(direct_traces(run.links, summaries), run.links.server_ids, with_holes=with_holes)
@@ -370,17 +363,17 @@ def usable_epochs(
 def schedule_of(
     links: Links,
     cluster: ClusterConfiguration,
-    summaries: Mapping[str, list[Summary]],
+    summaries: Mapping[str, Sequence[Summary]],
     hints: ClusterHints | None,
     *,
     cut: bool,
     changes: Mapping[str, Sequence[DefinitionChange]] | None = None,
     restarts: Restarts,
-) -> tuple[list[EpochApply], int]:
+) -> tuple[list[ScheduleColumns], int]:
     """Return when a cluster applied others' epochs, source by source, and how many of these places are assumed."""
     # Who set back one replica may have set back the others too.
     again = any(set_back(summaries[applier.name], source.server_id) for applier, source in links.channels())
-    applies, assumed = list[EpochApply](), 0
+    applies, assumed = list[ScheduleColumns](), 0
     for source in links.sources(cluster.name):
         placed, open_places = place_applies(
             summaries[cluster.name],
@@ -394,7 +387,7 @@ def schedule_of(
             barriers=_barriers(cluster, source, summaries[cluster.name], changes or {}),
         )
         own = with_restarts(with_servers(placed, cluster, source, summaries), cluster.server_id, restarts)
-        applies, assumed = applies + own, assumed + open_places
+        applies, assumed = [*applies, own], assumed + open_places
     return applies, assumed
 
 
@@ -407,12 +400,13 @@ def _barriers(
     """Return what statements say of when a cluster applied the epochs of a source, in order."""
     mine, theirs = changes.get(cluster.name, ()), changes.get(source.name, ())
     taken = [Barrier(each.follows, (each.epoch, LAST_GROUP)) for each in mine if each.follows >= 0]
-    applied = [item.epoch for summary in applier for item in summary.applied if item.server_id == source.server_id]
+    own = SummaryColumns.of(applier)
+    applied = own.epoch[own.of_server(source.server_id)]
     for server_id in (cluster.server_id, source.server_id):
         known = sum(each.step.server_id == server_id for each in mine)
         further = [each.epoch for each in theirs if each.step.server_id == server_id][known:]
         # A cluster's binlog that shows its applier's work and lacks a statement ends before it; or it was filtered.
-        if further and applied and max(applied) <= further[0]:
+        if further and len(applied) and int(applied.max()) <= further[0]:
             taken.append(Barrier(further[0], END))
     return sorted(taken, key=lambda each: each.foreign_epoch)
 

@@ -21,7 +21,8 @@ from conflict.config.database_names import DatabaseNames, Rename
 from conflict.config.definitions import ClusterDefinitions
 from conflict.history.model import RowChange
 from conflict.history.restarts import Restart, Restarts
-from conflict.history.scheduling.schedule import ClusterHints, HintsOf, Summary
+from conflict.history.scheduling.schedule import ClusterHints, HintsOf
+from conflict.history.scheduling.summaries import Summary
 from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import TableSetup, is_exceptions_table
 from ndb_formats.events.row_image import RowImage, converted_image

@@ -20,7 +20,7 @@ from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.model import Link, UnloggedChange
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
-from conflict.history.scheduling.schedule import EpochSizes
+from conflict.history.scheduling.summaries import EpochSizes
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.cutovers import ChannelMoves
 from conflict.results.doubts import is_contradicted

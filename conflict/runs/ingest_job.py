@@ -225,17 +225,16 @@ class _Job:
             name = cluster.name
             cut = name in manifest.errors or len(summaries[name]) < len(read[name])
             restarts = run.restarts_of(cluster)
-            placed, assumed[name] = schedule_of(
+            (schedule[name],), assumed[name] = schedule_of(
                 run.links, cluster, summaries, hints, cut=cut, changes=changes, restarts=restarts
             )
-            schedule[name] = ScheduleColumns.of_applies(run.links.peer(name).name, placed)
         history.write_table(SCHEDULE_PART, schedule_table(schedule))
         return attrs.evolve(
             with_schedule(history, manifest),
             assumed=assumed,
-            last_epochs={name: own[-1].number if own else 0 for name, own in summaries.items()},
+            last_epochs={name: own[-1].number if len(own) else 0 for name, own in summaries.items()},
             epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
-            changes=sum(summary.changes for own in summaries.values() for summary in own),
+            changes=sum(int(own.changes.sum()) for own in summaries.values()),
         )
 
     def _clean_up(self, plan: Plan, kept: Mapping[str, int]) -> None:

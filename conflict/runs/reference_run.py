@@ -32,8 +32,9 @@ from conflict.history.reading import (
 )
 from conflict.history.roles import FittingMarks
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule import ClusterHints, EpochSizes, summarize
+from conflict.history.scheduling.schedule import ClusterHints
 from conflict.history.scheduling.start import changes_older_rows
+from conflict.history.scheduling.summaries import EpochSizes, summarize
 from conflict.history.shown_effects import logged_images, recorded_effects, recorded_images
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradictions import ContradictedRow, contradicted_marks, contradicted_rows

@@ -89,7 +89,7 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> ReadPart:
     refuse_changes(run.definitions)
     if span.cuts:
         bounds = bounds_of(span, run.links, usable)
-        read = {name: [each for each in own if each.number in bounds[name]] for name, own in read.items()}
+        read = {name: own.between(bounds[name].first, bounds[name].last) for name, own in read.items()}
     summaries = consistent_cut(read, run.links.server_ids)
     middle = starts_in_the_middle(span, run.links, summaries)
     hints = run.hints(usable)
@@ -98,19 +98,19 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> ReadPart:
         name = cluster.name
         cut = name in manifest.errors or len(summaries[name]) < len(read[name]) or bool(span.last)
         restarts = run.restarts_of(cluster)
-        applies, assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut, restarts=restarts)
+        (applies,), assumed[name] = schedule_of(run.links, cluster, summaries, hints, cut=cut, restarts=restarts)
         if middle:
             first = summaries[name][0].number if summaries[name] else 0
             starts[name] = Start(first, returned=returned_before(run.links, summaries, name))
             applies = certain_applies(applies, starts[name].epoch)
-        schedule[name] = ScheduleColumns.of_applies(run.links.peer(name).name, applies)
+        schedule[name] = applies
     kept = {name: Bounds(own[0].number, own[-1].number) if own else Bounds(1, 0) for name, own in summaries.items()}
     figures = attrs.evolve(
         manifest,
         assumed=assumed,
         last_epochs={name: bounds.last for name, bounds in kept.items()},
         epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
-        changes=sum(summary.changes for own in summaries.values() for summary in own),
+        changes=sum(int(own.changes.sum()) for own in summaries.values()),
     )
     shows = frozenset(name for name in starts if _shows_effects(history, manifest, name, kept[name]))
     return LogPart(kept, starts, shows), schedule, figures

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from conflict.history.model import Cluster, EpochApply, History, Start, Transaction, timeline_of
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import certain_applies
 from conflict.results.contradictions import Effects
 from conflict.results.model import Resolution
@@ -17,9 +18,10 @@ __all__ = ["cut_history", "from_middle"]
 def from_middle(cluster: Cluster, first: int) -> Cluster:
     """Return a cluster whose log starts at an epoch."""
     items = [item for item in cluster.timeline if item.epoch >= first]
-    applies = certain_applies([item for item in items if isinstance(item, EpochApply)], first)
+    applies = [item for item in items if isinstance(item, EpochApply)]
+    certain = certain_applies(ScheduleColumns.of_applies(applies[0].source if applies else "", applies), first)
     own = [item for item in items if isinstance(item, Transaction)]
-    return attrs.evolve(cluster, timeline=timeline_of(own, applies), start=Start(first))
+    return attrs.evolve(cluster, timeline=timeline_of(own, certain.applies()), start=Start(first))
 
 
 def cut_history(history: History, whole: Resolution, cuts: tuple[int, int]) -> tuple[History, Mapping[str, Effects]]:

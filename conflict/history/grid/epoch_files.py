@@ -5,7 +5,6 @@ Epochs and the schedule as Parquet. Every ingest derives the schedule again, fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.configuration import Links
-from conflict.history.epochs import AppliedEpoch
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE, SCHEDULE_PART, table_of_rows
-from conflict.history.scheduling.schedule import EpochEnds, EpochSizes, Summary
 from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns
-from conflict.history.scheduling.servers import of_clusters
+from conflict.history.scheduling.servers import columns_of_clusters
 from conflict.history.scheduling.start import Bounds
+from conflict.history.scheduling.summaries import EpochSizes, Lists, Positions, Summary, SummaryColumns
 from conflict.rules.replication_table import Role
 
 __all__ = [
@@ -75,14 +73,14 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
     return table_of_rows(rows, EPOCHS)
 
 
-def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary]:
+def read_summaries(history: Folder, cluster: str, segments: int) -> SummaryColumns:
     """Return the summaries of the first `segments` segments of a cluster, in order."""
     return summaries_of(history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS))
 
 
-def read_all_summaries(history: Folder, links: Links, segments: Mapping[str, int]) -> dict[str, list[Summary]]:
+def read_all_summaries(history: Folder, links: Links, segments: Mapping[str, int]) -> dict[str, SummaryColumns]:
     """Return, per cluster, the summaries of its first segments, with foreign epochs by the ids of their clusters."""
-    return of_clusters(links, {name: read_summaries(history, name, count) for name, count in segments.items()})
+    return columns_of_clusters(links, {name: read_summaries(history, name, count) for name, count in segments.items()})
 
 
 def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> EpochSizes:
@@ -91,20 +89,13 @@ def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> EpochSizes
     return EpochSizes(*(epochs.column(name).to_numpy() for name in ("number", "changes")))
 
 
-def read_epoch_ends(history: Folder, cluster: str, segments: int, bounds: Bounds) -> EpochEnds:
+def read_epoch_ends(history: Folder, cluster: str, segments: int, bounds: Bounds) -> Positions:
     """Return the last group of each epoch within bounds in the first `segments` segments of a cluster."""
     epochs = _read_columns(history, cluster, segments, ["number", "transactions", "applied_group"])
     number = epochs.column("number").to_numpy()
-    last = np.zeros(len(number), np.int32)
-    for name in ("transactions", "applied_group"):
-        lists = epochs.column(name)
-        counts = pc.list_value_length(lists).to_numpy()
-        starts = (np.cumsum(counts) - counts)[counts > 0]
-        if len(starts):
-            groups = pc.list_flatten(lists).to_numpy()
-            last[counts > 0] = np.maximum(last[counts > 0], np.maximum.reduceat(groups, starts))
+    last = np.maximum(*(_lists(epochs.column(name)).last for name in ("transactions", "applied_group")))
     within = np.flatnonzero((number >= np.uint64(bounds.first)) & (number <= np.uint64(bounds.last)))
-    return EpochEnds(number[within], last[within])
+    return Positions(number[within], last[within])
 
 
 def _read_columns(history: Folder, cluster: str, segments: int, columns: Sequence[str]) -> pa.Table:
@@ -114,31 +105,23 @@ def _read_columns(history: Folder, cluster: str, segments: int, columns: Sequenc
 
 def read_commit_times(history: Folder, cluster: str, segments: int) -> dict[int, int]:
     """Return the microsecond since 1970 at which each of these epochs committed; 0 where the log does not tell."""
-    epochs = history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS)
+    epochs = _read_columns(history, cluster, segments, ["number", "committed"])
     return dict(zip(epochs.column("number").to_pylist(), epochs.column("committed").to_pylist(), strict=True))
 
 
-def summaries_of(epochs: pa.Table) -> list[Summary]:
+def summaries_of(epochs: pa.Table) -> SummaryColumns:
     """Return the summaries of a table `EPOCHS`."""
-    table = epochs.combine_chunks()
-    plain = (table.column(name).to_pylist() for name in ("number", "changes", "committed", "unread"))
-    transactions = _lists(table, "transactions")
-    applied = zip(*(_lists(table, f"applied_{name}") for name in ("group", "server_id", "epoch")), strict=True)
-    return [
-        Summary(number, tuple(own), tuple(map(AppliedEpoch, *foreign)), changes, committed, unread)
-        for number, changes, committed, unread, own, foreign in zip(*plain, transactions, applied, strict=True)
-    ]
+    number, changes, unread = (epochs.column(name).to_numpy() for name in ("number", "changes", "unread"))
+    committed = pc.fill_null(epochs.column("committed"), 0).to_numpy()
+    transactions, applied = (_lists(epochs.column(name)) for name in ("transactions", "applied_group"))
+    server_id, epoch = (pc.list_flatten(epochs.column(f"applied_{name}")).to_numpy() for name in ("server_id", "epoch"))
+    return SummaryColumns(number, changes, committed, unread, transactions, applied, server_id, epoch, server_id)
 
 
-def _lists(table: pa.Table, name: str) -> list[list[int]]:
-    """Return a column of lists, of one chunk at most, as Python lists; much faster than `to_pylist`."""
-    chunks = [chunk for chunk in table.column(name).chunks if len(chunk)]
-    if not chunks:
-        return []
-    (whole,) = chunks
-    flat = whole.flatten().to_pylist()
-    start = whole.offsets[0].as_py()
-    return [flat[first - start : last - start] for first, last in pairwise(whole.offsets.to_pylist())]
+def _lists(column: pa.ChunkedArray) -> Lists:
+    counts = pc.list_value_length(column).to_numpy()
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+    return Lists(offsets, pc.list_flatten(column).to_numpy())
 
 
 def schedule_table(schedule: Mapping[str, ScheduleColumns]) -> pa.Table:

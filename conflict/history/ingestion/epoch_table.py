@@ -24,7 +24,7 @@ from conflict.history.epochs import AppliedEpoch
 from conflict.history.ingestion.kernels.events import EventRole
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, ScannedFile, scan_files
 from conflict.history.ingestion.segment_arrays import UnreadableError
-from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.summaries import Summary
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import TableRegister

@@ -20,7 +20,7 @@ from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, SegmentRecord, write_record
 from conflict.history.run import TableNumbers
-from conflict.history.scheduling.schedule import summarize
+from conflict.history.scheduling.summaries import summarize
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
 

@@ -17,7 +17,8 @@ from conflict.config.run_file import RunFile
 from conflict.config.structure import load_steps
 from conflict.errors import ConfigurationError
 from conflict.history.model import LAST_GROUP, START, Position
-from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, Summary
+from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints
+from conflict.history.scheduling.summaries import Summary
 from conflict.rules.replication_table import Role
 
 __all__ = ["hints_of_run_file", "hints_of_steps"]

@@ -14,62 +14,28 @@ because other functions are tried on the same binlogs, its changes are logged in
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import (
-    END,
-    LAST_GROUP,
-    START,
-    EpochApply,
-    Position,
-    Window,
-)
+from conflict.history.model import END, LAST_GROUP, START, Position, Window
+from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns, among, role_number
+from conflict.history.scheduling.summaries import Positions, Summary, SummaryColumns
 from conflict.rules.replication_table import Role
 
 __all__ = [
     "Barrier",
     "ClusterHints",
-    "EpochEnds",
-    "EpochSizes",
     "Hint",
     "Hints",
     "HintsOf",
-    "Summary",
-    "epoch_ends",
     "logged_at",
     "place_applies",
     "set_back",
-    "summarize",
 ]
-
-
-@attrs.frozen
-class Summary:
-    """
-    What the schedule needs to know of one own epoch.
-
-    Attributes:
-        number: The epoch.
-        transactions: Groups that are user transactions.
-        applied: Foreign epochs in it.
-        changes: How many row changes its transactions made.
-        committed: Microsecond since 1970 at which it committed; None if not known.
-        unread: Whether it has rows of tables that are not read.
-    """
-
-    number: int
-    transactions: tuple[int, ...]
-    applied: tuple[AppliedEpoch, ...]
-    changes: int = 0
-    committed: int | None = attrs.field(default=None, eq=False)
-    unread: bool = False
 
 
 @attrs.frozen
@@ -111,14 +77,8 @@ _NO_HINT = Hint()
 # The hints of one applier by foreign epoch: one mapping up to the first rewind of the replica, one after each rewind.
 Hints = Sequence[Mapping[int, Hint]]
 ClusterHints = Mapping[str, Hints]  # by applying cluster
+UInt64 = npt.NDArray[np.uint64]
 HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]  # from the own epochs of each cluster
-
-
-def summarize(epoch: BinlogEpoch) -> Summary:
-    """Return what the schedule needs to know of an epoch."""
-    groups = tuple(transaction.group for transaction in epoch.transactions)
-    changes = sum(len(transaction.changes) for transaction in epoch.transactions)
-    return Summary(epoch.number, groups, epoch.applied, changes, epoch.committed, epoch.unread)
 
 
 def place_applies(
@@ -132,7 +92,7 @@ def place_applies(
     cut: bool = False,
     again: bool = False,
     barriers: Sequence[Barrier] = (),
-) -> tuple[list[EpochApply], int]:
+) -> tuple[ScheduleColumns, int]:
     """
     Return when the applier applied each epoch of the source, in order.
 
@@ -155,25 +115,17 @@ def place_applies(
         The epoch applies, and how many of them stand at an assumed place. Those that may have been applied, but need
         not, are not `applied`.
     """
-    ends = epoch_ends(applier)
-    placement = _Placement(
-        transactions=[(summary.number, group) for summary in applier for group in summary.transactions],
-        ends=ends,
-        causal=_causal_bounds(ends, source, applier_id, barriers),
-        source_name=source_name,
-        cut=cut,
-        committed={summary.number: summary.committed for summary in source},
-        barriers=barriers,
-        unread=frozenset(summary.number for summary in source if summary.unread),
-    )
-    numbers = [summary.number for summary in source]
-    periods = _periods(_traces(applier, source_id), hints)
-    if again and not hints and any(period.traces for period in periods):
-        periods.append(_Period({}, {}, epochs=(END[0], END[0])))
-    for place, period in enumerate(periods):
-        next_starts = [min(later.traces.values()) for later in periods[place + 1 :] if later.traces]
-        placement.place(place, period, numbers, next_starts[0] if next_starts else END)
-    return placement.applies, placement.assumed
+    columns, made = SummaryColumns.of(applier), SummaryColumns.of(source)
+    traces = _Traces.of(columns, source_id)
+    causal = _causal_bounds(columns.ends, made, applier_id, barriers)
+    placement = _Placement(columns, made, traces, causal, cut, barriers)
+    periods = _periods(traces.foreign, hints)
+    if again and not hints and any(period.stop > period.start for period in periods):
+        periods.append(_Period(len(traces), len(traces), epochs=(END[0], END[0])))
+    for number, period in enumerate(periods):
+        later = [each.start for each in periods[number + 1 :] if each.stop > each.start]
+        placement.place(number, period, traces.positions[later[0]] if later else END)
+    return placement.schedule(source_name), placement.assumed
 
 
 def set_back(applier: Sequence[Summary], source_id: int) -> bool:
@@ -182,13 +134,34 @@ def set_back(applier: Sequence[Summary], source_id: int) -> bool:
 
     A channel that moves to another SQL node can go on there some epochs early. That is no habit.
     """
-    traces = [
-        (applied.through, applied.epoch)
-        for summary in applier
-        for applied in summary.applied
-        if applied.server_id == source_id
-    ]
-    return any(before == through and later <= earlier for (before, earlier), (through, later) in pairwise(traces))
+    traces = _Traces.of(SummaryColumns.of(applier), source_id)
+    through, foreign = traces.through, traces.foreign
+    return bool(((through[1:] == through[:-1]) & (foreign[1:] <= foreign[:-1])).any())
+
+
+@attrs.frozen(eq=False)
+class _Traces:
+    """
+    The foreign epochs of a source that an applier's binlog shows, in order.
+
+    Attributes:
+        foreign: The epochs. uint64, shape (traces,).
+        through: The SQL node from whose binlog each was applied. uint64, shape (traces,).
+        positions: Where each stands.
+    """
+
+    foreign: UInt64
+    through: UInt64
+    positions: Positions
+
+    def __len__(self) -> int:
+        return len(self.foreign)
+
+    @classmethod
+    def of(cls, applier: SummaryColumns, source_id: int) -> Self:
+        """Return those of a source."""
+        mine, traces = np.flatnonzero(applier.server_id == np.uint64(source_id)), applier.traces
+        return cls(applier.epoch[mine], applier.through[mine], Positions(traces.epochs[mine], traces.groups[mine]))
 
 
 @attrs.define
@@ -197,198 +170,182 @@ class _Period:
     What an applier applied between two rewinds.
 
     Attributes:
-        traces: Where the binlog shows each foreign epoch.
+        start: The first of its traces.
+        stop: One past the last.
         hints: What other sources say, by foreign epoch.
         epochs: First and last foreign epoch that count as applied in it.
-        highest: The highest foreign epoch of the traces; -1 if there is none.
     """
 
-    traces: dict[int, Position]
-    hints: Mapping[int, Hint]
+    start: int
+    stop: int
+    hints: Mapping[int, Hint] = attrs.field(factory=dict)
     epochs: tuple[int, int] = (0, END[0])
-    highest: int = -1
-
-    def may_show(self, epoch: int) -> bool:
-        """Whether the next trace of the applier, of this epoch, can belong to the period."""
-        return self.hints.get(epoch, Hint()).applied and epoch > self.highest
 
 
-def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
-    """Divide the traces of an applier at its rewinds."""
-    periods = [_Period({}, each) for each in hints] or [_Period({}, {})]
-    place = 0
-    for epoch, position in traces:
-        while place + 1 < len(periods) and not periods[place].may_show(epoch):
+def _periods(foreign: UInt64, hints: Hints) -> list[_Period]:
+    """Divide the traces of an applier, given by their foreign epochs, at its rewinds; in a period epochs rise."""
+    periods = [_Period(0, 0, each) for each in hints] or [_Period(0, 0)]
+    falls, place = np.flatnonzero(foreign[1:] <= foreign[:-1]) + 1, 0
+    for number in range(len(foreign)) if any(hints) else falls.tolist():
+        epoch = int(foreign[number])
+        while True:
+            period = periods[place]
+            period.stop = number
+            highest = int(foreign[number - 1]) if number > period.start else -1
+            is_last = place + 1 == len(periods)
+            if epoch > highest and (is_last or period.hints.get(epoch, _NO_HINT).applied):
+                break
+            if is_last:
+                # Only the first trace tells from which epoch on the replica surely applied epochs again.
+                period.epochs = (period.epochs[0], highest)
+                periods.append(_Period(number, number, epochs=(epoch, END[0])))
             place += 1
-        if epoch <= periods[place].highest:
-            # Only the first trace tells from which epoch on the replica surely applied epochs again.
-            periods[place].epochs = (periods[place].epochs[0], periods[place].highest)
-            periods.append(_Period({}, {}, epochs=(epoch, END[0])))
-            place += 1
-        periods[place].traces[epoch] = position
-        periods[place].highest = max(periods[place].highest, epoch)
+            periods[place].start = number
+    for number, period in enumerate(periods[place:]):
+        period.start, period.stop = period.start if number == 0 else len(foreign), len(foreign)
     return periods
 
 
-@attrs.define
+@attrs.define(eq=False)
 class _Placement:
     """
     Places the epoch applies of one applier, period by period.
 
     Attributes:
-        transactions: Positions of its user transactions.
-        ends: Last group of each own epoch.
-        causal: By source epoch, the position after which it was applied at the earliest.
-        source_name: Name of the other cluster.
+        applier: Its own epochs.
+        source: Those of the other cluster. One that left no trace did nothing to tables that are not read either: it
+            may have been skipped, as where the applier lacks such a table and stopped.
+        traces: What its binlog shows.
+        causal: By epoch of the source, the position after which it was applied at the earliest.
         cut: See `place_applies`.
-        committed: When each epoch of the other cluster committed.
         barriers: See `place_applies`.
-        unread: The epochs of the other cluster with rows of tables that are not read. One that left no trace did
-            nothing to these either: it may have been skipped, as where the applier lacks such a table and stopped.
-        applies: What was placed so far.
-        assumed: How many of them stand at an assumed place.
+        assumed: How many epoch applies stand at an assumed place.
     """
 
-    transactions: list[Position]
-    ends: list[Position]
-    causal: dict[int, Position]
-    source_name: str
+    applier: SummaryColumns
+    source: SummaryColumns
+    traces: _Traces
+    causal: Positions
     cut: bool
-    committed: Mapping[int, int | None]
     barriers: Sequence[Barrier] = ()
-    unread: frozenset[int] = frozenset()
-    applies: list[EpochApply] = attrs.field(factory=list)
     assumed: int = 0
+    _parts: list[dict[str, npt.NDArray[Any]]] = attrs.field(factory=list)
     _previous: Position = START
-    _run: int | None = None
 
-    def place(self, number: int, period: _Period, source: Sequence[int], stop: Position) -> None:
+    def schedule(self, source: str) -> ScheduleColumns:
+        """Return what was placed."""
+        columns = {
+            name: each[0] if len(each) == 1 else np.concatenate(each)
+            for name in self._parts[0]
+            for each in [[part[name] for part in self._parts]]
+        }
+        run = columns.pop("run")
+        last = np.maximum.accumulate(np.where(columns["applied"], np.arange(len(run)), -1))
+        last = np.concatenate([[-1], last])[: len(run)]
+        columns["restarted"] = (last >= 0) & (run != run[last])
+        return ScheduleColumns(source, {name: columns[name] for name in COLUMNS})
+
+    def place(self, number: int, period: _Period, stop: Position) -> None:
         """Place the epoch applies of a period, which ends before the position `stop`."""
-        epochs = sorted({*source, *period.traces})
-        next_trace = _next_traces(epochs, period.traces, stop, self.barriers)
-        first, last = min(period.traces, default=END[0]), max(period.traces, default=-1)
+        shown, positions = self.traces.foreign[period.start : period.stop], self.traces.positions
+        others = shown[~among(shown, self.source.number)]
+        epochs = np.union1d(self.source.number, others) if len(others) else self.source.number
+        traced = among(epochs, shown)
+        columns = self._columns(number, period, epochs)
+        columns["traced"] = traced
+        columns["epoch"][traced] = positions.epochs[period.start : period.stop]
+        columns["group"][traced] = positions.groups[period.start : period.stop]
+        kept, passed = np.ones(len(epochs), np.bool_), period.start
+        for place in np.flatnonzero(~traced).tolist():
+            following = period.start + int(np.searchsorted(shown, epochs[place]))
+            if following > passed:
+                self._previous, passed = positions[following - 1], following
+            kept[place] = self._place_untraced(columns, place, period, following, stop)
+        if period.stop > passed:
+            self._previous = positions[period.stop - 1]
+        self._parts.append(columns if kept.all() else {name: each[kept] for name, each in columns.items()})
+
+    def _columns(self, number: int, period: _Period, epochs: UInt64) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of a period, as of traced epoch applies, with the run of the applier, not yet placed."""
+        shape = len(epochs)
+        columns = {name: np.zeros(shape, kind) for name, kind in COLUMNS.items()}
+        columns.update(foreign_epoch=epochs, run=np.zeros(shape, np.int64), period=np.full(shape, number, np.int32))
+        for name in ("certain", "applied"):
+            columns[name][:] = True
+        for name in ("before_group", "role"):
+            columns[name][:] = -1
+        known = among(epochs, self.source.number)
+        places = np.searchsorted(self.source.number, epochs)[known]
+        columns["arrived_epoch"][:], columns["arrived_group"][:] = START
+        columns["arrived_epoch"][known] = self.causal.epochs[places]
+        columns["arrived_group"][known] = self.causal.groups[places]
+        columns["committed"][known] = self.source.committed[places]
+        for epoch, hint in period.hints.items():
+            place = int(np.searchsorted(epochs, np.uint64(epoch)))
+            if place < shape and epochs[place] == epoch:
+                arrived = max(hint.earliest, _position(columns, "arrived", place))
+                columns["arrived_epoch"][place], columns["arrived_group"][place] = arrived
+                columns["run"][place], columns["role"][place] = hint.run, role_number(hint.role)
+        return columns
+
+    def _place_untraced(
+        self, columns: Mapping[str, npt.NDArray[Any]], place: int, period: _Period, following: int, stop: Position
+    ) -> bool:
+        """
+        Place an epoch without a trace as early as it can have been applied; return whether it can have been at all.
+
+        Args:
+            columns: The epoch applies of the period.
+            place: Its place among them.
+            period: The period.
+            following: The first trace after it.
+            stop: Where the period ends.
+        """
+        epoch, number = int(columns["foreign_epoch"][place]), int(columns["period"][place])
+        hint, arrived = period.hints.get(epoch, _NO_HINT), _position(columns, "arrived", place)
+        row = bisect.bisect_left(self.source.number, epoch)
+        if stop <= self.causal[row] or not hint.applied:
+            return False  # the epoch was made after the rewind, or never applied
+        next_trace, unread = self._next_trace(epoch, period, following, stop), bool(self.source.unread[row])
+        window = self._window(hint, arrived, next_trace, between=not unread and self._is_between(epoch, period, number))
+        applied = period.epochs[0] <= epoch <= period.epochs[1] and not unread
+        applied = applied and not (self.cut and next_trace == END)
+        earliest = min(max(self._previous, arrived), _before(next_trace))
+        self.assumed += applied and _any_between(self.applier.commits, earliest, window.before)
+        columns["epoch"][place], columns["group"][place] = logged_at(earliest, self.applier.ends, window.before)
+        columns["before_epoch"][place], columns["before_group"][place] = window.before
+        columns["certain"][place], columns["applied"][place] = window.certain, applied
+        if applied:
+            self._previous = earliest
+        return True
+
+    def _is_between(self, epoch: int, period: _Period, number: int) -> bool:
+        """Whether an epoch lies between two traces of its period, or before a barrier."""
+        traced = self.traces.foreign[period.start : period.stop]
+        first, last = (int(traced[0]), int(traced[-1])) if len(traced) else (END[0], -1)
         last = max([last, *(each.foreign_epoch + 1 for each in self.barriers if each.position != END)])
-        for epoch in epochs:
-            trace = period.traces.get(epoch)
-            hint = period.hints.get(epoch, _NO_HINT)
-            if trace is not None:
-                self._add(self._apply(trace, epoch, hint, number), trace, hint)
-            elif stop <= self.causal.get(epoch, START) or not hint.applied:
-                continue  # the epoch was made after the rewind, or never applied
-            else:
-                between = epoch < last and (number == 0 or epoch > first) and epoch not in self.unread
-                window = self._window(epoch, hint, next_trace[epoch], between=between)
-                applied = period.epochs[0] <= epoch <= period.epochs[1]
-                applied = applied and epoch not in self.unread and not (self.cut and next_trace[epoch] == END)
-                apply = self._apply(START, epoch, hint, number)
-                apply = attrs.evolve(apply, traced=False, window=window, applied=applied)
-                self._add_untraced(apply, hint, next_trace[epoch])
+        return epoch < last and (number == 0 or epoch > first)
 
-    def _apply(self, at: Position, epoch: int, hint: Hint, period: int) -> EpochApply:
-        """Return a traced epoch apply at a position, or what an untraced one is made of."""
-        return EpochApply(
-            *at,
-            self.source_name,
-            epoch,
-            restarted=self._run is not None and hint.run != self._run,
-            arrived=max(self.causal.get(epoch, START), hint.earliest),
-            period=period,
-            role=hint.role,
-            committed=self.committed.get(epoch),
-        )
+    def _next_trace(self, epoch: int, period: _Period, following: int, stop: Position) -> Position:
+        """Return the position of the first trace or barrier from an epoch without a trace on; `stop` for none."""
+        found, until = stop, END[0]
+        if following < period.stop:
+            found, until = self.traces.positions[following], int(self.traces.foreign[following])
+        return min([found, *(each.position for each in self.barriers if epoch <= each.foreign_epoch < until)])
 
-    def _window(self, epoch: int, hint: Hint, next_trace: Position, *, between: bool) -> Window:
+    def _window(self, hint: Hint, arrived: Position, next_trace: Position, *, between: bool) -> Window:
         """Return what bounds an untraced epoch; `between`: it lies between two traces. News outrank a hint."""
         if hint.latest is not None and not (self.cut and next_trace == END):
-            place = bisect.bisect_right(self.transactions, hint.latest)
-            before = min([next_trace, *self.transactions[place : place + 1]])
-            if before > max(self.causal.get(epoch, START), hint.earliest):
+            commits = self.applier.commits
+            place = bisect.bisect_right(commits, hint.latest)
+            before = min([next_trace, *([commits[place]] if place < len(commits) else [])])
+            if before > arrived:
                 return Window(before, certain=True)
         return Window(next_trace, certain=between)
 
-    def _add_untraced(self, apply: EpochApply, hint: Hint, next_trace: Position) -> None:
-        """Place an untraced epoch as early as it can have been applied."""
-        window = apply.window or Window()
-        earliest = max(self._previous, self.causal.get(apply.foreign_epoch, START), hint.earliest)
-        earliest = min(earliest, _before(next_trace))
-        self.assumed += apply.applied and _any_between(self.transactions, earliest, window.before)
-        own_epoch, group = logged_at(earliest, self.ends, window.before)
-        self._add(attrs.evolve(apply, epoch=own_epoch, group=group), earliest, hint)
 
-    def _add(self, apply: EpochApply, position: Position, hint: Hint) -> None:
-        self.applies.append(apply)
-        if apply.applied:
-            self._previous, self._run = position, hint.run
-
-
-def _traces(applier: Sequence[Summary], source_id: int) -> list[tuple[int, Position]]:
-    """Return the foreign epochs that the applier's binlog shows, with their positions, in order."""
-    return [
-        (applied.epoch, (summary.number, applied.group))
-        for summary in applier
-        for applied in summary.applied
-        if applied.server_id == source_id
-    ]
-
-
-@attrs.frozen(eq=False)
-class EpochEnds(Sequence[Position]):
-    """
-    The last group of each own epoch, in columns. Both arrays have shape (epochs,).
-
-    Attributes:
-        numbers: The epochs. uint64.
-        groups: The last group of each. int32.
-    """
-
-    numbers: npt.NDArray[np.uint64]
-    groups: npt.NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, place: int) -> Position:  # type: ignore[override]  # no slices
-        return int(self.numbers[place]), int(self.groups[place])
-
-
-@attrs.frozen(eq=False)
-class EpochSizes:
-    """
-    How many row changes own epochs have. Both arrays have shape (epochs,).
-
-    Attributes:
-        numbers: The epochs, in order. uint64.
-        changes: The row changes of each. int64.
-    """
-
-    numbers: npt.NDArray[np.uint64]
-    changes: npt.NDArray[np.int64]
-
-    @classmethod
-    def of_summaries(cls, summaries: Iterable[Summary]) -> Self:
-        """Return those of some epochs, in order."""
-        sizes = [(each.number, each.changes) for each in summaries]
-        return cls(np.array([each for each, _ in sizes], np.uint64), np.array([each for _, each in sizes], np.int64))
-
-    def of(self, epochs: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Return how many changes epochs have; 0 for one that is not there."""
-        place = np.searchsorted(self.numbers, epochs)
-        found = np.append(self.numbers, np.uint64(0))[place] == epochs
-        return np.where(found, np.append(self.changes, 0)[place], 0)
-
-    def between(self, first: int, last: int) -> EpochSizes:
-        """Return those of the epochs from `first` to `last`."""
-        start = np.searchsorted(self.numbers, np.uint64(first))
-        stop = np.searchsorted(self.numbers, np.uint64(last), "right")
-        return EpochSizes(self.numbers[start:stop], self.changes[start:stop])
-
-
-def epoch_ends(applier: Sequence[Summary]) -> list[Position]:
-    """Return the last group of each own epoch."""
-    return [
-        (summary.number, max([*summary.transactions, *(item.group for item in summary.applied)], default=0))
-        for summary in applier
-    ]
+def _position(columns: Mapping[str, npt.NDArray[Any]], name: str, place: int) -> Position:
+    return int(columns[f"{name}_epoch"][place]), int(columns[f"{name}_group"][place])
 
 
 def logged_at(position: Position, ends: Sequence[Position], before: Position = END) -> Position:
@@ -409,32 +366,19 @@ def _logged_at(position: Position, ends: Sequence[Position]) -> Position:
     return (ends[place][0], -1) if place < len(ends) else (position[0] + 1, -1)
 
 
-def _causal_bounds(
-    ends: Sequence[Position], source: Sequence[Summary], applier_id: int, barriers: Sequence[Barrier]
-) -> dict[int, Position]:
+def _causal_bounds(ends: Positions, source: SummaryColumns, applier_id: int, barriers: Sequence[Barrier]) -> Positions:
     """Return, by source epoch, the last own position that it has news of, or that a barrier puts before it."""
-    numbers = [number for number, _ in ends]
-    bounds, newest = {}, -1
-    for summary in source:
-        own = [item.epoch for item in summary.applied if item.server_id == applier_id]
-        newest = max([newest, *own])
-        place = bisect.bisect_right(numbers, newest)
-        passed = [each.position for each in barriers if each.foreign_epoch < summary.number]
-        bounds[summary.number] = max([ends[place - 1] if place else START, *passed])
-    return bounds
-
-
-def _next_traces(
-    epochs: Sequence[int], traces: Mapping[int, Position], stop: Position, barriers: Sequence[Barrier]
-) -> dict[int, Position]:
-    """Return, by foreign epoch, the position of the first trace or barrier from it on; `stop` if there is none."""
-    following, position, left = {}, stop, list(barriers)
-    for epoch in reversed(epochs):
-        while left and epoch <= left[-1].foreign_epoch:
-            position = min(position, left.pop().position)
-        position = traces.get(epoch, position)
-        following[epoch] = position
-    return following
+    mine = np.flatnonzero(source.server_id == np.uint64(applier_id))
+    known = np.searchsorted(ends.epochs, np.maximum.accumulate(source.epoch[mine]), "right")
+    passed = np.concatenate([[0], known])[np.searchsorted(mine, source.applied.offsets[1:])]
+    epochs = np.concatenate([np.array([START[0]], np.uint64), ends.epochs])[passed]
+    groups = np.concatenate([np.array([START[1]], np.int32), ends.groups])[passed]
+    for each in barriers:
+        epoch, group = each.position
+        later = (epochs < epoch) | ((epochs == epoch) & (groups < group))
+        later &= source.number > each.foreign_epoch
+        epochs[later], groups[later] = epoch, group
+    return Positions(epochs, groups)
 
 
 def _before(position: Position) -> Position:

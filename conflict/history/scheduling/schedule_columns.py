@@ -15,7 +15,7 @@ import numpy.typing as npt
 from conflict.history.model import START, EpochApply, Position, Window
 from conflict.rules.replication_table import Role
 
-__all__ = ["COLUMNS", "ScheduleColumns", "among", "known_before"]
+__all__ = ["COLUMNS", "ScheduleColumns", "among", "known_before", "role_number"]
 
 Int64 = npt.NDArray[np.int64]
 # A column and its type. `before_...` and `certain` are the window, `role` is the number of a role; -1 is none.
@@ -86,6 +86,10 @@ class ScheduleColumns:
         """Return some of them, in order."""
         return attrs.evolve(self, columns={name: each[which] for name, each in self.columns.items()})
 
+    def with_columns(self, **columns: npt.NDArray[Any]) -> ScheduleColumns:
+        """Return them with other columns."""
+        return attrs.evolve(self, columns={**self.columns, **columns})
+
     def applied_alone(self) -> ScheduleColumns:
         """Return those that count as applied."""
         return self if self["applied"].all() else self.chosen(self["applied"])
@@ -107,7 +111,7 @@ class ScheduleColumns:
             changed["applied"][number] = apply is not None
             if apply is not None:
                 changed["epoch"][number], changed["group"][number] = apply.epoch, apply.group
-        return attrs.evolve(self, columns={**self.columns, **changed})
+        return self.with_columns(**changed)
 
     def _keys(self, numbers: Int64) -> tuple[npt.NDArray[Any], ...]:
         return numbers, self["foreign_epoch"][numbers], self["period"][numbers]
@@ -145,6 +149,11 @@ def among(values: npt.NDArray[np.uint64], few: npt.NDArray[np.uint64]) -> npt.ND
     return np.asarray(few[np.minimum(np.searchsorted(few, values), len(few) - 1)] == values)
 
 
+def role_number(role: Role | None) -> int:
+    """Return the number of a role."""
+    return -1 if role is None else _ROLES.index(role)
+
+
 def _row(apply: EpochApply) -> tuple[object, ...]:
     """Return an epoch apply as values of `COLUMNS`."""
     window = apply.window or _GIVEN
@@ -159,7 +168,7 @@ def _row(apply: EpochApply) -> tuple[object, ...]:
         window.certain,
         apply.applied,
         apply.period,
-        -1 if apply.role is None else _ROLES.index(apply.role),
+        role_number(apply.role),
         apply.committed or 0,
         apply.server,
         apply.source_server,

@@ -16,17 +16,31 @@ from itertools import pairwise
 from typing import TypeVar
 
 import attrs
+import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import EpochApply
 from conflict.history.restarts import Restarts
-from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.summaries import Summary, SummaryColumns, distinct
 
-__all__ = ["clusters_of_servers", "of_clusters", "with_restarts", "with_servers"]
+__all__ = ["clusters_of_servers", "columns_of_clusters", "of_clusters", "with_restarts", "with_servers"]
 
 Epochs = TypeVar("Epochs", Summary, BinlogEpoch)
 Logged = Mapping[str, Sequence[Summary]]
+
+
+def columns_of_clusters(links: Links, epochs: Mapping[str, SummaryColumns]) -> dict[str, SummaryColumns]:
+    """Return the same as `of_clusters`, in columns."""
+    if not any(_others(links, name, own) for name, own in epochs.items()):
+        return dict(epochs)
+    known = clusters_of_servers(links, epochs)
+    return {
+        name: own.with_ids(
+            {each: None if cluster == name else links.server_ids[cluster] for each, cluster in known.items()}
+        )
+        for name, own in epochs.items()
+    }
 
 
 def of_clusters(links: Links, epochs: Mapping[str, Sequence[Epochs]]) -> dict[str, list[Epochs]]:
@@ -57,8 +71,8 @@ def of_clusters(links: Links, epochs: Mapping[str, Sequence[Epochs]]) -> dict[st
 
 
 def with_servers(
-    applies: Sequence[EpochApply], applier: ClusterConfiguration, source: ClusterConfiguration, logged: Logged
-) -> list[EpochApply]:
+    applies: ScheduleColumns, applier: ClusterConfiguration, source: ClusterConfiguration, logged: Logged
+) -> ScheduleColumns:
     """
     Return the epoch applies of a channel with the SQL nodes at both ends, where a cluster has several.
 
@@ -72,27 +86,24 @@ def with_servers(
         source: The other one.
         logged: Per cluster, its own epochs.
     """
-    ends = [_servers(each, logged) for each in (applier, source)]
+    columns = {name: SummaryColumns.of(own) for name, own in logged.items()}
+    ends = [_servers(each, columns) for each in (applier, source)]
     if all(len(each) == 1 for each in ends):
-        return list(applies)
-    through = {
-        (epoch.number, each.group, each.epoch): each.through
-        for epoch in logged[applier.name]
-        for each in epoch.applied
-        if each.server_id == source.server_id
-    }
-    last = current = next(iter(through.values()), source.server_id)
-    found = list[EpochApply]()
-    for apply in applies:
-        current = through.get((apply.epoch, apply.group, apply.foreign_epoch), current)
-        place = min(ends[1].index(current), len(ends[0]) - 1) if current in ends[1] else 0
-        began = apply.restarted or current != last
-        found.append(attrs.evolve(apply, server=ends[0][place], source_server=current, restarted=began))
-        last = current
-    return found
+        return applies
+    own, traced = columns[applier.name], np.flatnonzero(applies["traced"])
+    through = own.through[own.of_server(source.server_id)]
+    named = through[:1] if len(through) else np.array([source.server_id])
+    # Those without a trace go with those before.
+    known = np.concatenate([named, through]).astype(np.uint32)
+    current = known[np.searchsorted(traced, np.arange(len(applies)), "right")]
+    moved = current != np.concatenate([known[:1], current[:-1]])[: len(current)]
+    server = np.full(len(applies), ends[0][0], np.uint32)
+    for place, each in enumerate(ends[1]):
+        server[current == each] = ends[0][min(place, len(ends[0]) - 1)]
+    return applies.with_columns(server=server, source_server=current, restarted=applies["restarted"] | moved)
 
 
-def with_restarts(applies: Sequence[EpochApply], server_id: int, restarts: Restarts) -> list[EpochApply]:
+def with_restarts(applies: ScheduleColumns, server_id: int, restarts: Restarts) -> ScheduleColumns:
     """
     Return the epoch applies of a channel; the first one after each restart of its SQL node begins anew.
 
@@ -101,32 +112,27 @@ def with_restarts(applies: Sequence[EpochApply], server_id: int, restarts: Resta
         server_id: The SQL node that applied those which name none.
         restarts: By SQL node.
     """
-    found, begun = list(applies), dict[int, int]()
-    for place, apply in enumerate(applies):
-        server = apply.server or server_id
-        times = sum(apply.epoch >= first for first in restarts.get(server, ()))
-        if apply.applied and times > begun.get(server, 0):
-            begun[server] = times
-            found[place] = attrs.evolve(apply, restarted=True)
-    return found
+    if not any(restarts.values()):
+        return applies
+    restarted, server = applies["restarted"].copy(), applies["server"]
+    for each, first in restarts.items():
+        mine = np.flatnonzero(applies["applied"] & ((server == each) | ((server == 0) & (each == server_id))))
+        times = np.searchsorted(np.array(sorted(first), np.uint64), applies["epoch"][mine], "right")
+        before = np.concatenate([[0], np.maximum.accumulate(times)])[: len(mine)]
+        restarted[mine[times > before]] = True
+    return applies.with_columns(restarted=restarted)
 
 
-def _servers(cluster: ClusterConfiguration, logged: Logged) -> list[int]:
+def _servers(cluster: ClusterConfiguration, logged: Mapping[str, SummaryColumns]) -> list[int]:
     """Return the SQL nodes of a cluster: those that the run names, and those that others' logs name, in order."""
-    named = (
-        each.through
-        for epochs in logged.values()
-        for epoch in epochs
-        for each in epoch.applied
-        if each.server_id == cluster.server_id
-    )
+    named = (each for own in logged.values() for each in distinct(own.through[own.of_server(cluster.server_id)]))
     return list(dict.fromkeys([*(server.server_id for server in cluster.servers), *named]))
 
 
 def clusters_of_servers(links: Links, epochs: Mapping[str, Sequence[Epochs]]) -> dict[int, str]:
     """Return the cluster of each server id: as the run says, or else as the epochs beside it show."""
     known = {server.server_id: cluster.name for cluster in links.clusters for server in cluster.servers}
-    named = (each.server_id for own in epochs.values() for epoch in own for each in epoch.applied)
+    named = (each for own in epochs.values() for each in _ids(own))
     unknown = [each for each in dict.fromkeys(named) if each not in known]
     if not unknown:
         return known
@@ -142,7 +148,14 @@ def clusters_of_servers(links: Links, epochs: Mapping[str, Sequence[Epochs]]) ->
 def _others(links: Links, name: str, own: Sequence[Epochs]) -> set[int]:
     """Return the server ids in the log of a cluster that are not those by which other clusters are known."""
     others = {server_id for cluster, server_id in links.server_ids.items() if cluster != name}
-    return {each.server_id for epoch in own for each in epoch.applied} - others
+    return set(_ids(own)) - others
+
+
+def _ids(own: Sequence[Epochs]) -> list[int]:
+    """Return the server ids of foreign epochs, in order of appearance."""
+    if isinstance(own, SummaryColumns):
+        return distinct(own.server_id)
+    return list(dict.fromkeys(each.server_id for epoch in own for each in epoch.applied))
 
 
 def _cluster_of(

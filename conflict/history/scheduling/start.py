@@ -11,19 +11,19 @@ known, and is taken from the other's own binlog (see `conflict.engine.inference.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 import attrs
+import numpy as np
 
 from conflict.config.configuration import Links, Span
 from conflict.config.definitions import ClusterDefinitions
 from conflict.config.option_values import shown_range
 from conflict.errors import ConfigurationError, MissingEpochsError
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.model import END, EpochApply
-from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
+from conflict.history.scheduling.summaries import Summary, SummaryColumns
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
 
 def consistent_cut(
     summaries: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int], *, with_holes: bool = False
-) -> dict[str, list[Summary]]:
+) -> dict[str, SummaryColumns]:
     """
     Return each cluster's epochs up to the first one that depends on a missing epoch.
 
@@ -56,35 +56,32 @@ def consistent_cut(
     Raises:
         MissingEpochsError: Epochs are missing in the middle: a file was left out.
     """
-    kept = {name: list(own) for name, own in summaries.items()}
+    kept = {name: SummaryColumns.of(own) for name, own in summaries.items()}
     while True:
         before = {name: len(own) for name, own in kept.items()}
         for name, own in kept.items():
-            last = {server_ids[peer]: kept[peer][-1].number if kept[peer] else -1 for peer in kept if peer != name}
-            for place, summary in enumerate(own):
-                if any(item.server_id in last and item.epoch > last[item.server_id] for item in summary.applied):
-                    del own[place:]
-                    break
+            missing = np.zeros(len(own.epoch), np.bool_)
+            for peer in kept.keys() - {name}:
+                last = kept[peer][-1].number if len(kept[peer]) else -1
+                missing |= own.of_server(server_ids[peer]) & (own.epoch > last)
+            if missing.any():
+                place = int(np.searchsorted(own.applied.offsets, int(missing.argmax()), "right")) - 1
+                kept[name] = own.part(0, place)
         if before == {name: len(own) for name, own in kept.items()}:
             if not with_holes:
                 _check_gaps(kept, server_ids)
             return kept
 
 
-def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]) -> None:
+def _check_gaps(kept: Mapping[str, SummaryColumns], server_ids: Mapping[str, int]) -> None:
     for name, peer in permutations(kept, 2):
-        numbers = [summary.number for summary in kept[peer]]
-        known, first = set(numbers), min(numbers, default=END[0])
-        missing = [
-            item.epoch
-            for summary in kept[name]
-            for item in summary.applied
-            if item.server_id == server_ids[peer] and item.epoch > first and item.epoch not in known
-        ]
-        if missing:
-            last = max(missing)
-            place = bisect.bisect(numbers, last)
-            raise MissingEpochsError(peer, name, last, numbers[place - 1], numbers[place])
+        numbers, shown = kept[peer].number, kept[name].epoch[kept[name].of_server(server_ids[peer])]
+        missing = shown[~among(shown, numbers)] if len(numbers) else shown[:0]
+        missing = missing[missing > numbers[:1]]
+        if len(missing):
+            last = int(missing.max())
+            place = int(np.searchsorted(numbers, np.uint64(last)))
+            raise MissingEpochsError(peer, name, last, int(numbers[place - 1]), int(numbers[place]))
 
 
 LAST = 2**64 - 1
@@ -187,13 +184,12 @@ def starts_in_the_middle(span: Span, links: Links, summaries: Mapping[str, Seque
     cut = bool(span.first) or span.first_time is not None
     if span.empty is not None and not cut:
         return not span.empty
+    columns = {name: SummaryColumns.of(own) for name, own in summaries.items()}
     return cut or any(
-        item.server_id == source.server_id and item.epoch < summaries[source.name][0].number
-        for name, own in summaries.items()
+        bool((own.epoch[own.of_server(source.server_id)] < columns[source.name][0].number).any())
+        for name, own in columns.items()
         for source in links.sources(name)
-        for summary in own
-        for item in summary.applied
-        if summaries[source.name]
+        if len(columns[source.name])
     )
 
 
@@ -254,7 +250,7 @@ def changes_older_rows(epochs: Sequence[BinlogEpoch]) -> bool:
     return False
 
 
-def certain_applies(applies: Sequence[EpochApply], start: int) -> list[EpochApply]:
+def certain_applies(applies: ScheduleColumns, start: int) -> ScheduleColumns:
     """
     Leave out the epoch applies that do not certainly come after the start of the log.
 
@@ -262,5 +258,5 @@ def certain_applies(applies: Sequence[EpochApply], start: int) -> list[EpochAppl
         applies: All of one applier, in order.
         start: Its first own epoch.
     """
-    traced = next((place for place, apply in enumerate(applies) if apply.traced), len(applies))
-    return [each for place, each in enumerate(applies) if place >= traced or each.arrived[0] >= start]
+    shown = np.maximum.accumulate(applies["traced"])  # those from the first trace on
+    return applies.chosen(shown | (applies["arrived_epoch"] >= np.uint64(start)))

@@ -32,8 +32,8 @@ from conflict.history.ingestion.plan import files_document
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_clusters
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule import summarize
 from conflict.history.scheduling.start import changes_older_rows, starts_in_the_middle
+from conflict.history.scheduling.summaries import summarize
 from conflict.rules.table_setup import TableSetup
 from conflict.whatif.simulating.clocks import EpochClock, journeys, never_arrived
 from conflict.whatif.simulating.model_file import parse_model

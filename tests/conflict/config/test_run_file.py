@@ -9,7 +9,8 @@ import pytest
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError
 from conflict.history.scheduling.hints import hints_of_run_file
-from conflict.history.scheduling.schedule import Hint, Summary
+from conflict.history.scheduling.schedule import Hint
+from conflict.history.scheduling.summaries import Summary
 from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow, Role
 from tests.corpora import DEMO

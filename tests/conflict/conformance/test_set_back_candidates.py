@@ -1,7 +1,8 @@
 """Where replicas may have been set back."""
 
 from conflict.conformance.judge import set_back_candidates
-from conflict.history.scheduling.schedule import Hint, Summary
+from conflict.history.scheduling.schedule import Hint
+from conflict.history.scheduling.summaries import Summary
 
 EPOCHS = {"A": [Summary(10, (0,), ())], "B": [Summary(100, (0,), ()), Summary(101, (0,), ())]}
 REWIND = {"applier": "A", "action": "rewind"}

@@ -4,8 +4,8 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Links, LoggingServer
 from conflict.history.epochs import AppliedEpoch
-from conflict.history.scheduling.schedule import Summary
 from conflict.history.scheduling.start import returned_before
+from conflict.history.scheduling.summaries import Summary
 
 PAIR = Links((ClusterConfiguration("A", (LoggingServer(1),)), ClusterConfiguration("B", (LoggingServer(2),))))
 

@@ -1,16 +1,18 @@
 """When each cluster applied which epoch of the other."""
 
+from typing import Any
+
 import attrs
 import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import EpochApply, Transaction, Window, timeline_of
-from conflict.history.scheduling.schedule import Hint, Summary, place_applies, summarize
+from conflict.history.model import LAST_GROUP, EpochApply, Transaction, Window, timeline_of
+from conflict.history.scheduling import schedule
+from conflict.history.scheduling.schedule import Hint
 from conflict.history.scheduling.start import consistent_cut
+from conflict.history.scheduling.summaries import Summary, summarize
 from tests.conflict.histories import change
-
-LAST_GROUP = 2**31
 
 
 def own(number: int, *groups: int, applied: tuple[tuple[int, int], ...] = ()) -> Summary:
@@ -21,6 +23,12 @@ def own(number: int, *groups: int, applied: tuple[tuple[int, int], ...] = ()) ->
 def sent(number: int, *back: int) -> Summary:
     """Return an epoch of server 2, and the epochs of server 1 whose news it carries."""
     return Summary(number, (0,), tuple(AppliedEpoch(place, 1, epoch) for place, epoch in enumerate(back, start=1)))
+
+
+def place_applies(applier: list[Summary], source: list[Summary], **how: Any) -> tuple[list[EpochApply], int]:
+    """Return the epoch applies as objects, and how many places were assumed."""
+    applies, assumed = schedule.place_applies(applier, source, **how)
+    return list(applies.applies()), assumed
 
 
 def placed(

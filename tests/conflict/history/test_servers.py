@@ -3,8 +3,9 @@
 from conflict.config.configuration import ClusterConfiguration, Links, LoggingServer
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import EpochApply
-from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.servers import clusters_of_servers, of_clusters, with_servers
+from conflict.history.scheduling.summaries import Summary
 
 
 def links(*servers: tuple[int, ...]) -> Links:
@@ -84,8 +85,8 @@ def test_the_nodes_at_both_ends_of_a_channel() -> None:
         EpochApply(12, -1, "B", 101, traced=False),
         EpochApply(12, 0, "B", 102),
     ]
-    found = with_servers(applies, *both.clusters, logged)
-    assert [(each.server, each.source_server, each.restarted) for each in found] == [
+    found = with_servers(ScheduleColumns.of_applies("B", applies), *both.clusters, logged)
+    assert [(each.server, each.source_server, each.restarted) for each in found.applies()] == [
         (1, 2, False),
         (1, 2, False),
         (3, 4, True),

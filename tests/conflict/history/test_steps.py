@@ -3,7 +3,8 @@
 from typing import Any
 
 from conflict.history.scheduling.hints import hints_of_steps
-from conflict.history.scheduling.schedule import Hint, Summary
+from conflict.history.scheduling.schedule import Hint
+from conflict.history.scheduling.summaries import Summary
 from conflict.rules.replication_table import Role
 
 Steps = list[dict[str, Any]]

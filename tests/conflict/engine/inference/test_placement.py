@@ -19,7 +19,8 @@ from conflict.history.model import Cluster, EpochApply, History, Transaction, ti
 from conflict.history.network import direct_traces
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import interleave
-from conflict.history.scheduling.schedule import Summary, epoch_ends, place_applies
+from conflict.history.scheduling.schedule import place_applies
+from conflict.history.scheduling.summaries import Summary, epoch_ends
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.model import Resolution
 from conflict.results.open_places import Alternative, OpenPlace
@@ -45,7 +46,7 @@ def without_hints(clusters: Sequence[Cluster], found: History, sources: Sources 
         name, placed = cluster.name, list[EpochApply]()
         for source in sources[name]:
             ids = {"source_id": SERVER_IDS[source], "applier_id": SERVER_IDS[name]}
-            placed += place_applies(summaries[name], summaries[source], source_name=source, **ids)[0]
+            placed += place_applies(summaries[name], summaries[source], source_name=source, **ids)[0].applies()
         applies[name] = tuple(placed)
         own = [item for item in cluster.timeline if isinstance(item, Transaction)]
         timelines.append(attrs.evolve(cluster, timeline=timeline_of(own, placed)))

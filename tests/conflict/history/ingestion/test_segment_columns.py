@@ -25,7 +25,7 @@ from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import Segment, load_record, plan_segments
 from conflict.history.run import Run, TableNumbers
-from conflict.history.scheduling.schedule import summarize
+from conflict.history.scheduling.summaries import summarize
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
@@ -314,11 +314,11 @@ def test_summaries_come_back(tmp_path: Path):
         reader = EpochReader(cluster.server_id, demo.configuration.data_schema)
         expected = [summarize(each) for each in read_epochs(cluster.log.files, reader)]
         segments = len(manifest.segments[cluster.name])
-        assert read_summaries(history, cluster.name, segments) == expected
+        assert list(read_summaries(history, cluster.name, segments)) == expected
         sizes = read_epoch_sizes(history, cluster.name, segments)
         assert sizes.numbers.tolist() == [each.number for each in expected]
         assert sizes.changes.tolist() == [each.changes for each in expected]
-    assert read_summaries(history, "none", 3) == []
+    assert list(read_summaries(history, "none", 3)) == []
 
 
 def test_schema_without_the_table():

@@ -14,7 +14,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import Transaction
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.summaries import Summary
 from conflict.results.layout import ResultOptions
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import ReplicationRow

@@ -1,0 +1,277 @@
+"""
+What the schedule needs to know of the own epochs of a cluster, as objects or in columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from conflict.history.epochs import AppliedEpoch, BinlogEpoch
+from conflict.history.model import Position
+
+__all__ = ["EpochSizes", "Lists", "Positions", "Summary", "SummaryColumns", "distinct", "epoch_ends", "summarize"]
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+
+@attrs.frozen
+class Summary:
+    """
+    What the schedule needs to know of one own epoch.
+
+    Attributes:
+        number: The epoch.
+        transactions: Groups that are user transactions.
+        applied: Foreign epochs in it.
+        changes: How many row changes its transactions made.
+        committed: Microsecond since 1970 at which it committed; None if not known.
+        unread: Whether it has rows of tables that are not read.
+    """
+
+    number: int
+    transactions: tuple[int, ...]
+    applied: tuple[AppliedEpoch, ...]
+    changes: int = 0
+    committed: int | None = attrs.field(default=None, eq=False)
+    unread: bool = False
+
+
+def summarize(epoch: BinlogEpoch) -> Summary:
+    """Return what the schedule needs to know of an epoch."""
+    groups = tuple(transaction.group for transaction in epoch.transactions)
+    changes = sum(len(transaction.changes) for transaction in epoch.transactions)
+    return Summary(epoch.number, groups, epoch.applied, changes, epoch.committed, epoch.unread)
+
+
+@attrs.frozen
+class Positions(Sequence[Position]):
+    """
+    Own positions, in columns. Both arrays have shape (positions,).
+
+    Attributes:
+        epochs: The epoch of each. uint64.
+        groups: The group of each. int32.
+    """
+
+    epochs: UInt64 = attrs.field(eq=attrs.cmp_using(np.array_equal))
+    groups: Int32 = attrs.field(eq=attrs.cmp_using(np.array_equal))
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __getitem__(self, place: int) -> Position:  # type: ignore[override]  # no slices
+        return int(self.epochs[place]), int(self.groups[place])
+
+
+@attrs.frozen(eq=False)
+class Lists:
+    """
+    A list of groups per epoch.
+
+    Attributes:
+        offsets: Where that of each epoch starts, and the end. int64, shape (epochs + 1,).
+        groups: All lists, one after the other. int32.
+    """
+
+    offsets: Int64
+    groups: Int32
+
+    @property
+    def last(self) -> Int32:
+        """The highest group of each epoch, 0 for none. Shape (epochs,)."""
+        filled = np.diff(self.offsets) > 0
+        found = np.zeros(len(filled), np.int32)
+        if filled.any():
+            found[filled] = np.maximum.reduceat(self.groups, self.offsets[:-1][filled])
+        return found
+
+    def part(self, start: int, stop: int) -> Lists:
+        """Return those of some epochs one after the other."""
+        offsets = self.offsets[start : stop + 1]
+        return Lists(offsets - offsets[0], self.groups[offsets[0] : offsets[-1]])
+
+
+@attrs.frozen(eq=False, slots=False)
+class SummaryColumns(Sequence[Summary]):
+    """
+    The summaries of the own epochs of a cluster in columns, in order; see `Summary`.
+
+    Attributes:
+        number: uint64, shape (epochs,).
+        changes: int64, shape (epochs,).
+        committed: 0 if not known. int64, shape (epochs,).
+        unread: bool, shape (epochs,).
+        transactions: Groups that are user transactions.
+        applied: Groups of the foreign epochs.
+        server_id: Of each foreign epoch. uint64, shape (foreign epochs,).
+        epoch: Of each foreign epoch. uint64, shape (foreign epochs,).
+        through: Of each foreign epoch. uint64, shape (foreign epochs,).
+    """
+
+    number: UInt64
+    changes: Int64
+    committed: Int64
+    unread: npt.NDArray[np.bool_]
+    transactions: Lists
+    applied: Lists
+    server_id: UInt64
+    epoch: UInt64
+    through: UInt64
+
+    @classmethod
+    def of(cls, summaries: Sequence[Summary]) -> SummaryColumns:
+        """Return summaries in columns."""
+        if isinstance(summaries, SummaryColumns):
+            return summaries
+        foreign = [each for summary in summaries for each in summary.applied]
+        return cls(
+            np.array([each.number for each in summaries], np.uint64),
+            np.array([each.changes for each in summaries], np.int64),
+            np.array([each.committed or 0 for each in summaries], np.int64),
+            np.array([each.unread for each in summaries], np.bool_),
+            _lists([each.transactions for each in summaries]),
+            _lists([[foreign.group for foreign in each.applied] for each in summaries]),
+            *(np.array([getattr(each, name) for each in foreign], np.uint64) for name in _FOREIGN),
+        )
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, place: int) -> Summary:  # type: ignore[override]  # no slices
+        number = range(len(self))[place]
+        own, applied = (slice(*each.offsets[number : number + 2]) for each in (self.transactions, self.applied))
+        foreign = map(AppliedEpoch, *(each[applied].tolist() for each in (self.applied.groups, *self._foreign)))
+        plain = (each[number].item() for each in (self.changes, self.committed, self.unread))
+        changes, committed, unread = plain
+        groups = tuple(self.transactions.groups[own].tolist())
+        return Summary(int(self.number[number]), groups, tuple(foreign), changes, committed or None, unread)
+
+    def __iter__(self) -> Iterator[Summary]:
+        foreign = list(map(AppliedEpoch, *(each.tolist() for each in (self.applied.groups, *self._foreign))))
+        groups = self.transactions.groups.tolist()
+        plain = (each.tolist() for each in (self.number, self.changes, self.committed, self.unread))
+        bounds = (pairwise(each.offsets.tolist()) for each in (self.transactions, self.applied))
+        for number, changes, committed, unread, own, applied in zip(*plain, *bounds, strict=True):
+            mine, theirs = tuple(groups[slice(*own)]), tuple(foreign[slice(*applied)])
+            yield Summary(number, mine, theirs, changes, committed or None, unread)
+
+    def part(self, start: int, stop: int) -> SummaryColumns:
+        """Return those of some epochs one after the other."""
+        epochs, foreign = slice(start, stop), slice(self.applied.offsets[start], self.applied.offsets[stop])
+        return SummaryColumns(
+            self.number[epochs],
+            self.changes[epochs],
+            self.committed[epochs],
+            self.unread[epochs],
+            self.transactions.part(start, stop),
+            self.applied.part(start, stop),
+            self.server_id[foreign],
+            self.epoch[foreign],
+            self.through[foreign],
+        )
+
+    def between(self, first: int, last: int) -> SummaryColumns:
+        """Return those of the epochs from `first` to `last`."""
+        start = int(np.searchsorted(self.number, np.uint64(first)))
+        return self.part(start, max(start, int(np.searchsorted(self.number, np.uint64(last), "right"))))
+
+    def with_ids(self, ids: Mapping[int, int | None]) -> SummaryColumns:
+        """Return them with other server ids of foreign epochs; those with None are left out."""
+        kept, server_id = np.ones(len(self.epoch), np.bool_), self.server_id.copy()
+        for before, after in ids.items():
+            mine = self.server_id == np.uint64(before)
+            kept[mine] = after is not None
+            server_id[mine] = before if after is None else after
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[self.applied.offsets]
+        return attrs.evolve(
+            self,
+            applied=Lists(offsets, self.applied.groups[kept]),
+            server_id=server_id[kept],
+            epoch=self.epoch[kept],
+            through=self.through[kept],
+        )
+
+    def of_server(self, server_id: int) -> npt.NDArray[np.bool_]:
+        """Return which foreign epochs are of a server."""
+        return np.asarray(self.server_id == np.uint64(server_id))
+
+    @property
+    def _foreign(self) -> tuple[UInt64, UInt64, UInt64]:
+        return self.server_id, self.epoch, self.through
+
+    @cached_property
+    def ends(self) -> Positions:
+        """The last group of each own epoch."""
+        return Positions(self.number, np.maximum(self.transactions.last, self.applied.last))
+
+    @cached_property
+    def commits(self) -> Positions:
+        """The positions of the user transactions."""
+        return Positions(np.repeat(self.number, np.diff(self.transactions.offsets)), self.transactions.groups)
+
+    @cached_property
+    def traces(self) -> Positions:
+        """The position of each foreign epoch."""
+        return Positions(np.repeat(self.number, np.diff(self.applied.offsets)), self.applied.groups)
+
+
+def distinct(values: UInt64) -> list[int]:
+    """Return the different ones among many equal values, in order of appearance."""
+    if not len(values) or (values == values[0]).all():
+        return [int(each) for each in values[:1]]
+    found, first = np.unique(values, return_index=True)
+    return found[np.argsort(first)].tolist()  # type: ignore[no-any-return]
+
+
+_FOREIGN = ("server_id", "epoch", "through")
+
+
+def _lists(lists: Sequence[Sequence[int]]) -> Lists:
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists], dtype=np.int64)]).astype(np.int64)
+    return Lists(offsets, np.array([group for each in lists for group in each], np.int32))
+
+
+@attrs.frozen(eq=False)
+class EpochSizes:
+    """
+    How many row changes own epochs have. Both arrays have shape (epochs,).
+
+    Attributes:
+        numbers: The epochs, in order. uint64.
+        changes: The row changes of each. int64.
+    """
+
+    numbers: npt.NDArray[np.uint64]
+    changes: npt.NDArray[np.int64]
+
+    @classmethod
+    def of_summaries(cls, summaries: Iterable[Summary]) -> Self:
+        """Return those of some epochs, in order."""
+        sizes = [(each.number, each.changes) for each in summaries]
+        return cls(np.array([each for each, _ in sizes], np.uint64), np.array([each for _, each in sizes], np.int64))
+
+    def of(self, epochs: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Return how many changes epochs have; 0 for one that is not there."""
+        place = np.searchsorted(self.numbers, epochs)
+        found = np.append(self.numbers, np.uint64(0))[place] == epochs
+        return np.where(found, np.append(self.changes, 0)[place], 0)
+
+    def between(self, first: int, last: int) -> EpochSizes:
+        """Return those of the epochs from `first` to `last`."""
+        start = np.searchsorted(self.numbers, np.uint64(first))
+        stop = np.searchsorted(self.numbers, np.uint64(last), "right")
+        return EpochSizes(self.numbers[start:stop], self.changes[start:stop])
+
+
+def epoch_ends(applier: Sequence[Summary]) -> Positions:
+    """Return the last group of each own epoch."""
+    return SummaryColumns.of(applier).ends
