@@ -54,7 +54,8 @@ class WantedRows:
         traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
         traced_group: Their groups. int32, shape (traced,).
         traced_foreign: Their foreign epochs. uint64, shape (traced,).
-        first_later: The least foreign epoch of that epoch apply and all later ones. uint64, shape (traced,).
+        first_later: The least foreign epoch of that epoch apply and all later ones, and the greatest number for none.
+            uint64, shape (traced + 1,).
         rows: Bucket, key and epoch (place in `epochs`) of the rows that are looked at. int64, shape (3, rows).
         whole: Which epochs are looked at with all of their rows. bool, shape (wanted,).
         changing: Which of them only with rows that the applying cluster had changed between `arrived` and `until`:
@@ -111,7 +112,7 @@ class WantedRows:
             epoch,
             group,
             foreign,
-            np.minimum.accumulate(foreign[::-1])[::-1],
+            np.minimum.accumulate(np.append(foreign, LAST)[::-1])[::-1],
             np.concatenate([np.zeros((3, 0), np.int64), *chosen], axis=1),
             np.array([epoch not in given for epoch in epochs], np.bool_),
             np.array([epoch not in everything and epoch not in whole for epoch in epochs], np.bool_),
@@ -119,12 +120,18 @@ class WantedRows:
 
     def applied_from(self, own: UInt64) -> UInt64:
         """Return, per own epoch, the least foreign epoch that was applied in it or later; the greatest for none."""
-        return np.append(self.first_later, LAST)[np.searchsorted(self.traced_in, own)]
+        return self.first_later[np.searchsorted(self.traced_in, own)]
 
     def applied_at(self, own: UInt64, group: Int32) -> Int64:
         """Return which of the traced epoch applies is at each own position; -1 for none. Shape (positions,)."""
-        last = _last_before(self.traced_group, self.traced_in, group, _after(own))
-        return np.where((last >= 0) & (np.append(self.traced_in, LAST)[last] == own), last, -1)
+        first, stop = (np.searchsorted(self.traced_in, own, side) for side in ("left", "right"))
+        low, high = first, stop
+        while (searched := low < high).any():
+            middle = (low + high) // 2
+            after = searched & (self.traced_group[np.minimum(middle, len(self.traced_group) - 1)] > group)
+            low, high = np.where(searched & ~after, middle + 1, low), np.where(after, middle, high)
+        found = (low > first) & (np.append(self.traced_group, -1)[low - 1] == group)
+        return np.where(found, low - 1, -1)
 
 
 def with_those_before(numbers: Int64) -> Int64:

@@ -148,12 +148,7 @@ class SummaryColumns(Sequence[Summary]):
 
     def __getitem__(self, place: int) -> Summary:  # type: ignore[override]  # no slices
         number = range(len(self))[place]
-        own, applied = (slice(*each.offsets[number : number + 2]) for each in (self.transactions, self.applied))
-        foreign = map(AppliedEpoch, *(each[applied].tolist() for each in (self.applied.groups, *self._foreign)))
-        plain = (each[number].item() for each in (self.changes, self.committed, self.unread))
-        changes, committed, unread = plain
-        groups = tuple(self.transactions.groups[own].tolist())
-        return Summary(int(self.number[number]), groups, tuple(foreign), changes, committed or None, unread)
+        return next(iter(self.part(number, number + 1)))
 
     def __iter__(self) -> Iterator[Summary]:
         foreign = list(map(AppliedEpoch, *(each.tolist() for each in (self.applied.groups, *self._foreign))))
