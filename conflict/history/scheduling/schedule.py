@@ -328,7 +328,7 @@ class _Placement:
 
     def _next_trace(self, epoch: int, period: _Period, following: int, stop: Position) -> Position:
         """Return the position of the first trace or barrier from an epoch without a trace on; `stop` for none."""
-        found, until = stop, END[0]
+        found, until = stop, END[0] + 1
         if following < period.stop:
             found, until = self.traces.positions[following], int(self.traces.foreign[following])
         return min([found, *(each.position for each in self.barriers if epoch <= each.foreign_epoch < until)])

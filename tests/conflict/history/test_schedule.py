@@ -7,7 +7,7 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import LAST_GROUP, EpochApply, Transaction, Window, timeline_of
+from conflict.history.model import END, LAST_GROUP, EpochApply, Transaction, Window, timeline_of
 from conflict.history.scheduling import schedule
 from conflict.history.scheduling.schedule import Hint
 from conflict.history.scheduling.start import consistent_cut
@@ -277,6 +277,29 @@ class TestRuns:
         source = [sent(100, 5), sent(101)]
         applies, _ = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
         assert [apply.arrived for apply in applies] == [(5, 0), (6, 0)]
+
+
+class TestBarriers:
+    """Changes of definitions that an applier took from the other cluster."""
+
+    def untraced(self, follows: int) -> EpochApply:
+        """Return how epoch 101 was applied, if the applier logs such a change after its epoch 6."""
+        applier = [own(5, 0, applied=((1, 100),)), own(6, 0), own(7, 0)]
+        barriers = [schedule.Barrier(follows, (6, LAST_GROUP))]
+        names = {"source_name": "B", "source_id": 2, "applier_id": 1}
+        applies, _ = place_applies(applier, [sent(100), sent(101)], barriers=barriers, **names)
+        return applies[1]
+
+    def test_an_epoch_after_it(self):
+        """It was applied after the change, if at all."""
+        after = EpochApply(7, -1, "B", 101, traced=False, arrived=(6, LAST_GROUP), window=Window(certain=False))
+        assert self.untraced(100) == after
+
+    @pytest.mark.parametrize("follows", [101, END[0]])
+    def test_an_epoch_before_it(self, follows: int):
+        """It was surely applied, and before the change, also of one that the other binlog ends before."""
+        before = EpochApply(6, -1, "B", 101, traced=False, window=Window((6, LAST_GROUP)))
+        assert self.untraced(follows) == before
 
 
 class TestCut:
