@@ -82,7 +82,7 @@ class ScheduleColumns:
         given = (self["before_epoch"] == epoch) & (self["before_group"] == group) & self["certain"]
         return np.flatnonzero(~given)
 
-    def chosen(self, which: npt.NDArray[Any]) -> ScheduleColumns:
+    def chosen(self, which: npt.NDArray[Any] | slice) -> ScheduleColumns:
         """Return some of them, in order."""
         return attrs.evolve(self, columns={name: each[which] for name, each in self.columns.items()})
 
@@ -91,8 +91,9 @@ class ScheduleColumns:
         return attrs.evolve(self, columns={**self.columns, **columns})
 
     def applied_alone(self) -> ScheduleColumns:
-        """Return those that count as applied."""
-        return self if self["applied"].all() else self.chosen(self["applied"])
+        """Return those that count as applied; nothing is copied if these are the first ones, as they mostly are."""
+        applied, count = self["applied"], int(np.count_nonzero(self["applied"]))
+        return self.chosen(slice(count) if applied[:count].all() else applied)
 
     def traced_at(self, positions: Collection[Position]) -> Int64:
         """Return the numbers of those with a trace at some own positions, in order."""
