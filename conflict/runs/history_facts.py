@@ -1,0 +1,145 @@
+"""What the binlogs hold that a History was made of; see `conflict.results.likely_causes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.history.grid.epoch_files import read_summaries
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, SCHEDULE, keyless_part, part
+from conflict.history.roles import FittingMarks, Mark
+from conflict.history.run import Run
+from conflict.history.shown_effects import Effect
+from conflict.results.cause_kinds import LikelyCause, LogFacts
+from conflict.results.table_causes import of_mark
+from ndb_formats.events.rows_event import Operation
+
+__all__ = [
+    "facts_of_history",
+    "images_of_history",
+    "lacks_something",
+    "marked_otherwise",
+    "roles_change",
+    "traced_clusters",
+]
+
+
+def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
+    """Return which columns the images of each cluster's own changes carry, by table."""
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in manifest.clusters}
+    for name, segments in manifest.segments.items():
+        for segment in segments:
+            for table, texts in segment.images.items():
+                found[name].setdefault(table, set()).update(texts)
+    return {name: dict(sorted(tables.items())) for name, tables in found.items()}
+
+
+def marked_otherwise(run: Run, manifest: Manifest) -> Iterator[LikelyCause]:
+    """Yield what the marks of rows point to that no setup of their table allows; roles are those at the start."""
+    fitting, last = FittingMarks.of(run.setups.over_time.values()), run.setups.at_end
+    for cluster in run.clusters:
+        name, known = cluster.name, run.definitions.get(cluster.name)
+        moments = [last[name]] if known is None else [each.setups for each in known.moments]
+        segments = manifest.segments[name]
+        found = {(table, mark) for each in segments for table, marks in each.marks.items() for mark in marks}
+        for table, mark in sorted(found):
+            allowed = (fitting.marks(setups, table, cluster.role) for setups in moments if table in setups)
+            if not any(mark in marks for marks in allowed):
+                yield of_mark(name, last[name][table], Mark(mark))
+
+
+def lacks_something(history: Folder, manifest: Manifest) -> bool:
+    """Whether a binlog shows no epoch or no change of the other cluster, or row changes without a transaction id."""
+    if traced_clusters(history) != set(manifest.clusters):
+        return True
+    if not all(any(map(history.exists, _paths(manifest, "consequences", name))) for name in manifest.clusters):
+        return True
+    return any(
+        history.may_be_null(path, "transaction_id")
+        for name in manifest.clusters
+        for path in _paths(manifest, "changes", name)
+    )
+
+
+def traced_clusters(history: Folder) -> set[str]:
+    """Return the clusters whose binlogs show epochs that their appliers took."""
+    schedule = history.read_table("schedule.parquet", SCHEDULE, ["applier", "traced"])
+    return set(pc.unique(schedule.filter(schedule.column("traced")).column("applier")).to_pylist())
+
+
+def roles_change(history: Folder) -> bool:
+    """Whether the role of a cluster is known to change."""
+    roles = history.read_table("schedule.parquet", SCHEDULE, ["role"]).column("role")
+    return bool(roles.null_count < len(roles))
+
+
+def facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]:
+    """Return what the binlog of each cluster holds."""
+    return {name: _facts(history, manifest, name) for name in manifest.clusters}
+
+
+def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
+    summaries = read_summaries(history, name, len(manifest.segments[name]))
+    applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
+    rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id", "table"])
+    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table", "effect"])
+    keyless = _keyless(history, manifest, name)
+    rows, effects = (
+        pa.concat_tables(
+            [each, keyless.filter(own).select(set(each.column_names) - {"effect"})], promote_options="default"
+        )
+        for each, own in ((rows, pc.field("own")), (effects, ~pc.field("own")))
+    )
+    rows = rows.filter(pc.less_equal(rows.column("operation"), max(Operation)))
+    identities = rows.column("transaction_id")
+    places, counts = np.unique(
+        np.stack([effects.column(each).to_numpy().astype(np.uint64) for each in ("epoch", "group")], axis=1),
+        axis=0,
+        return_counts=True,
+    )
+    apart = [
+        count for place, count in zip(places.tolist(), counts.tolist(), strict=True) if tuple(place) not in applying
+    ]
+    return LogFacts(
+        len(identities),
+        identities.null_count,
+        sum(len(summary.applied) for summary in summaries),
+        len(effects),
+        sum(apart),
+        refreshes=pc.any(pc.is_in(effects.column("effect"), value_set=_REFRESHES)).as_py() or False,
+        changed_tables=_tables(manifest, rows),
+        applied_tables=_tables(manifest, effects),
+    )
+
+
+_REFRESHES = pa.array([Effect.REFRESHED, Effect.REFRESHED_ABSENT], pa.int8())
+
+
+def _tables(manifest: Manifest, rows: pa.Table) -> frozenset[str]:
+    """Return the names of the tables of some rows."""
+    names = list(manifest.tables)
+    return frozenset(names[number] for number in pc.unique(rows.column("table")).to_pylist())
+
+
+def _keyless(history: Folder, manifest: Manifest, name: str) -> pa.Table:
+    """Return what a cluster's log has of rows of tables without a primary key."""
+    paths = [keyless_part(name, number) for number, segment in enumerate(manifest.segments[name]) if segment.keyless]
+    columns = ("own", "operation", "transaction_id", "table", "epoch", "group")
+    return history.read_tables(paths, pa.schema([KEYLESS.field(column) for column in columns]))
+
+
+def _column(
+    history: Folder, manifest: Manifest, kind: str, name: str, schema: pa.Schema, columns: Sequence[str]
+) -> pa.Table:
+    schema = pa.schema([schema.field(column) for column in columns])
+    return history.read_tables(_paths(manifest, kind, name), schema)
+
+
+def _paths(manifest: Manifest, kind: str, name: str) -> list[str]:
+    segments = range(len(manifest.segments[name]))
+    return [part(kind, name, segment, bucket) for segment in segments for bucket in range(manifest.buckets)]
