@@ -40,10 +40,16 @@ def times(pytestconfig: pytest.Config) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests that use Spark to one process, where several run the tests: it starts one session."""
+    """
+    Divide the tests, where several processes run them.
+
+    One process runs all that use Spark, and starts one session. Another module is run by one process, so that what its
+    tests share is made once.
+    """
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        uses_spark = "spark" in getattr(item, "fixturenames", ())
+        if uses_spark or item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("spark" if uses_spark else item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(scope="session")
