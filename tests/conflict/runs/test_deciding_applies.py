@@ -60,7 +60,7 @@ class TestDecidingNumbers:
             pytest.param("conflict/epoch/concurrent_5021_type8", marks=pytest.mark.slow),
             pytest.param("conflict/epoch/rewound_type7", marks=pytest.mark.slow),
             pytest.param("conflict/epoch_trans/hot_3020_type8", marks=pytest.mark.slow),
-            pytest.param("everyday/max", marks=pytest.mark.slow),
+            pytest.param("everyday/max/option_no_transaction_ids_type7", marks=pytest.mark.slow),
         ],
     )
     def test_the_others_decide_nothing(self, name: str, tmp_path: Path):
