@@ -98,7 +98,7 @@ class OpenPlace:
         foreign_epoch: The epoch.
         period: How often the replica had been set back before.
         number: How many epochs of its source the applier applied before it, as the places are chosen.
-        slot: Its number among the slots of its link (see `OpenSchedule`).
+        slot: Its number among the slots of its link (see `OpenSchedule`), of which an engine can leave some out.
         begun: Whether it comes after a trace of the same period, or nothing had been set back.
         led_on: Whether an epoch after it, in the same period, left a trace: if it was applied, all up to that were.
         alternatives: The consequences of its places.
@@ -110,7 +110,7 @@ class OpenPlace:
     foreign_epoch: int
     period: int
     number: int
-    slot: int
+    slot: int = attrs.field(eq=False)
     begun: bool
     led_on: bool
     alternatives: tuple[Alternative, ...]
@@ -180,14 +180,14 @@ class OpenSchedule:
     Attributes:
         places: Epochs whose place is open, where another place decides otherwise; by applier, in order.
         assumed: Per applier, how many epochs stand at one of several such places, or where they should have shown.
-        slots: Per link, every epoch that may have been applied, in order.
+        slots: Per link, the epochs that may have been applied, in order; those that decide on no open place can lack.
         ends: Per cluster, the last group of each own epoch.
         skipped: Epochs that were never applied, by applier, in order.
     """
 
     places: tuple[OpenPlace, ...] = ()
     assumed: dict[str, int] = attrs.field(factory=dict)
-    slots: dict[Link, tuple[Slot, ...]] = attrs.field(factory=dict, repr=False)
+    slots: dict[Link, tuple[Slot, ...]] = attrs.field(factory=dict, repr=False, eq=False)
     ends: Mapping[str, Sequence[Position]] = attrs.field(factory=dict, repr=False)
     skipped: tuple[SkippedEpoch, ...] = ()
 
