@@ -1,6 +1,7 @@
 """One Spark session and one Hypothesis profile for all tests; corpora that are absent are reported."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -50,6 +51,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         uses_spark = "spark" in getattr(item, "fixturenames", ())
         if uses_spark or item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("spark" if uses_spark else item.nodeid.partition("::")[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Iterator[Any]:
+    """Show lone surrogates, which damaged text has, as escapes: a process that runs tests cannot send them."""
+    return _sendable((yield))
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {key: _sendable(each) for key, each in value.items()}
+    return type(value)(map(_sendable, value)) if isinstance(value, list | tuple) else value
 
 
 @pytest.fixture(scope="session")

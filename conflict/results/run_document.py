@@ -117,8 +117,8 @@ def changes_under_way(
     """
     found = []
     for applier, source in links.channels():
-        newest, own = applied.get((applier.name, source.name), -1), sizes[source.name]
-        left = own.changes[own.numbers > newest]
+        newest, own = applied.get((applier.name, source.name)), sizes[source.name]
+        left = own.changes if newest is None else own.changes[own.numbers > np.uint64(newest)]
         if left.any():
             found.append(UnderWay(applier.name, source.name, int(np.count_nonzero(left)), int(left.sum())))
     return tuple(found)

@@ -13,8 +13,10 @@ from __future__ import annotations
 import codecs
 import json
 import lzma
-from functools import cache
+import re
+from functools import cache, cached_property
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 import attrs
@@ -43,7 +45,10 @@ def _bytes_of(characters: str) -> dict[int, int]:
     return {ord(characters[byte]): byte for byte in reversed(range(len(characters)))}
 
 
-@attrs.frozen(eq=False)
+_INVALID = re.compile("[\udc80-\udcff]")  # what invalid bytes become
+
+
+@attrs.frozen(eq=False, slots=False)
 class _MultiByte:
     """
     A character set of several bytes per character, as its difference from a codec.
@@ -66,8 +71,29 @@ class _MultiByte:
         return data.decode(self.codec, self._handler).translate(self.wrong)
 
     def encode(self, text: str) -> bytes:
-        """Return the bytes of a text."""
+        """Return the bytes of a text; of two codes of a character, one that no byte before it is taken into."""
+        found = self._encode(text)
+        if _INVALID.search(text) is None or self.decode(found) == text:
+            return found
+        found = b""
+        for place, letter in enumerate(text, 1):
+            codes = [self._encode(letter), *self._further_codes.get(letter, ())]
+            fitting = (found + code for code in codes if self.decode(found + code) == text[:place])
+            found = next(fitting, found + codes[0])
+        return found
+
+    def _encode(self, text: str) -> bytes:
         return text.translate(self._back).encode(self.codec, self._handler)
+
+    @cached_property
+    def _further_codes(self) -> dict[str, list[bytes]]:
+        """The codes of two bytes that are not those to which their characters encode, by character."""
+        found: dict[str, list[bytes]] = {}
+        for code in (bytes(each) for each in product(range(0x80, 0x100), range(0x40, 0x100))):
+            letter = self.decode(code)
+            if len(letter) == 1 and self._encode(letter) != code:
+                found.setdefault(letter, []).append(code)
+        return found
 
     def on_error(self, error: UnicodeError) -> tuple[str | bytes, int]:
         """Find what the codec misses: the error handler of both directions."""

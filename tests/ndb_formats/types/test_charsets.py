@@ -110,6 +110,21 @@ def test_the_text_of_any_bytes_survives_where_a_character_has_two_codes(charset:
     assert decode_text(encode_text(text, charset), charset) == text
 
 
+@pytest.mark.parametrize(
+    ("charset", "data", "text"),
+    [
+        ("cp932", "82fa40", "\udc82\u2170"),  # eeef is the same character, but 82ee would be another one
+        ("sjis", "98815f", "\udc98\\"),  # the server has two codes of a backslash
+        ("eucjpms", "f4adf0", "\udcf4\u2252"),
+    ],
+)
+def test_an_invalid_byte_before_a_character_with_two_codes(charset: str, data: str, text: str):
+    """The character takes the code that does not make another one of the byte before it."""
+    assert decode_text(bytes.fromhex(data), charset) == text
+    assert encode_text(text, charset).hex() == data
+    assert decode_text(encode_text(f"a{text}{text}", charset), charset) == f"a{text}{text}"
+
+
 @pytest.mark.parametrize("charset", WIDE)
 @given(data=st.binary(max_size=12))
 def test_bytes_of_a_wide_character_set_survive_or_are_corrupt(charset: str, data: bytes):

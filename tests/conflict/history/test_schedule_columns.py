@@ -1,0 +1,56 @@
+"""Epoch applies in columns, in memory and in a History on disk."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conflict.history.grid.epoch_files import read_schedule, schedule_table
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import SCHEDULE_PART
+from conflict.history.model import START, EpochApply, Window
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.rules.replication_table import Role
+from tests.examples import examples
+
+EPOCHS = st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1)
+POSITIONS = st.just(START) | st.tuples(EPOCHS, st.integers(-1, 2**31 - 1))
+SERVERS = st.integers(0, 2**32 - 1)
+APPLIES = st.builds(
+    EpochApply,
+    epoch=EPOCHS,
+    group=st.integers(-1, 2**31 - 1),
+    source=st.just("B"),
+    foreign_epoch=EPOCHS,
+    traced=st.booleans(),
+    restarted=st.booleans(),
+    arrived=POSITIONS,
+    window=st.none() | st.builds(Window, POSITIONS, st.booleans()).filter(lambda window: window != Window(START)),
+    applied=st.booleans(),
+    period=st.integers(0, 9),
+    role=st.none() | st.sampled_from(Role),
+    committed=st.none() | st.integers(1, 2**62),
+    server=SERVERS,
+    source_server=SERVERS,
+)
+
+
+@given(st.lists(APPLIES))
+@examples(50)
+def test_nothing_is_lost(applies: list[EpochApply]):
+    """Neither a bit of an epoch, nor what is not known: a place that is given, a role, the time of the commit."""
+    found = ScheduleColumns.of_applies("B", applies).applies()
+    assert list(found) == applies
+    assert [each.committed for each in found] == [each.committed for each in applies]
+
+
+@given(st.lists(APPLIES, max_size=5))
+@examples(15)
+def test_nothing_is_lost_on_disk(tmp_path_factory: pytest.TempPathFactory, applies: list[EpochApply]):
+    """Nor is an applier that applied nothing."""
+    folder = Folder(str(tmp_path_factory.mktemp("history")))
+    nothing = ScheduleColumns.of_applies("A", [])
+    folder.write_table(SCHEDULE_PART, schedule_table({"A": ScheduleColumns.of_applies("B", applies), "B": nothing}))
+    found = read_schedule(folder, ["A", "B"])
+    assert list(found["A"].applies()) == applies
+    assert [each.committed for each in found["A"].applies()] == [each.committed for each in applies]
+    assert found["B"].applies() == ()
