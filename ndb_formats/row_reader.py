@@ -10,6 +10,7 @@ import attrs
 from ndb_formats.binlog_reader import FIRST_POSITION, locate
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.agreed_definition import agreed_layout
+from ndb_formats.events.gtid_event import gtid_and_time
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
 from ndb_formats.events.rows_event import ExtraRowInfo, Operation
 from ndb_formats.events.table_map import TableMap
@@ -36,6 +37,8 @@ class LoggedRow:
         operation: Write, update or delete.
         before: Before image; None for a write.
         after: After image; None for a delete.
+        gtid: GTID of its transaction; None if none is logged.
+        committed: Microseconds since 1970 when the server of the log committed it; None if not logged.
     """
 
     file: str
@@ -51,6 +54,8 @@ class LoggedRow:
     operation: Operation
     before: RowImage | None
     after: RowImage | None
+    gtid: str | None = None
+    committed: int | None = None
 
 
 def read_rows(
@@ -110,6 +115,10 @@ def rows_of(
             if table_map not in layouts:
                 known = schema.find(table_map.database, table_map.table, any_case=not strict)
                 layouts[table_map] = layout_of(table_map, known) if strict else agreed_layout(table_map, known)[0]
+            begin = decoded.begin
+            told: tuple[str | None, int | None] = (None, None)
+            if begin is not None:
+                told = gtid_and_time(begin.header.type_code, begin.header.server_id, begin.body)
             for number, (before, after) in enumerate(rows.rows(layouts[table_map])):
                 yield LoggedRow(
                     event.file,
@@ -125,4 +134,5 @@ def rows_of(
                     rows.operation,
                     before,
                     after,
+                    *told,
                 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, server_of, unpacked
-from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
+from ndb_formats.constants import APPLY_STATUS, TRANSACTION_STARTS, ColumnCode, EventType
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.control_events import decode_xa_prepare
 from ndb_formats.events.query_event import decode_query, query_body_of
@@ -125,6 +125,7 @@ class DecodedEvent:
         table_map: The Table_map event, decoded; for a rows event, the one it refers to.
         rows: The rows event, decoded.
         statement: The text of an event that holds or is a statement, as logged.
+        begin: For a rows event, the event that begins its transaction; None if there is none.
     """
 
     event: Event
@@ -132,6 +133,7 @@ class DecodedEvent:
     table_map: TableMap | None = None
     rows: RowsEvent | None = None
     statement: bytes | None = None
+    begin: Event | None = None
 
 
 @attrs.define
@@ -142,10 +144,12 @@ class DecodingState:
     Attributes:
         maps: The last Table_map event of each table id.
         epoch: The current NDB epoch.
+        begin: The event that begins the current transaction; None if there is none.
     """
 
     maps: dict[int, TableMap] = attrs.field(factory=dict)
     epoch: int | None = None
+    begin: Event | None = None
 
 
 def select_events(files: Sequence[str], selection: Selection, *, verify: bool) -> Iterator[DecodedEvent]:
@@ -211,13 +215,15 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
             message = f"no TABLE_MAP_EVENT for table id {rows.table_id} comes before it"
             raise CorruptError(message)
         _note_epoch(rows, found, state)
-        return DecodedEvent(event, state.epoch, found, rows)
+        return DecodedEvent(event, state.epoch, found, rows, begin=state.begin)
     if kind is EventType.MARIADB_START_ENCRYPTION_EVENT:
         message = "the events after it are encrypted; fetch the file with mysqlbinlog --read-from-remote-server"
         raise UnsupportedError(message)
     if kind in UNREAD_ROW_EVENTS:
         message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
         raise UnsupportedError(message)
+    if kind in TRANSACTION_STARTS:
+        state.begin = event
     decoded = DecodedEvent(event, state.epoch)
     if kind is EventType.XA_PREPARE_LOG_EVENT:
         decoded = attrs.evolve(decoded, statement=decode_xa_prepare(event.body).statement.encode())

@@ -152,7 +152,9 @@ def fitted_changes(batch: RowBatch, file: str, schema: pa.Schema, *, moments: bo
     """
     image = next((field.type for field in schema if field.name in IMAGES), None)
     wanted = {part.name for part in image or ()}
-    rows = table_changes(batch, file, _chosen(change_schema(batch.layout, moments=moments), wanted))
+    every = _chosen(change_schema(batch.layout, moments=moments), wanted)
+    unasked = {"gtid", "committed"}.difference(schema.names)
+    rows = table_changes(batch, file, pa.schema([field for field in every if field.name not in unasked]))
     return pa.RecordBatch.from_arrays([_fitted(rows, field) for field in schema], schema=schema)
 
 

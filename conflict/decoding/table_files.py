@@ -122,6 +122,7 @@ class Writer(Protocol):
 def _parquet_writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
     """Return a writer of a Parquet file with few distinct values in some columns, and many in the images."""
     repeated = [
+        "committed",
         *(field.name for field in schema if pa.types.is_dictionary(field.type)),
         *(f"{image}.{field.name}" for image in IMAGES for field in _fields(schema, image) if _repeats(field.type)),
     ]

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ndb_formats.binlog_reader import FIRST_POSITION, locate, unpacked
 from ndb_formats.columnar.column_arrays import ColumnFaultError
+from ndb_formats.columnar.commits import Commits
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.event_index import changed_file
 from ndb_formats.columnar.kernels.layout import by_kind, cells_of
@@ -78,6 +79,8 @@ class RowBatch:
         records: The columns of `METADATA`, then a struct ``before``, a struct ``after``, or both.
         places: Number of each row in its block, which gives the order of the file. Shape (rows,), int64.
         signs_known: Whether something tells which integers are unsigned.
+        events: Number of the event of each row among those of `commits`. Shape (rows,), int64.
+        commits: The transactions that the rows are part of.
     """
 
     database: str
@@ -90,7 +93,9 @@ class RowBatch:
     layout: RowLayout = attrs.field(repr=False)
     records: pa.RecordBatch = attrs.field(repr=False)
     places: npt.NDArray[np.int64] = attrs.field(repr=False)
-    signs_known: bool = True
+    signs_known: bool
+    events: npt.NDArray[np.int64] = attrs.field(repr=False)
+    commits: Commits = attrs.field(repr=False)
 
     def __len__(self) -> int:
         return int(self.records.num_rows)
@@ -104,7 +109,18 @@ class RowBatch:
         """Return the rows that are kept. Shape (rows,)."""
         if kept.all():
             return self
-        return attrs.evolve(self, records=self.records.filter(pa.array(kept)), places=self.places[kept])
+        records = self.records.filter(pa.array(kept))
+        return attrs.evolve(self, records=records, places=self.places[kept], events=self.events[kept])
+
+    @property
+    def gtids(self) -> pa.StringArray:
+        """GTID of the transaction of each row; null where none is logged."""
+        return self.commits.gtids(self.events)
+
+    @property
+    def committed(self) -> pa.TimestampArray:
+        """When the server of the log committed the transaction of each row, to the microsecond; null if not logged."""
+        return self.commits.times(self.events)
 
 
 def read_batches(
@@ -226,6 +242,7 @@ class BlockReader:
 
     def _batch(self, part: _BlockPart, chunk: EventChunk, facts: Facts) -> RowBatch:
         shape, rows = part.shape, part.rows
+        assert self._walk.commits is not None
         events = self._walk.rows.events.take(rows)
         cells = cells_of(self._walk.cells, self._walk.rows.first_cells, rows, shape.width)
         arrays = [
@@ -262,6 +279,8 @@ class BlockReader:
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
             rows,
             shape.signs_known,
+            events,
+            self._walk.commits,
         )
 
     def reason(self, chunk: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:

@@ -97,7 +97,7 @@ class EventChunk:
 
     def event(self, number: int) -> Event:
         """Return the event of the file, still compressed, as the scalar reader gives it."""
-        return _event_at(self.file, int(self.positions[number]), self.trailer)
+        return stored_event(self.file, int(self.positions[number]), self.trailer)
 
 
 def read_chunks(
@@ -173,7 +173,7 @@ def _plain_chunks(index: EventIndex, span: int) -> Iterator[EventChunk]:
     """Yield chunks of events; some events are compressed."""
     copies = _Copies(index.file, index.trailer, index.server)
     for position in index.positions.tolist():
-        event = _event_at(index.file, position, index.trailer)
+        event = stored_event(index.file, position, index.trailer)
         try:
             with locate(event):
                 for inner in unpacked(event):
@@ -199,6 +199,7 @@ def _plain(event: Event) -> Event:
     return attrs.evolve(event, header=attrs.evolve(event.header, type_code=plain), body=body)
 
 
-def _event_at(file: str, position: int, trailer: int) -> Event:
+def stored_event(file: str, position: int, trailer: int) -> Event:
+    """Return an event of a file, still compressed, whose checksums have so many bytes."""
     checksum = CHECKSUM_ALG_CRC32 if trailer else CHECKSUM_ALG_OFF
     return event_at(file, position, FormatDescription("", checksum, b""), verify=False)

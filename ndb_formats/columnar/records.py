@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.commits import MICROSECONDS
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag
@@ -41,6 +42,8 @@ RECORDS = pa.schema(
         ("server_id", pa.int64()),
         ("epoch", _UNSIGNED_64),
         ("transaction_id", _UNSIGNED_64),
+        ("gtid", pa.string()),
+        ("committed", MICROSECONDS),
         ("flags", pa.list_(pa.string())),
         ("database", pa.string()),
         ("table", pa.string()),
@@ -84,6 +87,8 @@ def _record(row: LoggedRow) -> tuple[object, ...]:
         row.server_id,
         row.epoch,
         row.extra.transaction_id if row.extra else None,
+        row.gtid,
+        row.committed,
         _flags_of(row),
         row.database,
         row.table,
@@ -147,6 +152,8 @@ def _column(batch: RowBatch, file: str, name: str) -> pa.Array:
         return _repeated(texts[name], len(batch))
     if name in ("before", "after"):
         return _images(batch, name)
+    if name in ("gtid", "committed"):
+        return batch.gtids if name == "gtid" else batch.committed
     column, kind = batch.records.column(name), RECORDS.field(name).type
     if name == "timestamp":
         return pc.multiply(column.cast(pa.int64()), 1_000_000).cast(kind)

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from ndb_formats.columnar.commits import Commits
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.layout import WalkState, WalkStop
 from ndb_formats.columnar.kernels.rows import walk_rows
@@ -85,6 +86,7 @@ class RowWalk:
         facts: The facts of the events of the last chunk.
         rows: The rows of the last block.
         cells: Their cells. Shape (cells,), uint32.
+        commits: The transactions of the last chunk; None before the first one.
     """
 
     def __init__(self, register: TableRegister, most_rows: int) -> None:
@@ -97,6 +99,7 @@ class RowWalk:
         """
         self.register = register
         self.facts = Facts.of(0)
+        self.commits: Commits | None = None
         self.rows = WalkedRows(
             np.empty(most_rows, np.int64),
             np.empty(most_rows, np.int64),
@@ -117,6 +120,7 @@ class RowWalk:
             The number of rows of the block, and the event after them if it cannot be read, else None.
         """
         self.facts = Facts.of(len(chunk.types))
+        self.commits = Commits.of(chunk, self.commits)
         self._state[[WalkState.EVENT, WalkState.ROW_AT]] = 0, -1
         stop = WalkStop.FULL
         while stop == WalkStop.FULL:

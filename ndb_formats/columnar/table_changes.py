@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.commits import MICROSECONDS
 from ndb_formats.columnar.tables import reader_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout
@@ -34,6 +35,8 @@ CHANGE_FACTS = pa.schema(
         ("server_id", pa.uint32()),
         ("epoch", pa.uint64()),
         ("transaction_id", pa.uint64()),
+        ("gtid", _TEXT),
+        ("committed", MICROSECONDS),
         ("flags", _TEXT),
         ("operation", _TEXT),
     ]
@@ -73,7 +76,7 @@ def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBat
     Args:
         batch: The changes, with all columns of their images.
         file: Path of the file that they are from.
-        schema: What `change_schema` gives for the table.
+        schema: What `change_schema` gives for the table, with or without ``gtid`` and ``committed``.
     """
     rows, found = batch.records, len(batch)
     columns = {
@@ -88,6 +91,10 @@ def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBat
         "flags": _flag_names(rows.column("flags")),
         "operation": pa.DictionaryArray.from_arrays(rows.column("operation").indices.cast(pa.int32()), _OPERATIONS),
     }
+    if "gtid" in schema.names:
+        columns["gtid"] = batch.gtids.dictionary_encode()
+    if "committed" in schema.names:
+        columns["committed"] = batch.committed
     for image, present in zip(IMAGES, (batch.before, batch.after), strict=True):
         kind = schema.field(image).type
         columns[image] = pa.nulls(found, kind) if present is None else _whole_image(rows.column(image), kind)

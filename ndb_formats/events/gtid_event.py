@@ -29,8 +29,11 @@ Gtid_tagged_log, where the GTID has a tag (MySQL 8.3 and later):
     7 first committed    8 length of the transaction    9 server version    10 first version    11 ticket
 
 A varint has as many bytes as its first byte has 1 bits at its lower end, plus one; its value is in the bits above
-these and the 0 bit that ends them, little-endian. Only the length of the transaction is decoded: it changes if the
-transaction does.
+these and the 0 bit that ends them, little-endian. The number, and others that could be negative, have their sign in
+the lowest bit.
+
+MariaDB's Gtid event begins with the number, u64, and the domain, u32; the server is that of its header. It tells no
+microsecond.
 
 Source: MySQL `control_events.h` (`Gtid_event`, `Gtid_event::define_fields`, `Previous_gtids_event`), `rpl_gtid_set.cc`,
 `mysql/serialization`.
@@ -38,16 +41,21 @@ Source: MySQL `control_events.h` (`Gtid_event`, `Gtid_event::define_fields`, `Pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 import attrs
 
+from ndb_formats.constants import EventType
 from ndb_formats.cursor import Cursor, packed
-from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
 
-_LOGICAL = 2
+LOGICAL = 2
+# Where fields are in the body of a Gtid_log or Anonymous_gtid_log event.
+SOURCE, NUMBER, CLOCK, TIME = slice(1, 17), slice(17, 25), 25, slice(42, 49)
 _TIME_BYTES = 7
 _MORE_TIME = 1 << 55
+TIME_BITS = _MORE_TIME - 1
 _MORE_VERSION = 1 << 31
 
 
@@ -87,7 +95,7 @@ def decode_gtid(body: bytes) -> GtidEvent:
     """
     cursor = Cursor(body)
     event = GtidEvent(flags=cursor.uint(1), source=cursor.take(16), number=cursor.uint(8), last_committed=None)
-    if not cursor.remaining or body[cursor.offset] != _LOGICAL:
+    if not cursor.remaining or body[cursor.offset] != LOGICAL:
         return attrs.evolve(event, rest=cursor.rest())
     cursor.skip(1)
     event = attrs.evolve(event, last_committed=cursor.uint(8), sequence_number=cursor.uint(8))
@@ -95,7 +103,7 @@ def decode_gtid(body: bytes) -> GtidEvent:
         return event
     committed, first = cursor.uint(_TIME_BYTES), None
     if committed & _MORE_TIME:
-        committed, first = committed & ~_MORE_TIME, cursor.uint(_TIME_BYTES)
+        committed, first = committed & TIME_BITS, cursor.uint(_TIME_BYTES)
     event = attrs.evolve(event, committed=committed, first_committed=first)
     if not cursor.remaining:
         return event
@@ -112,7 +120,7 @@ def encode_gtid(event: GtidEvent) -> bytes:
     """Return the body of a Gtid_log or Anonymous_gtid_log event; the inverse of `decode_gtid`."""
     parts = [bytes([event.flags]), event.source, event.number.to_bytes(8, "little")]
     if event.last_committed is not None:
-        parts.append(bytes([_LOGICAL]))
+        parts.append(bytes([LOGICAL]))
         parts += [number.to_bytes(8, "little") for number in (event.last_committed, event.sequence_number)]
     if event.committed is not None:
         parts += _with_first(event.committed, event.first_committed, _TIME_BYTES)
@@ -128,6 +136,56 @@ def _with_first(value: int, first: int | None, width: int) -> list[bytes]:
     if first is None:
         return [value.to_bytes(width, "little")]
     return [(value | 1 << 8 * width - 1).to_bytes(width, "little"), first.to_bytes(width, "little")]
+
+
+def gtid_and_time(code: int, server_id: int, body: bytes) -> tuple[str | None, int | None]:
+    """
+    Return the GTID of a transaction, as its server shows it, and when the server of the log committed it.
+
+    Args:
+        code: Type code of an event that begins a transaction.
+        server_id: The server in its header.
+        body: Its body.
+
+    Returns:
+        ``source:number``, ``source:tag:number``, or, of MariaDB, ``domain-server-number``; microseconds since 1970.
+        Each is None if the event does not tell it.
+    """
+    if code == EventType.MARIADB_GTID_EVENT:
+        return _mariadb_gtid(server_id, body), None
+    if code == EventType.GTID_TAGGED_LOG_EVENT:
+        return _tagged_gtid_and_time(body)
+    has_time = len(body) >= TIME.stop and body[CLOCK] == LOGICAL
+    time = int.from_bytes(body[TIME], "little") & TIME_BITS if has_time else 0
+    if code != EventType.GTID_LOG_EVENT or len(body) < NUMBER.stop:
+        return None, time or None
+    return f"{uuid_text(body[SOURCE])}:{int.from_bytes(body[NUMBER], 'little', signed=True)}", time or None
+
+
+def uuid_text(source: bytes) -> str:
+    """Return a UUID as text."""
+    return str(UUID(bytes=source))
+
+
+def _mariadb_gtid(server_id: int, body: bytes) -> str | None:
+    if len(body) < _MARIADB_DOMAIN.stop:
+        return None
+    number, domain = (int.from_bytes(body[part], "little") for part in (_MARIADB_NUMBER, _MARIADB_DOMAIN))
+    return f"{domain}-{server_id}-{number}"
+
+
+_MARIADB_NUMBER, _MARIADB_DOMAIN = slice(0, 8), slice(8, 12)
+
+
+def _tagged_gtid_and_time(body: bytes) -> tuple[str | None, int | None]:
+    try:
+        values = {field: Cursor(body[start:stop]) for field, start, stop in _tagged_fields(body)}
+        source = uuid_text(bytes(_varint(values[_SOURCE]) for _ in range(_UUID_BYTES)))
+        number, tag = _varint(values[_NUMBER]) >> 1, values[_TAG].take(_varint(values[_TAG])).decode()
+        committed = _varint(values[_COMMITTED]) if _COMMITTED in values else None
+    except (FormatError, KeyError, ValueError):  # a version that is not known, or no event of a server
+        return None, None
+    return f"{source}:{tag}:{number}" if tag else f"{source}:{number}", committed or None
 
 
 @attrs.frozen
@@ -173,7 +231,7 @@ def encode_previous_gtids(intervals: Sequence[GtidInterval]) -> bytes:
 
 
 _VERSION = 1
-_SOURCE, _TAG, _LENGTH, _LAST = 1, 3, 8, 11
+_SOURCE, _NUMBER, _TAG, _COMMITTED, _LENGTH, _LAST = 1, 2, 3, 6, 8, 11
 _UUID_BYTES = 16
 
 
@@ -206,6 +264,15 @@ def encode_tagged_length(body: bytes, length: int) -> bytes:
 
 def _place_of_length(body: bytes) -> tuple[int, int]:
     """Return where the length of the transaction starts and ends."""
+    for field, start, stop in _tagged_fields(body):
+        if field == _LENGTH:
+            return start, stop
+    message = "a Gtid event without the length of its transaction"
+    raise CorruptError(message)
+
+
+def _tagged_fields(body: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield the fields of a Gtid_tagged_log event, and where the value of each starts and ends."""
     cursor = Cursor(body)
     version = _varint(cursor)
     if version != _VERSION:
@@ -221,13 +288,10 @@ def _place_of_length(body: bytes) -> tuple[int, int]:
             raise UnsupportedError(message)
         if field == _TAG:
             cursor.skip(_varint(cursor))
-            continue
-        for _ in range(_UUID_BYTES if field == _SOURCE else 1):
-            _varint(cursor)
-        if field == _LENGTH:
-            return start, cursor.offset
-    message = "a Gtid event without the length of its transaction"
-    raise CorruptError(message)
+        else:
+            for _ in range(_UUID_BYTES if field == _SOURCE else 1):
+                _varint(cursor)
+        yield field, start, cursor.offset
 
 
 def _varint(cursor: Cursor) -> int:

@@ -150,7 +150,7 @@ def test_some_columns(table: str | None, spark: SparkSession) -> None:
     register(spark)
     file, options = DEMO / "A.binlog.000001", {} if table is None else {"table": table}
     whole = _read(spark, file, **options)
-    for names in (["epoch"], ["row", "position", "operation"], ["position", "after"]):
+    for names in (["epoch"], ["row", "position", "committed", "gtid"], ["position", "after"]):
         chosen = StructType([whole.schema[name] for name in names])
         some = spark.read.schema(chosen).format("ndb_binlog").options(**options).load(str(file))
         assert sorted(map(str, some.collect())) == sorted(map(str, whole.select(names).collect()))
@@ -181,9 +181,11 @@ def test_one_table_has_its_columns(spark: SparkSession) -> None:
     options = {"schema": str(DEMO / "schema.sql"), "table": "cft.t1"}
     frame = _read(spark, DEMO / "A.binlog.000001", **options)
     maps = _read(spark, DEMO / "A.binlog.000001", schema=options["schema"], tables="cft.t1")
-    texts = {(row.position, row.row): row.after for row in maps.collect()}
+    every = maps.collect()
+    texts = {(row.position, row.row): row.after for row in every}
     rows = frame.collect()
     assert len(rows) == len(texts)
+    assert {row.committed for row in rows} == {row.committed for row in every} != {None}
     for row in rows:
         names = [] if row.after_columns is None else row.after_columns.split(",")
         image = None if row.after is None else {name: row.after[name] for name in names}
