@@ -25,6 +25,7 @@ from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError, LogWarning
 from conflict.history.ingestion.segments import plan_segments
 from conflict.spark.binlog_options import BinlogOptions
+from conflict.spark.chosen_parts import chosen_parts, in_time
 from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
 from ndb_formats.columnar.records import record_batches, records_of
@@ -38,7 +39,7 @@ __all__ = ["BinlogReader", "Piece", "TableReader"]
 
 IMAGES = frozenset({"before", "after"})
 _BATCH_ROWS = 1 << 14
-_MAX_EPOCH, _MAX_TIME = 2**64 - 1, 2**32 - 1
+_MAX_EPOCH = 2**64 - 1
 _PIECE_BYTES, _EVEN = 1 << 25, 4
 
 
@@ -111,16 +112,21 @@ class BinlogReader(DataSourceReader):
     def pieces(
         self, file: str, path: str, stretches: Sequence[Stretch], start: int = 0, stop: int | None = None
     ) -> Iterator[Piece]:
-        """Yield the pieces of a file, which can be read at `path`; a compressed one is not cut, but at definitions."""
+        """
+        Yield the pieces of a file that can hold rows that are wanted; it can be read at `path`.
+
+        A compressed one is not cut, but at definitions.
+        """
         size = (os.path.getsize(path) if stop is None else stop) - start
         segments = plan_segments(
             [Path(path)], _piece_bytes(size) if path == file else size, start=start, stop=stop
         ).segments
+        chosen = chosen_parts(path, self.options, start, stop)
         for stretch in stretches:
             schema = None if stretch.schema == self.options.schema else stretch.schema
             within = [stretch.within(segment.start, segment.stop) for segment in segments]
-            bounds = [(start, stop) for start, stop in filter(None, within) if stop is not None]
-            yield from (Piece(file, *each, schema) for each in bounds)
+            bounds = [chosen.within(start, stop) for start, stop in filter(None, within) if stop is not None]
+            yield from (Piece(file, *each, schema) for each in filter(None, bounds))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """
@@ -131,7 +137,8 @@ class BinlogReader(DataSourceReader):
             LogWarning: A negative value may be a large one, and the options do not ignore it.
             ConfigurationError: The file is not there.
         """
-        assert isinstance(partition, Piece)
+        if not isinstance(partition, Piece):  # Spark makes a partition of its own where there are none
+            return
         if not Path(partition.file).exists():
             message = (
                 f"ndb_binlog: {partition.file} is not there for the executor on {socket.gethostname()}; give a path on "
@@ -145,7 +152,7 @@ class BinlogReader(DataSourceReader):
             try:
                 for batch in self._batches(partition, path):
                     found += len(batch)
-                    wanted = batch.where(_in_time(batch.records.column("timestamp"), options))
+                    wanted = batch.where(in_time(batch.records.column("timestamp").to_numpy(), options))
                     if not wanted.signs_known and (columns := list(negative_columns(wanted))):
                         self.fail_with([remark_on_signs(wanted.full_name, columns)])
                     if len(wanted):
@@ -202,13 +209,6 @@ def _piece_bytes(size: int) -> int:
     """Return how many bytes of a file a task reads: of a large file the same for a multiple of four tasks."""
     pieces = math.ceil(size / _PIECE_BYTES)
     return math.ceil(size / (pieces if pieces == 1 else _EVEN * math.ceil(pieces / _EVEN)))
-
-
-def _in_time(timestamps: pa.UInt32Array, options: BinlogOptions) -> npt.NDArray[np.bool_]:
-    """Return which rows belong to the range of times. Shape (rows,)."""
-    seconds = timestamps.to_numpy()
-    last = _MAX_TIME if options.end_time is None else options.end_time - 1
-    return np.asarray((seconds >= options.start_time) & (seconds <= last), np.bool_)
 
 
 def _in_epochs(epochs: pa.UInt64Array, options: BinlogOptions) -> npt.NDArray[np.bool_]:

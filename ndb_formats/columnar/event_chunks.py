@@ -34,7 +34,7 @@ _MARIADB_ROWS = {
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
 }
 _MARIADB_QUERY = EventType.MARIADB_QUERY_COMPRESSED_EVENT
-_COMPRESSED = np.array(sorted([EventType.TRANSACTION_PAYLOAD_EVENT, _MARIADB_QUERY, *_MARIADB_ROWS]), np.uint8)
+COMPRESSED = np.array(sorted([EventType.TRANSACTION_PAYLOAD_EVENT, _MARIADB_QUERY, *_MARIADB_ROWS]), np.uint8)
 
 
 @attrs.frozen(eq=False)
@@ -119,7 +119,7 @@ def read_chunks(
     """
     data = map_bytes(path)
     for index in index_parts(path, start=start, stop=stop, verify=verify, events=events, span=min(span, _MAX_SPAN)):
-        if np.isin(index.types, _COMPRESSED).any():
+        if np.isin(index.types, COMPRESSED).any():
             yield from _plain_chunks(index, span)
             continue
         starts, ends = index.bodies

@@ -1,0 +1,84 @@
+"""Pieces that are planned for a query: those that are left out, and parts of them, have no row that is wanted."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conflict.spark.binlog_reader import BinlogReader
+from conflict.spark.data_source import NdbBinlogDataSource
+from ndb_formats.columnar.stretches import table_names
+from ndb_formats.errors import FormatError
+from tests.ndb_formats.recordings import BINLOGS, name_of
+
+NAMES = ["position", "payload_position", "row", "timestamp", "epoch", "database", "table"]
+
+
+def reader_of(path: Path, **options: str) -> BinlogReader:
+    """Return a reader of places, epochs and times."""
+    source = NdbBinlogDataSource({"path": str(path), "remarks": "ignore", **options})
+    schema = source.schema()
+    return source.reader(type(schema)([schema[name] for name in NAMES]))
+
+
+def rows_of(reader: BinlogReader) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all pieces."""
+    for piece in reader.partitions():
+        for batch in reader.read(piece):
+            yield from batch.to_pylist()
+
+
+def ranges_of(rows: list[dict[str, Any]], chosen: random.Random) -> Iterator[tuple[dict[str, str], Any]]:
+    """Yield options, and whether a row is one that they choose."""
+    times = sorted({int(row["timestamp"].timestamp()) for row in rows})
+    for first, last in ((times[0], times[0] + 1), sorted(chosen.choices(times, k=2)), (times[-1] + 1, times[-1] + 9)):
+        options = {"startTime": _shown(first), "endTime": _shown(last)}
+        yield options, lambda row, first=first, last=last: first <= row["timestamp"].timestamp() < last
+    epochs = sorted({int(row["epoch"]) for row in rows if row["epoch"] is not None}) or [5]
+    for first, last in ((0, epochs[0]), sorted(chosen.choices(epochs, k=2)), (epochs[-1], epochs[-1] + 9), (0, 1)):
+        options = {"startEpoch": str(first), "endEpoch": str(last)}
+        yield options, lambda row, first=first, last=last: row["epoch"] is not None and first <= row["epoch"] <= last
+
+
+def _shown(second: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(second, UTC).isoformat()
+
+
+def places(rows: list[dict[str, Any]]) -> list[tuple[int, ...]]:
+    """Return where rows are, in the order of the log."""
+    return sorted((row["position"], row["payload_position"], row["row"]) for row in rows)
+
+
+SAMPLE = [path for path in BINLOGS if path.parent.name in {"demo", "xa", "reports"}][::6]
+
+
+def check(path: Path) -> None:
+    """For ranges of epochs and times, and tables: what is read is what filters leave of all rows."""
+    chosen = random.Random(path.name)
+    try:
+        rows = list(rows_of(reader_of(path)))
+    except FormatError:
+        return
+    for options, wanted in ranges_of(rows, chosen) if rows else ():
+        assert places(list(rows_of(reader_of(path, **options)))) == places([row for row in rows if wanted(row)]), options
+    for name in [*table_names([str(path)]), "no.such"]:
+        expected = [row for row in rows if f"{row['database']}.{row['table']}" == name]
+        if name != "mysql.ndb_apply_status":
+            assert places(list(rows_of(reader_of(path, tables=name)))) == places(expected), name
+
+
+@pytest.mark.parametrize("path", SAMPLE, ids=name_of)
+def test_what_is_read_is_what_filters_leave(path: Path) -> None:
+    """Of some recordings."""
+    check(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BINLOGS, ids=name_of)
+def test_of_every_recording(path: Path) -> None:
+    """The same."""
+    check(path)
