@@ -9,8 +9,9 @@ import json
 import math
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from conflict.decoding.inputs import opened_inputs
+from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError, LogWarning
@@ -27,7 +28,7 @@ from conflict.history.ingestion.segments import plan_segments
 from conflict.spark.binlog_options import BinlogOptions
 from conflict.spark.chosen_parts import chosen_parts, in_time
 from ndb_formats.columnar.batches import RowBatch, read_batches
-from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
+from ndb_formats.columnar.log_scan import LogItem, remarks_on_rows, scan_log
 from ndb_formats.columnar.records import record_batches, records_of
 from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
 from ndb_formats.columnar.stretches import Stretch, Stretches
@@ -35,7 +36,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["BinlogReader", "Piece", "TableReader"]
+__all__ = ["BinlogReader", "Piece", "Plan", "TableReader"]
 
 IMAGES = frozenset({"before", "after"})
 _BATCH_ROWS = 1 << 14
@@ -63,6 +64,33 @@ class Piece(InputPartition):
     fault: FormatError | None = None
 
 
+@attrs.frozen
+class Plan:
+    """
+    What is known of files before they are read.
+
+    Attributes:
+        files: Path, size and time of each file.
+        pieces: Their pieces.
+        remarks: What there is to say of them.
+    """
+
+    files: tuple[tuple[str, int, int], ...]
+    pieces: tuple[Piece, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the files are as they were."""
+        return self.files == _identities(file for file, *_ in self.files)
+
+
+def _identities(files: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
+    """Return path, size and time of files that are there."""
+    facts = ((file, Path(file).stat()) for file in files if Path(file).exists())
+    return tuple((file, fact.st_size, fact.st_mtime_ns) for file, fact in facts)
+
+
 class BinlogReader(DataSourceReader):
     """
     Reads the changes of all tables, images as maps.
@@ -71,15 +99,17 @@ class BinlogReader(DataSourceReader):
     would hold for the next one on the same DataFrame. The options choose what is read.
     """
 
-    def __init__(self, options: BinlogOptions, names: Sequence[str]) -> None:
+    def __init__(self, options: BinlogOptions, names: Sequence[str], plan: Plan | None = None) -> None:
         """
         Read some columns.
 
         Args:
             options: What is read.
             names: The columns that are wanted; without ``before`` and ``after``, no value is decoded.
+            plan: How, if that is known.
         """
         self.options = options
+        self._plan = plan
         self._names = list(names)
         self._decoded = frozenset() if IMAGES.isdisjoint(names) else options.columns
 
@@ -90,13 +120,27 @@ class BinlogReader(DataSourceReader):
         Raises:
             LogWarning: There is a remark on the log, and the options do not ignore it.
         """
-        stretches = Stretches(self.options.schema)
-        with opened_inputs(list(map(Path, self.options.files))) as inputs:
-            names = zip(self.options.files, inputs.paths, strict=True)
-            pieces = [piece for file, path in names for piece in self.pieces(file, path, list(stretches.of(path)))]
-            remarks = remarks_on_rows(scan_log(inputs.paths, verify=False))
-        self.fail_with([*(remark.sentence for remark in remarks), *stretches.notes])
-        return pieces
+        plan = self._plan
+        if plan is None or not plan.is_new:
+            with opened_inputs(list(map(Path, self.options.files))) as inputs:
+                plan = self.plan(inputs)
+        self.fail_with(plan.remarks)
+        return [*plan.pieces]
+
+    def plan(self, inputs: Inputs) -> Plan:
+        """Divide the files, as they can be read, into segments."""
+        identities, stretches = _identities(self.options.files), Stretches(self.options.schema)
+        pieces, items = list[Piece](), list[LogItem]()
+        for file, path in zip(self.options.files, inputs.paths, strict=True):
+            found = [*scan_log([path], verify=False)]
+            pieces += self.pieces(file, path, list(stretches.of(path, items=found)))
+            items += found
+        remarks = (remark.sentence for remark in remarks_on_rows(items))
+        return Plan(identities, tuple(pieces), (*remarks, *stretches.notes))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a task needs: not the plan."""
+        return {**self.__dict__, "_plan": None}
 
     def fail_with(self, remarks: Sequence[str]) -> None:
         """
@@ -188,8 +232,8 @@ class BinlogReader(DataSourceReader):
 class TableReader(BinlogReader):
     """Reads the changes of one table, images as structs of its columns."""
 
-    def __init__(self, options: BinlogOptions, schema: pa.Schema) -> None:
-        super().__init__(options, schema.names)
+    def __init__(self, options: BinlogOptions, schema: pa.Schema, plan: Plan | None = None) -> None:
+        super().__init__(options, schema.names, plan)
         self._schema = schema
 
     def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:

@@ -35,7 +35,7 @@ from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.one_table import joined_schema
 from conflict.errors import ConfigurationError
 from conflict.spark.binlog_options import KNOWN, BinlogOptions, read_options
-from conflict.spark.binlog_reader import BinlogReader, TableReader
+from conflict.spark.binlog_reader import BinlogReader, Plan, TableReader
 from conflict.spark.binlog_stream import BinlogStream
 from ndb_formats.columnar.records import RECORDS
 
@@ -72,6 +72,7 @@ class NdbBinlogDataSource(DataSource):
     """
 
     folder: ClassVar[str] = ""
+    _known: tuple[pa.Schema, Plan] | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -81,7 +82,9 @@ class NdbBinlogDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the DataFrame."""
         given = self._given(None)
-        found = from_arrow_schema(_table_schema(self._checked(given)) if "table" in given else RECORDS)
+        if "table" in given:  # Spark hands this object on: what has been read of the files is not read again
+            self._known = _read_of_table(self._checked(given))
+        found = from_arrow_schema(self._known[0] if self._known else RECORDS)
         if _PROVIDER in self.options:
             found.fields[0].metadata = {_OPTIONS: given}
         return found
@@ -91,7 +94,8 @@ class NdbBinlogDataSource(DataSource):
         options = self._checked(self._given(schema))
         if options.table is None:
             return BinlogReader(options, schema.names)
-        return TableReader(options, pa.schema([_table_schema(options).field(name) for name in schema.names]))
+        columns, plan = self._known or _read_of_table(options)
+        return TableReader(options, pa.schema([columns.field(name) for name in schema.names]), plan)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Return a reader of files that grow, for the options given."""
@@ -125,9 +129,9 @@ class NdbBinlogDataSource(DataSource):
         return path if path != local else str(Path(self.folder, path))
 
 
-def _table_schema(options: BinlogOptions) -> pa.Schema:
+def _read_of_table(options: BinlogOptions) -> tuple[pa.Schema, Plan]:
     """
-    Return the schema of the one table that is read, in the types of Spark.
+    Return the schema of the one table that is read, in the types of Spark, and the plan.
 
     Raises:
         ConfigurationError: See `joined_schema`.
@@ -135,7 +139,7 @@ def _table_schema(options: BinlogOptions) -> pa.Schema:
     assert options.table is not None
     try:
         with opened_inputs(list(map(Path, options.files))) as inputs:
-            return joined_schema(
+            schema = joined_schema(
                 inputs.paths,
                 options.table,
                 options.schema,
@@ -143,6 +147,7 @@ def _table_schema(options: BinlogOptions) -> pa.Schema:
                 moments=options.moments,
                 kind_of=_spark_type,
             )
+            return schema, BinlogReader(options, ()).plan(inputs)
     except ConfigurationError as error:
         message = f"ndb_binlog: {error}"
         raise ConfigurationError(message) from None

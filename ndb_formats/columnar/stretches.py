@@ -14,7 +14,7 @@ import numpy as np
 
 from ndb_formats.binlog_reader import FIRST_POSITION, server_of
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
-from ndb_formats.columnar.log_scan import ScannedStatement, scan_log
+from ndb_formats.columnar.log_scan import LogItem, ScannedStatement, scan_log
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.agreed_definition import agreed_layout
@@ -80,7 +80,9 @@ class Stretches:
         other.notes, other._known = [*self.notes], {**self._known}
         return other
 
-    def of(self, file: str, *, start: int = FIRST_POSITION, stop: int | None = None) -> Iterator[Stretch]:
+    def of(
+        self, file: str, *, start: int = FIRST_POSITION, stop: int | None = None, items: Iterable[LogItem] | None = None
+    ) -> Iterator[Stretch]:
         """
         Yield the stretches of the next file.
 
@@ -88,10 +90,12 @@ class Stretches:
             file: Path of the file. An error in it is left to whoever reads the stretches.
             start: Position from which statements are followed.
             stop: Position to stop before; None for the end of the file.
+            items: What `scan_log` finds in the file, if that is known.
         """
         server = server_of(file)
         current = self._known.get(server) or self._start(server)
-        for item in _statements([file]) if self._follows else ():
+        found = _statements(scan_log([file], verify=False) if items is None else items)
+        for item in found if self._follows else ():
             if item.position < start or (stop is not None and item.position >= stop):
                 continue
             try:
@@ -140,11 +144,11 @@ def schema_at_start(files: Sequence[str], schema: Schema) -> Schema:
 
 def _before(files: Sequence[str], schema: Schema) -> Schema:
     end = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
-    return definitions_before(end, [item.statement for item in _statements(files)]).schema
+    return definitions_before(end, [item.statement for item in _statements(scan_log(files, verify=False))]).schema
 
 
-def _statements(files: Sequence[str]) -> Iterator[ScannedStatement]:
-    return (item for item in scan_log(files, verify=False) if isinstance(item, ScannedStatement))
+def _statements(items: Iterable[LogItem]) -> Iterator[ScannedStatement]:
+    return (item for item in items if isinstance(item, ScannedStatement))
 
 
 _TABLE_ID = 6

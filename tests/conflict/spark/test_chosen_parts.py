@@ -1,7 +1,9 @@
 """Pieces that are planned for a query: those that are left out, and parts of them, have no row that is wanted."""
 
+import pickle
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,10 @@ import pytest
 
 from conflict.spark.binlog_reader import BinlogReader
 from conflict.spark.data_source import NdbBinlogDataSource
+from ndb_formats.columnar.settled import settled_positions
 from ndb_formats.columnar.stretches import table_names
 from ndb_formats.errors import FormatError
+from tests.corpora import DEMO
 from tests.ndb_formats.recordings import BINLOGS, name_of
 
 NAMES = ["position", "payload_position", "row", "timestamp", "epoch", "database", "table"]
@@ -43,8 +47,6 @@ def ranges_of(rows: list[dict[str, Any]], chosen: random.Random) -> Iterator[tup
 
 
 def _shown(second: int) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(second, UTC).isoformat()
 
 
@@ -64,7 +66,9 @@ def check(path: Path) -> None:
     except FormatError:
         return
     for options, wanted in ranges_of(rows, chosen) if rows else ():
-        assert places(list(rows_of(reader_of(path, **options)))) == places([row for row in rows if wanted(row)]), options
+        assert places(list(rows_of(reader_of(path, **options)))) == places([row for row in rows if wanted(row)]), (
+            options
+        )
     for name in [*table_names([str(path)]), "no.such"]:
         expected = [row for row in rows if f"{row['database']}.{row['table']}" == name]
         if name != "mysql.ndb_apply_status":
@@ -75,6 +79,45 @@ def check(path: Path) -> None:
 def test_what_is_read_is_what_filters_leave(path: Path) -> None:
     """Of some recordings."""
     check(path)
+
+
+def test_what_is_left_out_is_not_read() -> None:
+    """Of one epoch, its transactions alone; and nothing where there is nothing."""
+    whole = sum(piece.stop - piece.start for piece in reader_of(DEMO).partitions())
+    rows = list(rows_of(reader_of(DEMO / "A.binlog.000001")))
+    epoch = rows[len(rows) // 2]["epoch"]
+    pieces = reader_of(DEMO, startEpoch=str(epoch), endEpoch=str(epoch)).partitions()
+    assert 0 < sum(piece.stop - piece.start for piece in pieces) < whole / 5
+    assert reader_of(DEMO, endTime="2001-01-01").partitions() == []
+    assert reader_of(DEMO, tables="cft.nowhere").partitions() == []
+
+
+def test_errors_after_the_last_epoch(tmp_path: Path) -> None:
+    """They are ignored, as before; those before it, and of a range of times, are met."""
+    file = tmp_path / "A.000001"
+    file.write_bytes((DEMO / "A.binlog.000001").read_bytes()[:9000])
+    first = min(row["epoch"] for row in rows_of(reader_of(DEMO / "A.binlog.000001")))
+    assert list(rows_of(reader_of(file, endEpoch=str(first))))
+    for options in ({"endEpoch": str(2**64 - 1)}, {"endTime": "2001-01-01"}, {"tables": "cft.nowhere"}):
+        with pytest.raises(FormatError, match=r"A\.000001, position \d+"):
+            list(rows_of(reader_of(file, **options)))
+
+
+def test_files_that_have_changed_are_planned_again(tmp_path: Path) -> None:
+    """Since the columns of a table were looked up; a task gets no plan."""
+    file, data = tmp_path / "A.000001", (DEMO / "A.binlog.000001").read_bytes()
+    options = {"path": str(file), "table": "cft.t1", "schema": str(DEMO / "schema.sql")}
+    file.write_bytes(data)
+    source = NdbBinlogDataSource(options)
+    reader = source.reader(source.schema())
+    planned = list(reader.partitions())
+    file.write_bytes(data[: settled_positions(file)[-9]])
+    assert [piece.stop for piece in planned] > [piece.stop for piece in reader.partitions()]
+    assert list(map(str, reader.partitions())) == list(
+        map(str, NdbBinlogDataSource(options).reader(source.schema()).partitions())
+    )
+    assert b"Piece" in pickle.dumps(planned)
+    assert b"Piece" not in pickle.dumps(reader)
 
 
 @pytest.mark.slow
