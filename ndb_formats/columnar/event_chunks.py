@@ -14,11 +14,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.binlog_reader import Event, event_at, locate, unpacked
-from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
+from ndb_formats.binlog_reader import Event, event_at, first_event, locate, unpacked
+from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes, recent_index
 from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EVENT_HEADER_SIZE, EventType
 from ndb_formats.errors import FormatError
-from ndb_formats.events.header import FormatDescription
+from ndb_formats.events.header import FormatDescription, decode_format_description
 from ndb_formats.events.rows_event import decode_rows_event, encode_rows_event
 from ndb_formats.types.mariadb_compression import uncompressed_query
 
@@ -121,10 +121,41 @@ def read_chunks(
     for index in index_parts(path, start=start, stop=stop, verify=verify, events=events, span=min(span, _MAX_SPAN)):
         if np.isin(index.types, COMPRESSED).any():
             yield from _plain_chunks(index, span)
-            continue
-        starts, ends = index.bodies
-        facts = (index.positions, ends + index.trailer, index.server_ids, index.timestamps)
-        yield EventChunk(index.file, data, index.types, starts, ends, *facts, index.trailer, index.error, index.server)
+        else:
+            yield _chunk_of(index, data)
+
+
+def plain_chunk(path: str | Path, start: int, stop: int | None) -> EventChunk | None:
+    """
+    Return the events between two positions but rows events, from `recent_index`; None if they are not all plain.
+
+    Raises:
+        FormatError: The file cannot be read at all.
+    """
+    index, first = recent_index(path), first_event(path, verify=False)
+    bounds = slice(*np.searchsorted(index.positions, [start, index.end if stop is None else stop]))
+    described = np.count_nonzero(index.types == EventType.FORMAT_DESCRIPTION_EVENT)
+    if first is None or described > 1 or np.isin(index.types[bounds], COMPRESSED).any():
+        return None
+    description = decode_format_description(first.body)
+    own = attrs.evolve(
+        index,
+        positions=index.positions[bounds],
+        types=index.types[bounds],
+        sizes=index.sizes[bounds],
+        server_ids=index.server_ids[bounds],
+        timestamps=index.timestamps[bounds],
+        trailer=description.checksum_size,
+        server=description.server_version,
+    )
+    return _chunk_of(own, map_bytes(path))
+
+
+def _chunk_of(index: EventIndex, data: npt.NDArray[np.uint8]) -> EventChunk:
+    """Return the events of an index, which are all plain."""
+    starts, ends = index.bodies
+    facts = (index.positions, ends + index.trailer, index.server_ids, index.timestamps)
+    return EventChunk(index.file, data, index.types, starts, ends, *facts, index.trailer, index.error, index.server)
 
 
 @attrs.define

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from ndb_formats.binlog_reader import FIRST_POSITION, server_of
-from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
+from ndb_formats.columnar.event_chunks import EventChunk, plain_chunk, read_chunks
 from ndb_formats.columnar.log_scan import LogItem, ScannedStatement, scan_log
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
@@ -234,6 +234,10 @@ def table_names(files: Iterable[str]) -> set[str]:
 
 def _different_maps(part: Stretch) -> Iterator[TableMap]:
     """Yield the Table_map events of a stretch, of each table id and size in a chunk one: it stands for one table."""
+    plain = plain_chunk(part.file, part.start, part.stop)
+    if plain is not None:
+        yield from _maps_of_chunk(plain)
+        return
     for chunk in read_chunks(
         part.file, start=part.start, stop=part.stop, verify=False, events=_CHUNK_EVENTS, span=_CHUNK_BYTES
     ):
