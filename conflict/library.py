@@ -35,6 +35,7 @@ from conflict.config.arguments import (
     no_progress,
 )
 from conflict.config.option_values import Moment, known_name, path_of, seconds_of, words_of
+from conflict.config.text_file import place_of
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -401,4 +402,4 @@ def run_of(
 
 def _paths(given: Path | str | Iterable[Path | str]) -> list[Path]:
     """Return the paths of a source: a list of them is as good as the paths one by one."""
-    return [Path(given)] if isinstance(given, Path | str) else [Path(each) for each in given]
+    return [place_of(each) for each in ([given] if isinstance(given, Path | str) else given)]

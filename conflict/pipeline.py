@@ -42,6 +42,7 @@ from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, in_threads
 from ndb_formats.findings import LogRemark
+from ndb_formats.stored import is_address, path_of
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
@@ -108,7 +109,7 @@ def run_file_of(document: Mapping[str, Any], result: str) -> RunFile:
         raise HistoryError(message)
     for file in inputs["files"]:
         _refuse_change(file, result)
-    run_file = parse_run_file(inputs["text"], Path(inputs["run_file"]))
+    run_file = parse_run_file(inputs["text"], path_of(inputs["run_file"]))
     configuration = run_file.configuration
     if inputs["inexact_keys"]:
         configuration = configuration.with_inexact_keys()
@@ -123,7 +124,7 @@ def _refuse_change(file: Mapping[str, Any], result: str) -> None:
     Raises:
         HistoryError: It is not.
     """
-    path = Path(file["path"])
+    path = path_of(file["path"])
     if not path.is_file():
         problem = "is missing"
     elif path.stat().st_size != file["bytes"]:
@@ -188,7 +189,7 @@ def resolve(
     """
     configuration, target = run_file.configuration, folder_of(out)
     engine = choose_engine(configuration).engine if engine == "auto" else engine
-    made = [] if options.history is None else [Path(options.history.uri)]
+    made = [] if options.history is None else [path_of(options.history.uri)]
     check_target(target, [*run_file.inputs, *made], replace=options.replace)
     kept = options.keep_history
     if kept is not None:
@@ -281,7 +282,7 @@ def run_of(run_file: RunFile) -> Run:
 
 
 def _refuse_same_paths(target: Folder, run: Run) -> None:
-    if "://" not in target.uri:
+    if not is_address(target.uri):
         there = next(folder for folder in Path(target.uri).absolute().parents if folder.exists())
         refuse_same_paths(there, (table.full_name for table in run.schema.tables))
 

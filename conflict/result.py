@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -38,6 +37,7 @@ from conflict.results.layout import (
 )
 from conflict.rules.decision import Verdict
 from ndb_formats.schema.tables import full_name, split_full_name
+from ndb_formats.stored import is_address, path_of
 
 __all__ = ["Result", "read_result"]
 
@@ -243,7 +243,7 @@ class Result:
         """
         from conflict.spark.session import spark_session  # noqa: PLC0415  # Spark only if it is asked for
 
-        return spark_session().read.parquet(f"{self.folder.uri}/{part}")
+        return spark_session().read.parquet(self.folder.here(part))
 
     def __repr__(self) -> str:
         return f"Result of {self.folder.uri}\n{self.summary}"
@@ -264,7 +264,7 @@ class Result:
         if not self.folder.exists(path):
             return (schema or pa.schema([])).empty_table()
         with self._reading():
-            place = f"{self.folder.uri}/{path}"
+            place = self.folder.here(path)
             return pads.dataset(place, schema=schema, format="parquet", partitioning=None).to_table()
 
     def _reading(self) -> AbstractContextManager[None]:
@@ -277,18 +277,16 @@ def read_result(folder: str) -> Result:
     Read a result.
 
     Args:
-        folder: A path, or a URI that pyarrow knows.
+        folder: A path, or an address of object storage.
 
     Raises:
         HistoryError: There is no result in it, one of another version, or it is not as it was written.
         ConfigurationError: It cannot be opened.
     """
-    found = folder_of(folder) if ":/" in str(folder) else Folder(str(folder))
-    if "://" not in found.uri:
-        refuse_moved_away(Path(found.uri))
+    found = folder_of(folder) if is_address(str(folder)) else Folder(str(folder))
+    refuse_moved_away(path_of(found.uri))
     if not (found.exists("run.json") and found.exists("counters.json")):
-        if "://" not in found.uri:
-            refuse_inputs(Path(found.uri))
+        refuse_inputs(path_of(found.uri))
         message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
         raise HistoryError(message)
     run = found.read_json("run.json")

@@ -22,6 +22,7 @@ from conflict.config.arguments import (
     no_progress,
 )
 from conflict.config.option_values import By, Moment, moment_of, path_of, words_of
+from conflict.config.text_file import place_of
 from conflict.errors import ConfigurationError
 from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
@@ -318,7 +319,7 @@ def lost(
     target = path_of(out)
     check_suffix(target)
     found, which = _chosen(result, since, until, table)
-    check_output(target, [Path(found.folder.uri)], force=force)
+    check_output(target, [place_of(found.folder.uri)], force=force)
     rows = lost_changes(found, which)
     changes, not_known = with_images(rows, found, progress), count_not_known(found, which, rows)
     if target is not None:
@@ -452,4 +453,4 @@ def report(
 
 
 def _paths(given: Paths) -> list[Path]:
-    return [Path(each) for each in ([given] if isinstance(given, Path | str) else given)]
+    return [place_of(each) for each in ([given] if isinstance(given, Path | str) else given)]

@@ -1,7 +1,7 @@
 """
 The events of a binlog file, in order.
 
-This is the only module of the package that opens files. It checks what all events have in common: header, size and
+This is the only module of the package that opens files; `stored` has those on object storage. It checks what all events have in common: header, size and
 checksum. The modules in `events` decode their bodies.
 """
 
@@ -36,6 +36,7 @@ from ndb_formats.events.header import (
     encode_header,
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
+from ndb_formats.stored import path_of
 
 FIRST_POSITION = len(BINLOG_MAGIC)
 allow_unpacked(os.environ.get(UNPACKED_OPTION))
@@ -122,7 +123,7 @@ def read_events(
     """
     name = str(path)
     size = _size_of(path)
-    with open(path, "rb") as file:
+    with path_of(path).open("rb") as file:
         check_magic(file.read(len(BINLOG_MAGIC)), name)
         if size == FIRST_POSITION:
             return
@@ -150,7 +151,7 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
     """
     name = str(path)
     size = _size_of(path)
-    with open(path, "rb") as file:
+    with path_of(path).open("rb") as file:
         check_magic(file.read(len(BINLOG_MAGIC)), name)
         position = FIRST_POSITION
         while position < size:
@@ -167,9 +168,9 @@ def map_file(path: str | Path) -> mmap.mmap | bytes:
     The file may grow meanwhile, as a server's last binlog does; the new bytes are not seen. It must not shrink.
     """
     _size_of(path)
-    with open(path, "rb") as file:
+    with path_of(path).open("rb") as file:
         # An empty file cannot be mapped.
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
 
 
 def first_event(path: str | Path, *, verify: bool) -> Event | None:
@@ -185,7 +186,7 @@ def first_event(path: str | Path, *, verify: bool) -> Event | None:
     """
     name = str(path)
     size = _size_of(path)
-    with open(path, "rb") as file:
+    with path_of(path).open("rb") as file:
         check_magic(file.read(len(BINLOG_MAGIC)), name)
         if size == FIRST_POSITION:
             return None
@@ -222,8 +223,8 @@ def event_at(
     Raises:
         FormatError: As `read_events`.
     """
-    end = os.path.getsize(path) if size is None else size
-    with open(path, "rb") as file:
+    with path_of(path).open("rb") as file:
+        end = os.fstat(file.fileno()).st_size if size is None else size
         file.seek(position)
         return _read_event(file, str(path), position, end, description, verify=verify)
 
@@ -235,7 +236,7 @@ def _size_of(path: str | Path) -> int:
     Raises:
         UnsupportedError: It is a folder, a pipe or a device.
     """
-    facts = Path(path).stat()
+    facts = path_of(path).stat()
     if not stat.S_ISREG(facts.st_mode):
         message = "it is no regular file; give a copy of the binlog (`decode` reads pipes, too)"
         raise UnsupportedError(message, file=str(path))

@@ -24,8 +24,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from conflict.cli.refusals import ExitCode, closed_pipe, interrupted, refused, refusing_bad_input
-from conflict.config.text_file import refuse_address
+from conflict.cli.refusals import ExitCode, closed_pipe, interrupted, refused, refusing_bad_input, with_addresses
+from conflict.config.text_file import place_of, refuse_address
 from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
@@ -51,7 +51,7 @@ class _LazyCommand(TyperCommand):
         for parameter in command.params:
             kind = kinds.get(parameter.name)
             if Path.__name__ in str(kind):
-                _keep_local(parameter)
+                _name_places(parameter, at_addresses=parameter.name in AT_ADDRESSES.get(str(self.name), ()))
             for one in (kind, *get_args(kind)):
                 if isinstance(one, type) and issubclass(one, Enum):
                     _name_nearest(parameter, [str(each.value) for each in one])
@@ -61,8 +61,22 @@ class _LazyCommand(TyperCommand):
             raise refused(error) from error
 
 
-def _keep_local(parameter: Any) -> None:
-    """Make a parameter that is a path refuse addresses: as a path, one would be the name of a local folder."""
+_RUN = frozenset({"sources", "schema", "ndb_replication"})
+# What may be on object storage, by command; other paths are local.
+AT_ADDRESSES = {
+    "resolve": _RUN | {"out", "history", "keep_history"},
+    "ingest": _RUN | {"out"},
+    "compare": _RUN | {"history"},
+    "decode": {"files", "schema"},
+    "conflicts": {"result"},
+    "lost": {"result"},
+    "explain": {"run"},
+    "report": {"results"},
+}
+
+
+def _name_places(parameter: Any, *, at_addresses: bool) -> None:
+    """Make a parameter that is a path refuse addresses where it cannot be: `Path` would make local folders of them."""
     read = parameter.process_value
     option = max((name for name in parameter.opts if name.startswith("-")), key=len, default="")
     what = option or f"argument {parameter.metavar or parameter.name.upper()}"
@@ -70,8 +84,8 @@ def _keep_local(parameter: Any) -> None:
     def read_local(ctx: Any, value: Any) -> Any:
         for text in value if isinstance(value, list | tuple) else [value]:
             if isinstance(text, str):
-                refuse_address(text, what)
-        return read(ctx, value)
+                (place_of if at_addresses else refuse_address)(text, what)
+        return with_addresses(read(ctx, value))
 
     parameter.process_value = read_local
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
@@ -24,6 +25,7 @@ from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConflictError
 from conflict.shown_text import printable
 from ndb_formats.errors import FormatError
+from ndb_formats.stored import path_of
 
 if TYPE_CHECKING:
     from conflict.checking.findings import Severity
@@ -39,6 +41,7 @@ __all__ = [
     "messages",
     "refused",
     "refusing_bad_input",
+    "with_addresses",
 ]
 
 
@@ -118,14 +121,18 @@ Parameters = ParamSpec("Parameters")
 
 
 def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Return the command with input errors, interruptions and closed pipes turned into the codes of `ExitCode`."""
+    """
+    Return the command with input errors, interruptions and closed pipes turned into the codes of `ExitCode`.
+
+    It gets addresses as such, of which typer makes paths.
+    """
 
     @functools.wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
             with stopped_politely():
                 try:
-                    command(*args, **kwargs)
+                    command(*args, **{name: with_addresses(each) for name, each in kwargs.items()})  # type: ignore[arg-type]
                 finally:
                     sys.stdout.flush()  # a pipe that is closed by now is noticed here, and not after the end
         except (ConflictError, FormatError) as error:
@@ -141,6 +148,13 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
             raise interrupted() from error
 
     return run
+
+
+def with_addresses(value: object) -> object:
+    """Return an argument as typed: typer makes paths of addresses."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(with_addresses, value))
+    return path_of(value) if isinstance(value, Path) else value
 
 
 def _came_of_interruption(error: BaseException) -> bool:

@@ -39,6 +39,7 @@ from ndb_formats.cursor import whole_number
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
+from ndb_formats.stored import beside, matches
 
 __all__ = ["OWN_FILES", "check_cluster_names", "check_clusters", "read_clusters", "writer_of"]
 
@@ -166,8 +167,8 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
 def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool) -> ClusterConfiguration:
     where = f"[clusters.{name}]"
     check_entries(where, given, _CLUSTER_ENTRIES)
-    own = {entry: folder / given[entry] for entry in OWN_FILES if entry in given and entry not in _OF_SQL_NODES}
-    of_nodes = [load_server_variables(folder / file) for file in _files_of_nodes(given, "variables")]
+    own = {entry: beside(folder, given[entry]) for entry in OWN_FILES if entry in given and entry not in _OF_SQL_NODES}
+    of_nodes = [load_server_variables(beside(folder, file)) for file in _files_of_nodes(given, "variables")]
     table = {**_of_variables(of_nodes[0] if of_nodes else {}), **given}
     if len(of_nodes) > 1 and not {"server_id", "server_ids"} & given.keys():
         given = {**given, "server_ids": [_of_variables(each).get("server_id") for each in of_nodes]}
@@ -216,7 +217,7 @@ def _with_filters(
     options = {name: _values(given[name]) for name in FILTER_OPTIONS if name in given}
     if "replica_status" in given:
         files = _files_of_nodes(given, "replica_status")
-        channels = tuple(channel for file in files for channel in load_replica_status(folder / file))
+        channels = tuple(channel for file in files for channel in load_replica_status(beside(folder, file)))
         read = {each.name: _channel_from(each, channels, f"replica_status of {where}") for each in sources}
         _refuse_ignored(read, links, where)
         filters = {name: each.filter.with_options(options_of(options, each.name)) for name, each in read.items()}
@@ -336,10 +337,8 @@ def _binlogs(
 ) -> tuple[Path, ...]:
     files: list[Path] = []
     for pattern in patterns:
-        base = Path(pattern)
-        root = Path(base.anchor) if base.is_absolute() else folder
         try:
-            found = sorted(root.glob(str(base.relative_to(base.anchor))))
+            found = matches(folder, pattern)
         except (ValueError, NotImplementedError, OSError, RecursionError) as error:  # ** inside a name; a name too long
             message = (
                 f"{pattern[:200]}, {what} of cluster {cluster}, is no pattern: {getattr(error, 'strerror', error)}"

@@ -88,7 +88,7 @@ from conflict.config.structure import (
     load_steps,
     one_of,
 )
-from conflict.config.text_file import located, parsed_toml, read_text, refuse_address, what_commands_wrote
+from conflict.config.text_file import located, parsed_toml, place_of, read_text, what_commands_wrote
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import Role
@@ -97,6 +97,7 @@ from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
+from ndb_formats.stored import beside
 
 __all__ = ["RunFile", "load_run_file", "parse_run_file"]
 
@@ -159,7 +160,7 @@ def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
-    path = Path(path)
+    path = place_of(path, "the run file")
     if path.is_dir():
         give = next((str(file) for file in sorted(path.glob("*.toml"))), "the run file (.toml)")
         written = what_commands_wrote(path, "a run file", give)
@@ -183,7 +184,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     with located(path):
         document = parsed_toml(text)
         check_entries("the run file", document, _ENTRIES)
-        _refuse_addresses("", document)
+        _check_addresses("", document)
         clusters = read_clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
         expect_files(file for cluster in clusters for file in cluster.files)
         at_end = document.get("schema_at", "start") == "end"
@@ -194,10 +195,10 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
         schedule = document.get("schedule", {})
         _check_schedule(schedule, [cluster.name for cluster in clusters])
     if "steps" in schedule:
-        load_steps(path.parent / schedule["steps"], [cluster.name for cluster in clusters])
+        load_steps(beside(path.parent, schedule["steps"]), [cluster.name for cluster in clusters])
     rows = document.get("ndb_replication", [])
     if isinstance(rows, str):
-        replication = load_replication_rows(path.parent / rows)
+        replication = load_replication_rows(beside(path.parent, rows))
     else:
         with located(path):
             replication = rows_of_tables(rows)
@@ -215,7 +216,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     texts = (document.get("schema"), *own.values(), *files, rows, schedule.get("steps"))
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
-        *(path.parent / name for name in named),
+        *(beside(path.parent, name) for name in named),
         *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
     )
     configuration = Configuration(clusters, schema, replication, functions, span=span, schema_at_end=at_end)
@@ -224,14 +225,14 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     return RunFile(path, configuration, schedule, inputs, text)
 
 
-def _refuse_addresses(where: str, table: Mapping[str, Any]) -> None:
-    """Refuse files that are not local, wherever a run file names them."""
+def _check_addresses(where: str, table: Mapping[str, Any]) -> None:
+    """Refuse addresses that cannot be read, wherever a run file names files."""
     for entry, value in table.items():
         if isinstance(value, Mapping):
-            _refuse_addresses(f"{where}{entry}.", value)
+            _check_addresses(f"{where}{entry}.", value)
         for text in value if isinstance(value, list) else [value]:
             if entry in _NAMING_FILES and isinstance(text, str):
-                refuse_address(text, f"{where}{entry}")
+                place_of(text, f"{where}{entry}")
 
 
 _NAMING_FILES = frozenset({"schema", "binlogs", "rows", "ndb_replication", "steps", *OWN_FILES})
@@ -239,7 +240,7 @@ _NAMING_FILES = frozenset({"schema", "binlogs", "rows", "ndb_replication", "step
 
 def _schema(folder: Path, name: str | None, document: Mapping[str, Any], binlogs: Sequence[Path]) -> Schema:
     """Return the tables of a file of definitions; none without a file."""
-    path = None if name is None else folder / name
+    path = None if name is None else beside(folder, name)
     database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
     return load_schema(path, database=database, charset=charset, binlogs=binlogs)
 

@@ -1,14 +1,13 @@
 """
 Text files from users, and messages that name the place of a fault in them.
 
-Paths: commands and run files take local ones; an address of another filesystem is refused by name.
+Paths: what reads and writes on object storage takes addresses, too; anything else refuses them by name.
 
 So is a folder that a command wrote, where something else is wanted.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +16,9 @@ from typing import Any
 
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError
+from ndb_formats.stored import ADDRESS, Stored, path_of, storage
 
-__all__ = ["located", "parsed_toml", "plain_path", "read_text", "refuse_address", "what_commands_wrote"]
-
-# A scheme and a slash: `s3://bucket/run`, and the short forms of filesystems that clusters know, as `dbfs:/run`.
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+__all__ = ["located", "parsed_toml", "place_of", "plain_path", "read_text", "refuse_address", "what_commands_wrote"]
 
 # By files that tell it from others: what a folder is that a command wrote, and which commands read it.
 _WRITTEN = (
@@ -37,6 +34,8 @@ def plain_path(path: Path | str) -> Path:
 
     Other links stay as they are given, because the name of a binlog has its number.
     """
+    if isinstance(path, Stored):
+        return path
     plain = Path("/")
     for part in Path(path).absolute().parts[1:]:
         if part == "..":
@@ -44,6 +43,39 @@ def plain_path(path: Path | str) -> Path:
         else:
             plain /= part
     return plain
+
+
+def place_of(given: Path | str, what: str = "the path") -> Path:
+    """
+    Return a path, or an address of object storage as one; nothing is asked there.
+
+    Args:
+        given: The path or address; also what `Path` made of an address.
+        what: What it is for, such as ``--out``.
+
+    Raises:
+        ConfigurationError: It is an address, of nothing that can be read here.
+    """
+    path = path_of(given)
+    if not isinstance(path, Stored):
+        return path
+    address, scheme = str(path), path.parts[0]
+    if scheme in _MOUNTED:
+        refuse_address(str(given), what)
+    try:
+        storage(address)
+    except ImportError as error:
+        message = f"{what} is {address}, and reading {scheme}// lacks a package: {error}; {_INSTALL}"
+        raise ConfigurationError(message) from error
+    except Exception as error:  # each library has its own
+        message = f"{what} is {address}, which cannot be opened here: {' '.join(str(error).split())}; {_KNOWN}"
+        raise ConfigurationError(message) from error
+    return path.anew()
+
+
+_MOUNTED = {"file:": "give the path itself", "dbfs:": "give what Databricks mounts, as /dbfs/... or /Volumes/..."}
+_INSTALL = "pip install 'ndb-conflict[s3]' has that for s3://; other storage needs the package that fsspec names"
+_KNOWN = "give a path, or an address that fsspec knows, as s3:// (s3a:// is the same), gs:// or abfs://"
 
 
 def refuse_address(text: str, what: str) -> None:
@@ -57,10 +89,8 @@ def refuse_address(text: str, what: str) -> None:
     Raises:
         ConfigurationError: It is one.
     """
-    if _ADDRESS.match(text):
-        local = "mount it, or copy the files, and give a path"
-        if text.lower().startswith("file:"):
-            local = "give the path itself"
+    if (found := ADDRESS.match(text)) is not None:
+        local = _MOUNTED.get(f"{found[1].lower()}:", "mount it, or copy the files, and give a path")
         message = f"{what} is {text}, an address of a filesystem that is not read or written here; {local}"
         raise ConfigurationError(message)
 
@@ -87,9 +117,10 @@ def read_text(path: Path) -> str:
     Raises:
         ConfigurationError: It cannot be opened, is a folder, a pipe or a device, or is not UTF-8.
     """
-    refuse_address(str(path), "the file")
+    path = place_of(path, "the file")
     try:
-        readable = path.is_file() or not path.exists()  # reading a pipe waits, and a device may have no end
+        # Reading a pipe waits, and a device may have no end.
+        readable = isinstance(path, Stored) or path.is_file() or not path.exists()
         if readable:
             return path.read_text("utf-8-sig")
     except OSError as error:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.option_values import Moment, is_full_name, known_table, seconds_of, words_of
+from conflict.config.text_file import place_of
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import log_source
@@ -385,8 +386,8 @@ def read_binlog(
         transactions=frozenset(map(int, words_of(transactions))),
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )
-    given = [Path(each) for each in ([files] if isinstance(files, Path | str) else files)]
-    source = log_source(given, None if schema is None else Path(schema), at_end=schema_at == "end", unpacks=True)
+    given = [place_of(each) for each in ([files] if isinstance(files, Path | str) else files)]
+    source = log_source(given, None if schema is None else place_of(schema), at_end=schema_at == "end", unpacks=True)
     found = BinlogTable(
         source.files,
         None,

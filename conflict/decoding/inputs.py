@@ -25,6 +25,7 @@ from conflict.discovery.logs import GZIP, STANDARD_INPUT, ZSTD
 from conflict.errors import ConfigurationError
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.errors import FormatError
+from ndb_formats.stored import path_of
 
 __all__ = ["Inputs", "opened_inputs"]
 
@@ -51,7 +52,7 @@ class Inputs:
 
     def file_of(self, path: str) -> str:
         """Return the name of a file in data."""
-        given = dict(zip(self.paths, self.given, strict=True)).get(path, Path(path))
+        given = dict(zip(self.paths, self.given, strict=True)).get(path, path_of(path))
         return str(given if given == STANDARD_INPUT else plain_path(given))
 
     def renamed(self, error: FormatError) -> FormatError:

@@ -21,6 +21,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.config.option_values import words_of
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
+from conflict.config.text_file import place_of
 from conflict.discovery.clusters import FoundCluster, clusters_of
 from conflict.discovery.logged_types import logged_options, logged_types
 from conflict.discovery.logs import FoundLog, find_logs
@@ -30,6 +31,7 @@ from conflict.history.run import Run
 from conflict.rules.functions import ConflictFunction, parse_conflict_function, typed_function
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
+from ndb_formats.stored import Stored, path_of
 
 __all__ = [
     "Additions",
@@ -80,7 +82,7 @@ def additions_of(
     if functions and ndb_replication is not None:
         message = "--ndb-replication and --conflict-fn both say which functions are in force; give one of them"
         raise ConfigurationError(message)
-    definitions, rows = (None if file is None else Path(file) for file in (schema, ndb_replication))
+    definitions, rows = (None if file is None else place_of(file) for file in (schema, ndb_replication))
     return Additions(definitions, rows, functions, primary)
 
 
@@ -294,8 +296,8 @@ def _patterns(files: Sequence[Path]) -> list[Path]:
     first = files[0]
     pattern = first.parent / f"{escape(first.stem)}.[0-9]*"
     if first.suffix[1:].isdecimal() and sorted(first.parent.glob(pattern.name)) == list(files):
-        return [Path(escape(str(first.parent))) / pattern.name]
-    return [Path(escape(str(file))) for file in files]
+        return [path_of(escape(str(first.parent))) / pattern.name]
+    return [path_of(escape(str(file))) for file in files]
 
 
 def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: str | None) -> Iterator[str]:
@@ -350,7 +352,7 @@ def _row(number: int | None, function: str | None) -> Iterator[str]:
 
 def _relative(path: Path, folder: Path | None) -> str:
     """Return a path as it is written in a folder; an absolute one without a folder."""
-    if folder is None:
+    if folder is None or isinstance(path, Stored):
         return _quoted(str(path.absolute()))
     real = path.parent.resolve() / path.name  # ".." after a link leads elsewhere
     return _quoted(os.path.relpath(real, folder.resolve()))

@@ -21,7 +21,7 @@ import zstandard
 from conflict.config.option_values import full_name_of, is_full_name
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.schema_file import load_schema
-from conflict.config.text_file import plain_path, refuse_address, what_commands_wrote
+from conflict.config.text_file import place_of, plain_path, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.log_files import refuse_same_names
 from ndb_formats.binlog_reader import Event, first_event, server_of
@@ -32,6 +32,7 @@ from ndb_formats.errors import CutFileError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
+from ndb_formats.stored import matches, path_of
 
 __all__ = [
     "GZIP",
@@ -171,6 +172,7 @@ def _starts_as_binlog(path: Path) -> bool:
 
 def _files(given: Path) -> Iterator[_File]:
     """Yield the binlog files that a path represents."""
+    given = place_of(given)
     if given.is_dir():
         yield from _below(given)
         return
@@ -181,7 +183,6 @@ def _files(given: Path) -> Iterator[_File]:
     else:
         paths = _matched(given)
     if not paths:
-        refuse_address(str(given), "the path")
         message = f"{given}: no such file or folder"
         raise ConfigurationError(message)
     for path in paths:
@@ -207,9 +208,8 @@ def _below(folder: Path) -> list[_File]:
 
 
 def _matched(pattern: Path) -> list[Path]:
-    root = Path(pattern.anchor)
     try:
-        return sorted(root.glob(str(pattern.relative_to(root))))
+        return matches(Path(), str(pattern))
     except (ValueError, NotImplementedError, OSError, RecursionError):  # no pattern, or a name that is too long
         return []
 
@@ -217,7 +217,7 @@ def _matched(pattern: Path) -> list[Path]:
 def _listed(index: Path) -> Iterator[Path]:
     """Yield the files that an index file lists: where it says, or beside it if the folder was moved."""
     for line in index.read_text("utf-8").splitlines():
-        path = Path(line.strip())
+        path = path_of(line.strip())
         if line.strip():
             there = index.parent / path
             yield there if there.exists() else index.parent / path.name

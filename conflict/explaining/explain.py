@@ -11,6 +11,7 @@ from pathlib import Path
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.text_file import place_of
 from conflict.discovery.logs import refuse_inputs
 from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
@@ -34,10 +35,11 @@ def opened(run: Source, progress: StageProgress = no_progress) -> Iterator[Expla
         HistoryError: A binlog has changed since the result was made, or `run` is a binlog.
     """
     if not isinstance(run, Result | RunFile):
-        refuse_moved_away(Path(run))
-        if Path(run).suffix != ".toml" and Path(run).is_file():
-            refuse_inputs(Path(run))
-    if isinstance(run, Result) or (not isinstance(run, RunFile) and Path(run).is_dir()):
+        run = place_of(run)
+        refuse_moved_away(run)
+        if run.suffix != ".toml" and run.is_file():
+            refuse_inputs(run)
+    if isinstance(run, Result) or (not isinstance(run, RunFile) and run.is_dir()):
         result = run if isinstance(run, Result) else read_result(str(run))
         with refusing_contradictions(result.folder, RESOLVE_AGAIN):
             yield Explainer.of_result(result, progress)

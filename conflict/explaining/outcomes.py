@@ -144,7 +144,7 @@ def open_decisions(
         path = f"undecided/applier={applier}"
         if not result.folder.exists(path):
             continue
-        files = pads.dataset(f"{result.folder.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None)
+        files = pads.dataset(result.folder.here(path), schema=UNDECIDED, format="parquet", partitioning=None)
         for each in files.to_table(filter=of_rows(rows)).to_pylist():
             causes = ((text, decision_of(text).cause) for text in each["candidates"])
             names = (name_of(applier, each["table"], cause) if cause else text for text, cause in causes)

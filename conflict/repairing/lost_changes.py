@@ -145,7 +145,7 @@ def _overwritten(result: Result, cluster: str) -> pa.Table:
     path = f"overwritten/cluster={cluster}"
     found = OVERWRITTEN.empty_table()
     if result.folder.exists(path):
-        place = f"{result.folder.uri}/{path}"
+        place = result.folder.here(path)
         found = pads.dataset(place, schema=OVERWRITTEN, format="parquet", partitioning=None).to_table()
     columns = {name: found[name] for name in found.column_names} | {
         "cluster": pa.array([cluster] * len(found), pa.string()),

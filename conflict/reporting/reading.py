@@ -25,6 +25,7 @@ from conflict.reporting.kinds.sweep import sweep_part
 from conflict.reporting.parts import Part
 from conflict.result import read_result
 from conflict.whatif.sweeping.sweep import RESULTS, RUNS
+from ndb_formats.stored import Stored
 
 __all__ = ["part_of"]
 
@@ -54,6 +55,8 @@ def part_of(path: Path) -> Part:
         HistoryError: It is damaged, or it is what a result is made of.
     """
     refuse_moved_away(path)
+    if isinstance(path, Stored):
+        return resolve_part(read_result(str(path)), str(path))
     if not path.is_dir():
         refuse_inputs(path)
         return _part_of_document(_document(path), path)

@@ -251,7 +251,7 @@ def read_outcomes(
     for cluster in clusters:
         path = f"outcomes/applier={cluster}"
         if out.exists(path):
-            found = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
+            found = pads.dataset(out.here(path), schema=OUTCOMES, format="parquet", partitioning=None)
             part = found.to_table(list(wanted), filter=chosen)
             parts.append(part.add_column(0, "applier", pa.array([cluster] * len(part), pa.string())))
     if parts:
@@ -286,9 +286,7 @@ def read_beside(out: Folder, run: Mapping[str, Any]) -> Beside:
     refreshed = {name: sum(each.get("refreshes", 0) for each in own.values()) for name, own in run["tables"].items()}
     paths = [path for name in run["tables"] if out.exists(path := f"undecided/applier={name}")]
     read = partial(pads.dataset, schema=UNDECIDED, format="parquet", partitioning=None)
-    decided = [
-        text for path in paths for text in read(f"{out.uri}/{path}").to_table(["decided"])["decided"].to_pylist()
-    ]
+    decided = [text for path in paths for text in read(out.here(path)).to_table(["decided"])["decided"].to_pylist()]
     return Beside(refreshed, len(decided), sum(text in Cause.__members__ for text in decided))
 
 

@@ -17,6 +17,7 @@ import pyarrow.dataset as pads
 
 from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.stored_folder import StoredFolder
 from conflict.history.grid.whole_files import put_back, refuse_unwritable, whole_folder
 from conflict.results.arrow_rows import row_schema
 from conflict.results.contradictions import CONTRADICTIONS
@@ -30,6 +31,7 @@ from conflict.results.layout import (
 )
 from conflict.rules.decision import Verdict
 from ndb_formats.schema.tables import Table
+from ndb_formats.stored import path_of
 from ndb_formats.types.values import Value
 
 __all__ = [
@@ -59,19 +61,17 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
     Raises:
         ConfigurationError: Something else is there, or an input is inside it, or the folder cannot be made.
     """
-    if "://" in target.uri:
-        message = (
-            f"{target.uri}: a result is written beside its place and then renamed, which only a local folder or a "
-            "mounted share can; give a path. A History can be there"
-        )
-        raise ConfigurationError(message)
-    _refuse_what_is_there(target, replace=replace, before=put_back(Path(target.uri)))
-    path = Path(target.uri).resolve()
+    stored = isinstance(target, StoredFolder)
+    _refuse_what_is_there(target, replace=replace, before="" if stored else put_back(Path(target.uri)))
+    path = path_of(target.uri).resolve()
     inside = next((each for each in inputs if path in (each.resolve(), *each.resolve().parents)), None)
     if inside is not None:
         message = f"{inside}, which the run reads, is inside {target.uri}; give another folder for the result"
         raise ConfigurationError(message)
-    refuse_unwritable(Path(target.uri))
+    if isinstance(target, StoredFolder):
+        target.refuse_unwritable()
+    else:
+        refuse_unwritable(Path(target.uri))
 
 
 def refuse_nesting(history: Folder, target: Folder) -> None:
@@ -81,9 +81,7 @@ def refuse_nesting(history: Folder, target: Folder) -> None:
     Raises:
         ConfigurationError: One is.
     """
-    if "://" in history.uri:
-        return
-    first, second = (Path(each.uri).resolve() for each in (history, target))
+    first, second = (path_of(each.uri).resolve() for each in (history, target))
     if first in (second, *second.parents) or second in first.parents:
         message = f"the History in {history.uri} and the result in {target.uri} must not be inside each other"
         raise ConfigurationError(message)
@@ -105,7 +103,7 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
     """
     Give a folder to write to, and put it in place of `target` only if nothing went wrong.
 
-    See `conflict.history.grid.whole_files`.
+    See `conflict.history.grid.whole_files`, and of object storage `conflict.history.grid.stored_folder`.
 
     Args:
         target: Where the result is to be.
@@ -114,6 +112,12 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
     Raises:
         ConfigurationError: Something is there by now, see `check_target`; or another process writes there.
     """
+    if isinstance(target, StoredFolder):
+        new = target.emptied()
+        yield Folder(new.place()[1])
+        new.publish()
+        target.remove_objects()
+        return
     with whole_folder(Path(target.uri), lambda: _refuse_what_is_there(target, replace=replace)) as work:
         yield Folder(str(work))
 
@@ -143,7 +147,7 @@ def _first(
     path = f"{part}/applier={applier}"
     if not out.exists(path):
         return []
-    dataset = pads.dataset(f"{out.uri}/{path}", schema=schema, format="parquet", partitioning=None)
+    dataset = pads.dataset(out.here(path), schema=schema, format="parquet", partitioning=None)
     found = dataset.head(_MOST_LOOKED_AT, filter=chosen).sort_by([(name, "ascending") for name in order])
     return [{**each, "applier": applier} for each in found.slice(0, count).to_pylist()]
 
@@ -156,7 +160,7 @@ def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
     if not out.exists(path):
         return []
     schema = row_schema(table)
-    data = pads.dataset(f"{out.uri}/{path}", schema=schema, format="parquet", partitioning=None).to_table()
+    data = pads.dataset(out.here(path), schema=schema, format="parquet", partitioning=None).to_table()
     return list(zip(*(column.to_pylist() for column in data.columns), strict=True))
 
 
@@ -171,7 +175,7 @@ def count_rejected(out: Folder, applier: str) -> Counter[tuple[int, int, str]]:
     path = f"outcomes/applier={applier}"
     if not out.exists(path):
         return Counter()
-    dataset = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
+    dataset = pads.dataset(out.here(path), schema=OUTCOMES, format="parquet", partitioning=None)
     rejected = dataset.to_table(
         ["source_epoch", "epoch", "table"], filter=pads.field("verdict") == Verdict.REJECTED.name
     )
@@ -183,7 +187,7 @@ def read_tracked(out: Folder, applier: str) -> list[dict[str, Any]]:
     path = f"undecided/applier={applier}"
     if not out.exists(path):
         return []
-    dataset = pads.dataset(f"{out.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None)
+    dataset = pads.dataset(out.here(path), schema=UNDECIDED, format="parquet", partitioning=None)
     others = (open_places_path(applier), open_rows_path(applier))
     files = [file for file in dataset.files if not file.endswith(others)]
     kept = pads.dataset(files, schema=UNDECIDED, format="parquet", partitioning=None) if files else None

@@ -30,6 +30,7 @@ from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
 from ndb_formats.events.transaction_payload import decode_transaction_payload
+from ndb_formats.stored import path_of
 
 _CHANGED = "the file was changed while it was read; read it again, or a copy of it"
 _FIRST_GUESS, _FIRST_GUESS_INSIDE = 1 << 16, 1 << 8
@@ -133,7 +134,7 @@ _MOST_RECENT = 1 << 22
 
 def recent_index(path: str | Path) -> EventIndex:
     """Return `index_events`, which reads the file again only if it has changed, or many others were read since."""
-    facts = Path(path).stat()
+    facts = path_of(path).stat()
     key = str(path), facts.st_size, facts.st_mtime_ns
     if key not in _recent:
         index = index_events(path)

@@ -13,6 +13,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from ndb_formats.stored import path_of
+
 SMALL_BYTES = 4 << 20  # of binlogs; to read and resolve so many takes a few seconds interpreted
 
 
@@ -49,7 +51,7 @@ def expect_work(size: int, of: object = None) -> None:
 
 def expect_files(paths: Iterable[str | Path]) -> None:
     """Say which binlogs are going to be read, as `expect_work`."""
-    for path in map(Path, paths):
+    for path in map(path_of, paths):
         if path.exists():
             expect_work(path.stat().st_size, of=path.absolute())
 

@@ -30,6 +30,7 @@ from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.statements import Statement
 from ndb_formats.schema.tables import split_full_name
+from ndb_formats.stored import path_of
 
 _MOST_KEPT = 200  # characters of a statement that changes rows: a log can have very many
 
@@ -133,7 +134,7 @@ def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
         files: In the order in which they were written.
         verify: Whether it ends at such an event, too, if its checksum is wrong; readers that check them end there.
     """
-    for file in (each for each in files if Path(each).exists()):  # one that was read earlier need not be there
+    for file in (each for each in files if path_of(each).exists()):  # one that was read earlier need not be there
         try:
             first = first_event(file, verify=False)
             if first is None:

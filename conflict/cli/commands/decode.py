@@ -24,6 +24,7 @@ from conflict.config.option_values import DecodedFormat, seconds_of
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import FormatError
+from ndb_formats.stored import path_of
 
 if TYPE_CHECKING:
     from conflict.decoding.inputs import Inputs
@@ -156,7 +157,7 @@ def _progress(inputs: Inputs, *, shown: bool) -> Iterator[Callable[[str, int], N
     if not shown:
         yield lambda file, position: None
         return
-    sizes = [Path(path).stat().st_size for path in inputs.paths]
+    sizes = [path_of(path).stat().st_size for path in inputs.paths]
     with progress_bars() as show:
 
         def seen(file: str, position: int) -> None:

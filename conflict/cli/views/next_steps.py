@@ -14,10 +14,11 @@ import typer
 from rich.console import Console
 
 from conflict.discovery.draft import functions_by_table
-from conflict.history.grid.folder import Folder
+from conflict.history.grid.folder import folder_of
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import needs_reference
+from ndb_formats.stored import Stored
 
 __all__ = ["print_next"]
 
@@ -60,7 +61,7 @@ def _commands(
     result = str(out)
     if resolved.summary.contradicted:
         keyed = [table.full_name for table in resolved.run.data_schema.tables if table.primary_key]
-        other = contradicted_example(Folder(result), [each.name for each in resolved.run.clusters], keyed)
+        other = contradicted_example(folder_of(out), [each.name for each in resolved.run.clusters], keyed)
         if other is not None:
             row = ["--table", other["table"], "--key", other["key"]]
             yield ["explain", result, *row], "a row that the binlogs show otherwise; contradictions/ has all of them"
@@ -72,7 +73,8 @@ def _commands(
         yield ["lost", result], "which changes of users did not survive, and why"
     if any(resolved.summary.differing_rows.values()):
         yield ["explain", result, "--differences"], "why rows differ at the end"
-    yield ["report", result, "--out", str(out.with_name("report.html"))], "all of it on one page"
+    page = Path("report.html") if isinstance(out, Stored) else out.with_name("report.html")
+    yield ["report", result, "--out", str(page)], "all of it on one page"
 
 
 def _comparing(resolved: ResolvedRun, context: typer.Context) -> Iterator[tuple[list[str], str]]:

@@ -19,6 +19,7 @@ import attrs
 
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
+from ndb_formats.stored import path_of
 
 __all__ = ["MisfitError", "object_of", "read_document", "read_object", "to_json", "write_document"]
 
@@ -52,7 +53,7 @@ def _value(kind: Any, value: Any, place: str) -> Any:
     if origin is None and attrs.has(kind) and isinstance(value, dict):
         return _typed_object(kind, value, place)
     if kind is Path and isinstance(value, str):
-        return Path(value)
+        return path_of(value)
     if isinstance(kind, type) and issubclass(kind, IntEnum) and type(value) is int and value in [*map(int, kind)]:
         return kind(value)
     if kind in (bool, int, str) and type(value) is kind:

@@ -1,5 +1,5 @@
 """
-A folder of Parquet and JSON files on any filesystem that pyarrow knows.
+A folder of Parquet and JSON files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,17 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from conflict.config.text_file import refuse_address
-from conflict.errors import ConfigurationError, HistoryError
+from conflict.errors import HistoryError
 from conflict.history.grid.attempts import current_attempt
+from ndb_formats.stored import is_address
 
-__all__ = ["Folder", "folder_of", "incomplete", "is_of_storage"]
+__all__ = ["HIDDEN", "LOCAL", "Folder", "folder_of", "incomplete", "is_of_storage"]
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
 _DIGESTS = ("before_digest", "after_digest")
 ARROW = ".arrow"
-_STORES = ("AWS Error", "google::cloud::Status", "Azure Error")  # as pyarrow tells their errors, without a number
-_HIDDEN = re.compile(r"(^|/)[._]")
+HIDDEN = re.compile(r"(^|/)[._]")
 _DELETIONS, _PAUSE = 40, 0.05  # seconds
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
@@ -69,23 +67,30 @@ def _write_options(schema: pa.Schema) -> dict[str, Any]:
 @attrs.frozen
 class Folder:
     """
-    A folder on any filesystem that pyarrow knows: a local path, or a URI such as ``s3://bucket/path``.
+    A folder on this machine, or on a share; of one on object storage see `conflict.history.grid.stored_folder`.
 
     Attributes:
-        uri: Where it is.
+        uri: Where it is: an absolute path.
     """
 
     uri: str
 
     def place(self, path: str = "") -> tuple[pafs.FileSystem, str]:
         """Return the filesystem, and the full path there of a file or folder below this one."""
-        filesystem, base = _opened(self.uri) if "://" in self.uri else (_LOCAL, self.uri)
-        return filesystem, posixpath.join(base, path) if path else base
+        return LOCAL, posixpath.join(self.uri, path) if path else self.uri
 
-    def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
+    def _now(self, path: str = "") -> tuple[pafs.FileSystem, str]:
         """Return where a file is now: one that an attempt of a task has written is not in its place yet."""
         (filesystem, full), attempt = self.place(path), current_attempt()
         return filesystem, full if attempt is None else attempt.own_file(full)
+
+    def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
+        """Return where a file can be read."""
+        return self._now(path)
+
+    def here(self, path: str) -> str:
+        """Return where a folder below this one is, for who reads all its files."""
+        return posixpath.join(self.uri, path)
 
     def below(self, path: str) -> Folder:
         """Return a folder below this one."""
@@ -93,7 +98,7 @@ class Folder:
 
     def exists(self, path: str = "") -> bool:
         """Whether a file or folder exists."""
-        filesystem, full = self._resolve(path)
+        filesystem, full = self._now(path)
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
     def write_table(self, path: str, table: pa.Table) -> None:
@@ -233,16 +238,16 @@ class Folder:
             paths: The files; None for all, at any depth, except those whose names, or whose folders' names, start with
                 a dot or with ``_``, which Spark ignores.
         """
-        filesystem, base = self._resolve()
+        filesystem, base = self._now()
         if paths is not None:
             wanted = list(paths)
-            found = zip(wanted, filesystem.get_file_info([self._resolve(path)[1] for path in wanted]), strict=True)
+            found = zip(wanted, filesystem.get_file_info([self._now(path)[1] for path in wanted]), strict=True)
             return {path: info.size for path, info in found if info.type == pafs.FileType.File}
         everything = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
         files = {
             posixpath.relpath(info.path, base): info.size for info in everything if info.type == pafs.FileType.File
         }
-        return {path: size for path, size in files.items() if not _HIDDEN.search(path)}
+        return {path: size for path, size in files.items() if not HIDDEN.search(path)}
 
     def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """
@@ -272,7 +277,7 @@ class Folder:
 
     def delete(self, path: str = "") -> None:
         """Delete a file or folder, if it exists; a thread of an interrupted run may still write its last file there."""
-        filesystem, full = self._resolve(path)
+        filesystem, full = self._now(path)
         kind = filesystem.get_file_info(full).type
         if kind == pafs.FileType.File:
             filesystem.delete_file(full)
@@ -292,40 +297,21 @@ def folder_of(given: Folder | Path | str) -> Folder:
     Return a folder; a path is made absolute, because Spark's tasks run elsewhere.
 
     Raises:
-        ConfigurationError: It is a path, but looks like an address: ``dbfs:/run``, or what `Path` makes of one.
+        ConfigurationError: It is an address that cannot be opened here.
+        OSError: It is one, and the storage does not answer.
     """
     if isinstance(given, Folder):
         return given
-    if "://" in str(given):
-        return Folder(str(given))
-    refuse_address(str(given), "the folder")
+    if is_address(str(given)):
+        from conflict.history.grid.stored_folder import stored_folder  # noqa: PLC0415  # which is a folder itself
+
+        return stored_folder(given)
     return Folder(str(Path(given).absolute()))
 
 
 def is_of_storage(error: Exception) -> bool:
-    """Whether an error is one of the operating system or of an object store, and not of the content of a file."""
-    return getattr(error, "errno", None) is not None or any(store in str(error) for store in _STORES)
-
-
-@lru_cache(maxsize=8)
-def _opened(uri: str) -> tuple[pafs.FileSystem, str]:
-    """
-    Return the filesystem of a URI, and the path there.
-
-    Raises:
-        ConfigurationError: pyarrow does not know it, or lacks a library for it.
-        OSError: It cannot be reached.
-    """
-    try:
-        found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(uri)
-    except (pa.ArrowInvalid, OSError) as error:
-        cause = " ".join(str(error).split())[:200]
-        if isinstance(error, OSError) and "Unable to load" not in cause:
-            raise
-        known = "s3:// (Hadoop calls it s3a://), gs://, abfss:// or, with Hadoop's library, hdfs://"
-        message = f"{uri} cannot be opened here ({cause}); give a path, or a URI that begins with {known}"
-        raise ConfigurationError(message) from error
-    return found
+    """Whether an error is one of the operating system or of storage, and not of the content of a file."""
+    return getattr(error, "errno", None) is not None
 
 
 def _parsed(data: bytes) -> Any:
@@ -342,4 +328,4 @@ def incomplete(name: str) -> str:
     return f".{name}.incomplete"
 
 
-_LOCAL = pafs.LocalFileSystem()
+LOCAL = pafs.LocalFileSystem()

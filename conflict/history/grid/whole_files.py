@@ -14,8 +14,8 @@ before it looks at what is there.
 
 One writer at a time for a folder.
 
-On this machine's filesystems the lock is the kernel's, so it ends with its process, however that ends. Elsewhere it is
-a lease: a file with its owner and a time, which the owner renews, and which counts no longer when it is too old.
+The lock is the kernel's, so it ends with its process, however that ends. Object storage has none; there, one of the
+writers publishes what it wrote (see `conflict.history.grid.stored_folder`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,15 @@ import os
 import secrets
 import shutil
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-import attrs
-
-from conflict.errors import ConfigurationError, HistoryError
+from conflict.errors import ConfigurationError
+from ndb_formats.stored import Stored
 
 if TYPE_CHECKING:  # a command's help needs files alone, not Arrow
     from conflict.history.grid.folder import Folder
@@ -141,7 +139,7 @@ def refuse_moved_away(target: Path) -> None:
     Raises:
         ConfigurationError: It is.
     """
-    if _is_moved_away(target):
+    if not isinstance(target, Stored) and _is_moved_away(target):
         old = next(target.parent.glob(_left_over(target, _OLD)))
         message = f"{target}: a run that replaced it was killed; what was there is {old}: rename it, or run again"
         raise ConfigurationError(message)
@@ -203,23 +201,27 @@ def one_writer(target: Path) -> Iterator[None]:
         yield
 
 
-LEASE = 120  # seconds that a lease counts after it was renewed
-_RENEWED_EVERY = LEASE / 4
 _LOOKS = 50
 
 
 @contextmanager
 def only_writer(folder: Folder) -> Iterator[None]:
     """
-    Keep all other writers of a folder out for the time of the block.
+    Keep all other writers of a folder out for the time of the block; on object storage, publish what it wrote.
 
     Args:
         folder: The folder; it need not exist.
 
     Raises:
-        ConfigurationError: Another process writes it, or its lock cannot be made.
+        ConfigurationError: Another process writes it, or its lock cannot be made; or another one has published.
     """
-    with _lease(folder) if "://" in folder.uri else _lock(Path(folder.uri)):
+    from conflict.history.grid.stored_folder import StoredFolder  # noqa: PLC0415  # as above
+
+    if isinstance(folder, StoredFolder):
+        yield
+        folder.publish()
+        return
+    with _lock(Path(folder.uri)):
         yield
 
 
@@ -266,90 +268,6 @@ def _is_still(path: Path, file: int) -> bool:
         return False
     mine = os.fstat(file)
     return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
-
-
-@attrs.define
-class _Claim:
-    """
-    A writer's own file in a folder beside the one that it writes: who it is, and when it last wrote that.
-
-    Attributes:
-        folder: The folder that it writes, for messages.
-        claims: The folder of all claims.
-        name: Name of its file.
-        time: When it last wrote it, in seconds since 1970.
-    """
-
-    folder: str
-    claims: Folder
-    name: str = attrs.field(factory=lambda: f"{secrets.token_hex(8)}.json")
-    time: float = 0.0
-
-    def write(self, *, holds: bool) -> None:
-        """Write it; `holds`: whether this writer has found no other one."""
-        self.time = time.time()
-        self.claims.write_json(self.name, {"owner": _owner(), "time": self.time, "holds": holds})
-
-    @property
-    def counts(self) -> bool:
-        """Whether others still take it for one."""
-        return time.time() - self.time < LEASE
-
-    def sees_others(self, first: str = "") -> bool:
-        """
-        Whether others have claims.
-
-        Raises:
-            ConfigurationError: One of them holds the folder, or its file comes before `first`.
-        """
-        others = {}
-        for path in self.claims.sizes().keys() - {self.name}:
-            with suppress(HistoryError):  # it has been given up since
-                others[path] = self.claims.read_json(path)
-        live = {path: each for path, each in others.items() if time.time() - float(each["time"]) < LEASE}
-        before = [each for path, each in live.items() if each["holds"] or path < first]
-        if before:
-            raise ConfigurationError(_refusal(self.folder, str(before[0]["owner"])))
-        return bool(live)
-
-
-@contextmanager
-def _lease(folder: Folder) -> Iterator[None]:
-    """
-    Hold a folder on storage that has no locks, by a claim that is renewed.
-
-    A writer looks for claims of others when its own is there. So of writers that begin together, all but one see
-    another one; that whose file comes first among them waits until they have given up.
-
-    Raises:
-        ConfigurationError: Another process writes there; or one may have begun, because this one stood still.
-    """
-    from conflict.history.grid.folder import Folder  # noqa: PLC0415  # loads Arrow, which help of commands need not
-
-    above, name = folder.uri.rstrip("/").rsplit("/", 1)
-    own, ended = _Claim(folder.uri, Folder(f"{above}/.{name}.lock")), threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(_RENEWED_EVERY) and own.counts:
-            own.write(holds=True)
-
-    renewer = threading.Thread(target=renew, daemon=True)
-    own.write(holds=False)
-    try:
-        while own.sees_others(first=own.name):
-            time.sleep(1 / _LOOKS)
-        own.write(holds=True)
-        own.sees_others()  # one that began while this one stood still
-        renewer.start()
-        yield
-        if not own.counts:
-            message = f"{folder.uri} may have got another writer, because this process stood still; make it again"
-            raise ConfigurationError(message)
-    finally:
-        ended.set()
-        if renewer.is_alive():
-            renewer.join()
-        own.claims.delete(own.name)
 
 
 def _owner() -> str:

@@ -8,7 +8,6 @@ plans only what was added to the binlogs.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, HistorySubject
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run, table_definitions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
+from ndb_formats.stored import is_address, path_of
 
 __all__ = [
     "PLAN",
@@ -101,7 +101,7 @@ def refuse_other_folders(history: Folder) -> None:
     """
     if not history.exists() or any(map(history.exists, (MANIFEST, PLAN))):
         return
-    local = None if "://" in history.uri else Path(history.uri)
+    local = None if is_address(history.uri) else Path(history.uri)
     left_over = {incomplete(PLAN), ATTEMPTS}  # by a run that was killed, or had no space, when it had just begun
     if local is None or not local.is_dir() or any(each.name not in left_over for each in local.iterdir()):
         message = f"{history.uri} exists already and is no History; give another folder, or remove it first"
@@ -149,7 +149,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
 
 def default_buckets(run: Run) -> int:
     """Return one bucket per 128 MiB of binlog (two to four million row changes), at least 4 and at most 256."""
-    size = sum(map(os.path.getsize, run.configuration.files))
+    size = sum(file.stat().st_size for file in run.configuration.files)
     return min(max(-(-size // BUCKET_BYTES), MIN_BUCKETS), MAX_BUCKETS)
 
 
@@ -215,12 +215,12 @@ def _plan_files(
     known = known[: known.index(segments[-1].file) + 1]
     place = _continuation(cluster.name, known, given)
     for facts in {segment.file: segment for segment in segments}.values():  # the last segment of each file
-        if facts.file in given and Path(facts.file).exists():
+        if facts.file in given and path_of(facts.file).exists():
             _refuse_changed(facts)
     last, more = segments[-1], list(cluster.log.files[place + 1 :])
-    grown = Path(last.file).exists() and os.path.getsize(last.file) > last.stop
+    grown = path_of(last.file).exists() and path_of(last.file).stat().st_size > last.stop
     planned = plan_segments(
-        [Path(last.file), *more] if grown else more,
+        [path_of(last.file), *more] if grown else more,
         segment_bytes,
         start=last.stop if grown else 0,
         first_number=len(segments),
@@ -245,7 +245,8 @@ def _continuation(cluster: str, known: Sequence[str], given: Sequence[str]) -> i
 
 def _refuse_changed(facts: SegmentFacts) -> None:
     """Refuse a file that is shorter than what was read of it, or whose content has changed."""
-    file, size = Path(facts.file), os.path.getsize(facts.file)
+    file = path_of(facts.file)
+    size = file.stat().st_size
     if size < facts.stop:
         problem = f"has {size} bytes, but {facts.stop} of it were read before"
     elif digest_of_ends(file, facts.stop) != facts.digest:
@@ -261,7 +262,7 @@ def _refuse_changed(facts: SegmentFacts) -> None:
 
 def digest_of_ends(file: Path, stop: int) -> str:
     """Return a digest of the first and the last 4 KiB before a position of a file."""
-    with open(file, "rb") as stream:
+    with file.open("rb") as stream:
         head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
         if len(head) > _IN_USE_AT:
             head[_IN_USE_AT] &= ~1  # the server clears this flag when it closes the file

@@ -8,7 +8,6 @@ and what is in it, whichever reader read it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -116,7 +115,7 @@ def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> 
     try:
         index = recent_index(file)
     except FormatError as error:
-        return [start, os.path.getsize(file)], error
+        return [start, file.stat().st_size], error
     positions = index.positions[np.isin(index.types, TRANSACTION_STARTS) & (index.positions >= start)]
     # Without GTID events there is no safe place to divide a file.
     starts = [start] if start or not len(positions) else [int(positions[0])]
@@ -130,7 +129,7 @@ def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> 
         starts.append(min(following))
     # The last segment reaches to the end of the file, so that its task meets the error too.
     end = index.end if len(index) else 0
-    return [*starts, max(end, start) if index.error is None else os.path.getsize(file)], index.error
+    return [*starts, max(end, start) if index.error is None else file.stat().st_size], index.error
 
 
 def _transaction_start(position: int, starts: npt.NDArray[np.int64], first: int) -> int:

@@ -20,6 +20,7 @@ from conflict.history.model import LAST_GROUP, START, Position
 from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints
 from conflict.history.scheduling.summaries import Summary
 from conflict.rules.replication_table import Role
+from ndb_formats.stored import beside
 
 __all__ = ["hints_of_run_file", "hints_of_steps"]
 
@@ -204,7 +205,9 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
         )
         raise ConfigurationError(message)
     if "steps" in run_file.schedule:
-        steps = load_steps(run_file.path.parent / run_file.schedule["steps"], list(configuration.links.server_ids))
+        steps = load_steps(
+            beside(run_file.path.parent, run_file.schedule["steps"]), list(configuration.links.server_ids)
+        )
         return hints_of_steps(steps, summaries)
     hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
     for entry in (each for name in ("applied", "stopped", "role") for each in run_file.schedule.get(name, ())):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -73,6 +72,7 @@ from ndb_formats.rules.formats import FORMATS
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 from ndb_formats.sizes.log_sizes import LogSizer
 from ndb_formats.sizes.report import SizeReport, size_report
+from ndb_formats.stored import path_of
 
 __all__ = ["TAKEN_AS_RECORDED", "Comparison", "ComparisonWanted", "compare_run"]
 
@@ -219,7 +219,7 @@ def compare_run(
         message = f"engine {engine} does not compare; use local or spark"
         raise ConfigurationError(message)
     if out is not None:
-        check_target(out, [*run_file.inputs, *([] if history is None else [Path(history.uri)])], replace=replace)
+        check_target(out, [*run_file.inputs, *([] if history is None else [path_of(history.uri)])], replace=replace)
     run = run_of(run_file)
     why = needs_reference(run)
     if why is not None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -131,18 +130,6 @@ class TestFiles:
         folder.write_json("deep/history.json", document)
         assert folder.read_json("deep/history.json") == document
 
-    def test_an_object_store_that_fails_is_no_damage(self, folder: Folder, monkeypatch: pytest.MonkeyPatch):
-        """Its error has no number, and stays an error of the storage: trying again may help."""
-
-        def fail(_: object) -> None:
-            message = "When reading information for key 'a': AWS Error SLOW_DOWN during HeadObject"
-            raise OSError(message)
-
-        folder.write_table("a.parquet", pa.table({"a": [1]}))
-        monkeypatch.setattr(pq, "read_metadata", fail)
-        with pytest.raises(OSError, match="SLOW_DOWN"):
-            folder.rows("a.parquet")
-
     def test_exists(self, folder: Folder):
         """Files and folders are there once they were written."""
         assert not folder.exists()
@@ -170,12 +157,6 @@ class TestFiles:
         folder.delete()
         folder.delete()
         assert not folder.exists()
-
-    def test_uri(self, tmp_path: Path):
-        """A URI is a folder as well."""
-        folder = Folder(f"file://{tmp_path}/x")
-        folder.write_json("a.json", 7)
-        assert Folder(f"{tmp_path}/x").read_json("a.json") == 7
 
 
 def test_arrays_are_replaced_whole(tmp_path: Path) -> None:

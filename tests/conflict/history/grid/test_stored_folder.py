@@ -1,0 +1,206 @@
+"""Folders on object storage: fsspec's memory stands for it, whose files are created only if they are not there."""
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import fsspec
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid import stored_folder as module
+from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.stored_folder import StoredFolder, stored_folder
+from conflict.history.grid.whole_files import only_writer
+from conflict.results.files import check_target, whole_or_not_at_all
+from tests.examples import examples
+
+MEMORY = fsspec.filesystem("memory")
+TABLE = pa.table({"a": pa.array([1, 2], pa.int64())})
+
+
+@pytest.fixture
+def uri() -> str:
+    """Return a place that nothing is at."""
+    return f"memory://{uuid.uuid4().hex}/history"
+
+
+@pytest.fixture(autouse=True)
+def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read what was published as another process would."""
+    monkeypatch.setattr(module, "_published", {})
+
+
+def _objects(uri: str) -> list[str]:
+    return [each for each in MEMORY.find(uri) if "/versions/" not in each]
+
+
+def _publish(uri: str, **files: object) -> None:
+    with only_writer(folder := stored_folder(uri)):
+        for path, document in files.items():
+            folder.write_json(path, document)
+    module._published.clear()
+
+
+def test_what_is_written_is_there_when_it_is_published(uri: str):
+    """A file, a table and a folder below; before that, nobody sees them, nor what was deleted."""
+    folder = folder_of(uri)
+    assert isinstance(folder, StoredFolder)
+    assert not folder.exists()
+    folder.write_json("a.json", {"x": 2**64 - 1})
+    folder.write_table("keys/bucket=0/a.parquet", TABLE)
+    folder.write_json("staged/b.json", 1)
+    folder.delete("staged")
+    assert not stored_folder(uri).exists()
+    folder.publish()
+    module._published.clear()
+    found = stored_folder(uri)
+    assert found.read_json("a.json") == {"x": 2**64 - 1}
+    assert found.read_table("keys/bucket=0/a.parquet", TABLE.schema) == TABLE
+    assert found.below("keys").rows("bucket=0/a.parquet") == 2
+    assert [found.exists(each) for each in ("", "keys", "keys/bucket=0/a.parquet", "key", "staged")] == [
+        *(True, True, True),
+        *(False, False),
+    ]
+    here = Path(found.here("keys")).parent
+    assert found.sizes().keys() == {"a.json", "keys/bucket=0/a.parquet"}
+    assert found.sizes()["keys/bucket=0/a.parquet"] == (here / "keys/bucket=0/a.parquet").stat().st_size
+    assert found.sizes(["a.json", "no.json"]) == {"a.json": found.sizes()["a.json"]}
+
+
+def test_the_next_version_has_what_is_left_of_this_one(uri: str):
+    """What is written again is of the new version, for who reads that; who reads the old one goes on."""
+    _publish(uri, a=1, b=1, c=1)
+    old = stored_folder(uri)
+    with only_writer(folder := stored_folder(uri)):
+        assert folder.read_json("a") == 1
+        folder.write_json("a", 2)
+        assert folder.read_json("a") == 2
+        folder.delete("b")
+    module._published.clear()
+    new = stored_folder(uri)
+    assert (new.version, new.read_json("a"), new.read_json("c"), new.exists("b")) == (2, 2, 1, False)
+    assert (old.version, old.read_json("a"), old.read_json("b")) == (1, 1, 1)
+
+
+def test_nothing_new_is_no_version(uri: str):
+    """Nor does an error publish anything."""
+    _publish(uri, a=1)
+    with only_writer(stored_folder(uri)):
+        pass
+    folder = stored_folder(uri)
+    folder.write_json("a", 2)
+    with pytest.raises(ZeroDivisionError), only_writer(folder):
+        raise ZeroDivisionError
+    module._published.clear()
+    assert (stored_folder(uri).version, stored_folder(uri).read_json("a")) == (1, 1)
+
+
+@examples(20)
+@given(st.integers(2, 5), st.booleans())
+def test_one_of_several_writers_publishes(count: int, there: bool):
+    """They begin with one version; the others are told, and leave nothing behind."""
+    uri, ready = f"memory://{uuid.uuid4().hex}/r", threading.Barrier(count)
+    if there:
+        _publish(uri, writer=-1)
+
+    def write(number: int) -> str:
+        folder = stored_folder(uri)
+        folder.write_json("writer", number)
+        ready.wait(timeout=60)
+        try:
+            folder.publish()
+        except ConfigurationError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(count) as threads:
+        said = list(threads.map(write, range(count)))
+    assert said.count("") == 1
+    told = f"{uri} was written by another process meanwhile, and has what that one wrote; nothing of this run is there."
+    assert all(each.startswith(told) for each in said if each)
+    module._published.clear()
+    assert stored_folder(uri).read_json("writer") == said.index("")
+    assert stored_folder(uri).version == 1 + there
+    assert len(_objects(uri)) == 1 + there
+
+
+def test_an_answer_that_is_lost(uri: str, monkeypatch: pytest.MonkeyPatch):
+    """The version was created; the second try finds it there, and that it is its own."""
+    pipe, tries, kind = MEMORY.pipe_file, list[str](), type(MEMORY)
+
+    def answerless(_: object, path: str, value: bytes, mode: str = "overwrite") -> None:
+        pipe(path, value, mode=mode)
+        if mode == "create" and not tries:
+            tries.append(path)
+            raise TimeoutError
+
+    monkeypatch.setattr(module, "_PAUSE", 0)
+    monkeypatch.setattr(kind, "pipe_file", answerless)
+    _publish(uri, a=1)
+    assert len(tries) == 1
+    assert stored_folder(uri).read_json("a") == 1
+
+
+def test_storage_that_fails(uri: str, monkeypatch: pytest.MonkeyPatch):
+    """It is an error of the storage, of which each has its own: trying again may help, and it is no damage."""
+    _publish(uri, a=1)
+    folder = stored_folder(uri)
+
+    def fail(*_: object, **__: object) -> None:
+        message = "slow down"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(type(MEMORY), "get_file", fail)
+    with pytest.raises(OSError, match="does not answer as it should: RuntimeError: slow down"):
+        folder.read_json("a")
+
+
+def test_files_that_were_removed(uri: str):
+    """Who reads an old version is told what happened."""
+    _publish(uri, a=1)
+    old = stored_folder(uri)
+    old.remove_objects()
+    with pytest.raises(HistoryError, match="a was removed while it was read, or has been lost"):
+        old.read_json("a")
+
+
+def test_a_version_that_is_damaged(uri: str):
+    """It is named."""
+    _publish(uri, a=1)
+    MEMORY.pipe_file(f"{uri}/versions/000001.json", b"{}")
+    with pytest.raises(HistoryError, match=r"versions/000001\.json is damaged"):
+        stored_folder(uri)
+
+
+def test_a_result_is_replaced(uri: str):
+    """The new one is there before the old one goes; nothing else is replaced."""
+
+    def write(*, replace: bool, name: str = "run.json") -> None:
+        target = stored_folder(uri)
+        check_target(target, [], replace=replace)
+        with whole_or_not_at_all(target, replace=replace) as work:
+            assert type(work) is Folder
+            work.write_json(name, replace)
+        module._published.clear()
+
+    write(replace=False)
+    with pytest.raises(ConfigurationError, match="exists already; give another folder, or replace"):
+        write(replace=False)
+    write(replace=True)
+    assert stored_folder(uri).read_json("run.json") is True
+    assert len(_objects(uri)) == 1
+    write(replace=True, name="history.json")
+    with pytest.raises(ConfigurationError, match="is no result, which is all that --force replaces"):
+        write(replace=True)
+
+
+def test_an_input_inside_the_result(uri: str):
+    """It would be replaced."""
+    _publish(uri, **{"run.json": 1})
+    with pytest.raises(ConfigurationError, match="which the run reads, is inside"):
+        check_target(stored_folder(uri), [module.place_of(f"{uri}/a/run.toml")], replace=True)

@@ -1,0 +1,110 @@
+"""An S3 server on loopback (moto), which counts what it is asked and can refuse some of it."""
+
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import boto3
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+BUCKET = "lake"
+_REFUSALS = {"503 Slow Down": "SlowDown", "500 Internal Server Error": "InternalError"}
+
+
+class _Quiet(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"  # connections stay open
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Print nothing."""
+
+
+class S3:
+    """
+    The server.
+
+    Attributes:
+        url: Where it is.
+        requests: Method and path of each request that it answered.
+        refused: How many it refused.
+        share: Which part of the requests it refuses, from 0 to 1.
+        lost: Paths with this text in them are written, and the answer is an error.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._random, self._lock = random.Random(seed), threading.Lock()
+        self.requests: list[str] = []
+        self.refused, self.share, self.lost = 0, 0.0, ""
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def _answer(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        with self._lock:
+            refuses = self._random.random() < self.share
+            status = self._random.choice([*_REFUSALS])
+            self.refused += refuses
+        if refuses:
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            return _error(start, status)
+        with self._lock:
+            self.requests.append(
+                f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}?{environ.get('QUERY_STRING', '')}"
+            )
+        if self.lost and self.lost in environ["PATH_INFO"] and environ["REQUEST_METHOD"] == "PUT":
+            self.lost = ""
+            list(self._moto(environ, lambda *_: None))
+            return _error(start, "500 Internal Server Error")
+        return self._moto(environ, start)
+
+    def client(self) -> "boto3.client":
+        """Return a client of it."""
+        return boto3.client("s3", endpoint_url=self.url)
+
+    def keys(self, below: str = "") -> list[str]:
+        """Return the objects that it has."""
+        pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=below)
+        return [each["Key"] for page in pages for each in page.get("Contents", ())]
+
+    def put(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Write objects."""
+        client = self.client()
+        for key, data in files:
+            client.put_object(Bucket=BUCKET, Key=key, Body=data)
+
+    def start(self) -> None:
+        """Start it, with an empty bucket."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop it."""
+        self._server.shutdown()
+        self._thread.join()
+
+
+def _error(start: StartResponse, status: str) -> list[bytes]:
+    body = f"<Error><Code>{_REFUSALS[status]}</Code><Message>refused</Message></Error>".encode()
+    start(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+@contextmanager
+def s3_server(setenv: Callable[[str, str], None]) -> Iterator[S3]:
+    """Give a server, which this process's libraries use."""
+    server = S3()
+    server.start()
+    for name, value in (
+        ("AWS_ENDPOINT_URL", server.url),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        setenv(name, value)
+    try:
+        server.client().create_bucket(Bucket=BUCKET)
+        yield server
+    finally:
+        server.stop()
