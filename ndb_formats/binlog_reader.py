@@ -1,8 +1,8 @@
 """
 The events of a binlog file, in order.
 
-This is the only module of the package that opens files; `stored` has those on object storage. It checks what all events have in common: header, size and
-checksum. The modules in `events` decode their bodies.
+This is the only module of the package that opens files; `stored` has those on object storage. It checks what all events
+have in common: header, size and checksum. The modules in `events` decode their bodies.
 """
 
 from __future__ import annotations
