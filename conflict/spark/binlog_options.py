@@ -6,6 +6,7 @@ The options of the Spark data source `ndb_binlog`.
     table        one ``database.table``: images are structs of its columns
     columns      with table: the columns to decode, separated by commas
     temporals    with table: ``typed`` (dates and timestamps, which hold no zero dates) or ``text``
+    envelope     with table: ``debezium``, for rows as Debezium gives them
     tables       ``database.table`` names, separated by commas; by default all user tables
     startEpoch   first NDB epoch, inclusive
     endEpoch     last NDB epoch, inclusive; errors after it are ignored
@@ -37,7 +38,7 @@ from ndb_formats.schema.tables import Schema
 __all__ = ["KNOWN", "BinlogOptions", "read_options"]
 
 _NAMES = (
-    *("path", "table", "columns", "temporals", "tables"),
+    *("path", "table", "columns", "temporals", "envelope", "tables"),
     *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks", "mode", "badRecordsPath"),
     *("maxFilesPerTrigger", "maxBytesPerTrigger"),
 )
@@ -65,6 +66,7 @@ class BinlogOptions:
         left_out: Folder for what is told of parts of files that cannot be read, and are left out; None if they are
             errors.
         paths: What the files were found at.
+        envelope: Whether rows have the shape of `conflict.spark.envelope`.
         most_files: Most files that a batch of a stream reads; None for no limit.
         most_bytes: Bytes after which such a batch ends, with the first transaction at least; None for no limit.
     """
@@ -82,6 +84,7 @@ class BinlogOptions:
     fails: bool = True
     left_out: Path | None = None
     paths: tuple[str, ...] = ()
+    envelope: bool = False
     most_files: int | None = None
     most_bytes: int | None = None
 
@@ -112,6 +115,10 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
     if (table and tables) or (columns and not table) or temporals not in ("typed", "text"):
         message = "ndb_binlog: give table or tables; columns needs table; temporals is typed or text"
         raise ConfigurationError(message)
+    envelope = options.get("envelope")
+    if envelope is not None and (not table or envelope.lower() != "debezium"):
+        message = "ndb_binlog: envelope is debezium, and needs table"
+        raise ConfigurationError(message)
     remarks = options.get("remarks", "fail")
     if remarks not in ("fail", "ignore"):
         message = f"ndb_binlog: remarks is {remarks}; give fail or ignore"
@@ -132,6 +139,7 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         remarks == "fail",
         _left_out(options),
         tuple(paths),
+        envelope is not None,
         _number(options, "maxFilesPerTrigger", "number of files"),
         _number(options, "maxBytesPerTrigger", "number of bytes"),
     )

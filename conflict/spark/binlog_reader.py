@@ -27,6 +27,7 @@ from conflict.errors import ConfigurationError, LogWarning
 from conflict.history.ingestion.segments import plan_segments
 from conflict.spark.binlog_options import BinlogOptions
 from conflict.spark.chosen_parts import chosen_parts, in_time
+from conflict.spark.envelope import enveloped, facts_of
 from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.log_scan import LogItem, remarks_on_rows, scan_log
 from ndb_formats.columnar.records import record_batches, records_of
@@ -36,7 +37,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["BinlogReader", "Piece", "Plan", "TableReader"]
+__all__ = ["BinlogReader", "EnvelopeReader", "Piece", "Plan", "TableReader"]
 
 IMAGES = frozenset({"before", "after"})
 _BATCH_ROWS = 1 << 14
@@ -238,6 +239,17 @@ class TableReader(BinlogReader):
 
     def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
         return fitted_changes(batch, file, self._schema, moments=self.options.moments)
+
+
+class EnvelopeReader(TableReader):
+    """Reads the changes of one table as Debezium gives them."""
+
+    def __init__(self, options: BinlogOptions, columns: pa.Schema, names: Sequence[str], plan: Plan) -> None:
+        super().__init__(options, facts_of(columns, names), plan)
+        self._wanted = list(names)
+
+    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+        return enveloped(super()._records(batch, file), batch.full_name, self._wanted)
 
 
 def _tell_left_out(folder: Path, piece: Piece, error: FormatError) -> None:

@@ -35,8 +35,9 @@ from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.one_table import joined_schema
 from conflict.errors import ConfigurationError
 from conflict.spark.binlog_options import KNOWN, BinlogOptions, read_options
-from conflict.spark.binlog_reader import BinlogReader, Plan, TableReader
+from conflict.spark.binlog_reader import BinlogReader, EnvelopeReader, Plan, TableReader
 from conflict.spark.binlog_stream import BinlogStream
+from conflict.spark.envelope import envelope_schema
 from ndb_formats.columnar.records import RECORDS
 
 __all__ = ["NdbBinlogDataSource", "register"]
@@ -82,9 +83,12 @@ class NdbBinlogDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the DataFrame."""
         given = self._given(None)
-        if "table" in given:  # Spark hands this object on: what has been read of the files is not read again
-            self._known = _read_of_table(self._checked(given))
-        found = from_arrow_schema(self._known[0] if self._known else RECORDS)
+        columns = RECORDS
+        if given.keys() & {"table", "envelope"}:
+            options = self._checked(given)
+            self._known = _read_of_table(options)  # Spark hands this object on: files are not read again
+            columns = envelope_schema(self._known[0]) if options.envelope else self._known[0]
+        found = from_arrow_schema(columns)
         if _PROVIDER in self.options:
             found.fields[0].metadata = {_OPTIONS: given}
         return found
@@ -95,6 +99,8 @@ class NdbBinlogDataSource(DataSource):
         if options.table is None:
             return BinlogReader(options, schema.names)
         columns, plan = self._known or _read_of_table(options)
+        if options.envelope:
+            return EnvelopeReader(options, columns, schema.names, plan)
         return TableReader(options, pa.schema([columns.field(name) for name in schema.names]), plan)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name

@@ -139,7 +139,7 @@ def test_compressed_files_and_several_paths(table: str | None, spark: SparkSessi
 
 def test_unknown_options_are_refused(spark: SparkSession) -> None:
     """A misspelt option is an error that lists the options there are."""
-    options = "path, table, columns, temporals, tables, startEpoch, endEpoch, startTime, endTime, schema, remarks, mode"
+    options = "path, table, columns, temporals, envelope, tables, startEpoch, endEpoch, startTime, endTime, schema"
     with pytest.raises(PySparkException, match=f"options are {options}"):
         _read(spark, DEMO, startepochs="1").collect()
 
