@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.spark.binlog_options import BinlogOptions
-from ndb_formats.columnar.event_chunks import COMPRESSED, EventChunk, read_chunks
+from ndb_formats.columnar.event_chunks import COMPRESSED, plain_chunk, read_chunks
 from ndb_formats.columnar.event_index import EventIndex, map_bytes, recent_index
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import TableRegister
@@ -83,9 +83,10 @@ def chosen_parts(path: str, options: BinlogOptions, start: int, stop: int | None
         parts.wanted[:] = False
         parts.wanted[parts.numbers(index.positions[_maps_of(options.tables, index)])] = True
         parts.wanted[-1] |= index.error is not None  # its task says what is wrong
-    ranges = (options.start_epoch, options.start_time, options.end_epoch, options.end_time)
-    if ranges != (0, 0, None, None):
-        parts.wanted[:] &= _within_bounds(path, parts, options, start, stop)
+    if options.start_epoch > 0 or options.end_epoch is not None:
+        parts.wanted[:] &= _of_epochs(path, parts, options, start, stop)
+    if options.start_time > 0 or options.end_time is not None:
+        parts.wanted[:] &= _of_times(path, parts, options, start, stop)
     return parts
 
 
@@ -105,53 +106,39 @@ def _maps_of(tables: Collection[str], index: EventIndex) -> _Bools:
     return found
 
 
-def _within_bounds(path: str, parts: ChosenParts, options: BinlogOptions, start: int, stop: int | None) -> _Bools:
-    """Return which transactions can have rows in the ranges of epochs and times. Shape (n,)."""
-    found = _Found(parts, options)
+def _of_epochs(path: str, parts: ChosenParts, options: BinlogOptions, start: int, stop: int | None) -> _Bools:
+    """
+    Return which transactions can have rows in the range of epochs. Shape (n,).
+
+    NDB writes the row that names the epoch of a transaction before all others; where the first ones name none, the
+    transaction is read.
+    """
+    chunk, found = plain_chunk(path, start, stop, rows=True), np.zeros(len(parts.starts), np.bool_)
+    if chunk is None:
+        return ~found
+    # Without a table that is wanted, the walker reads epochs alone.
+    walk = RowWalk(TableRegister(Schema(), lambda name: False, (), text=False), 1)
+    unread = [int(chunk.positions[fault]) for _, fault in walk.blocks(chunk) if fault is not None]
+    unread += [] if chunk.error is None else [chunk.error.position or 0]
+    numbers, epochs = parts.numbers(chunk.positions), np.where(walk.facts.no_epoch, 0, walk.facts.epochs)
+    last = _LAST_EPOCH if options.end_epoch is None else options.end_epoch
+    found[numbers[np.isin(chunk.types, _ROWS)]] = True
+    found[numbers[epochs > 0]] = False
+    found[numbers[(epochs > 0) & (epochs >= options.start_epoch) & (epochs <= last)]] = True
+    if unread:  # errors after the last epoch are ignored
+        found[int(parts.numbers(np.array([min(unread)]))[0]) :] = not (epochs > last).any()
+    return found
+
+
+def _of_times(path: str, parts: ChosenParts, options: BinlogOptions, start: int, stop: int | None) -> _Bools:
+    """Return which transactions can have rows in the range of times. Shape (n,)."""
+    found = np.zeros(len(parts.starts), np.bool_)
     for chunk in read_chunks(path, start=start, stop=stop, verify=False, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
-        error = found.add(chunk)
-        if error is not None:
-            return found.wanted(error)
-    return found.wanted(None)
-
-
-class _Found:
-    """What the events of a file say of its transactions. All arrays have shape (n,)."""
-
-    def __init__(self, parts: ChosenParts, options: BinlogOptions) -> None:
-        self._parts = parts
-        self._options = options
-        self._has_epochs = options.start_epoch > 0 or options.end_epoch is not None
-        self._last = _LAST_EPOCH if options.end_epoch is None else options.end_epoch
-        # Without a table that is wanted, the walker reads epochs alone.
-        self._walk = RowWalk(TableRegister(Schema(), lambda name: False, (), text=False), 1)
-        self._rows, self._timed, self._named, self._fitting = np.zeros((4, len(parts.starts)), np.bool_)
-        self._is_past = False
-
-    def add(self, chunk: EventChunk) -> int | None:
-        """Add the events of a chunk; return the position of one that cannot be read."""
-        faults = [fault for _, fault in self._walk.blocks(chunk) if fault is not None] if self._has_epochs else []
-        numbers, has_rows = self._parts.numbers(chunk.positions), np.isin(chunk.types, _ROWS)
-        self._rows[numbers[has_rows]] = True
-        self._timed[numbers[has_rows & in_time(chunk.timestamps, self._options)]] = True
-        if self._has_epochs:
-            epochs = self._walk.facts.epochs
-            self._named[numbers[epochs > 0]] = True
-            self._fitting[numbers[(epochs > 0) & (epochs >= self._options.start_epoch) & (epochs <= self._last)]] = True
-            self._is_past |= bool((epochs > self._last).any())
-        if faults:
-            return int(chunk.positions[faults[0]])
-        return None if chunk.error is None else chunk.error.position or 0
-
-    def wanted(self, error: int | None) -> _Bools:
-        """Return which transactions can have rows that are wanted, with those from an event that cannot be read on."""
-        found = self._timed
-        if self._has_epochs:
-            # Rows whose transaction has no epoch are not in a range; one without a start may begin with epoch 0.
-            found = found & (self._fitting | (self._rows & ~self._named & (self._options.start_epoch == 0)))
-        if error is not None and not self._is_past:  # errors after the last epoch are ignored
-            found[self._parts.numbers(np.array([error]))[0] :] = True
-        return found
+        kept = np.isin(chunk.types, _ROWS) & in_time(chunk.timestamps, options)
+        found[parts.numbers(chunk.positions[kept])] = True
+        if chunk.error is not None:
+            found[int(parts.numbers(np.array([chunk.error.position or 0]))[0]) :] = True
+    return found
 
 
 def in_time(seconds: npt.NDArray[np.uint32], options: BinlogOptions) -> _Bools:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -125,30 +126,46 @@ def read_chunks(
             yield _chunk_of(index, data)
 
 
-def plain_chunk(path: str | Path, start: int, stop: int | None) -> EventChunk | None:
+def plain_chunk(path: str | Path, start: int, stop: int | None, *, rows: bool = False) -> EventChunk | None:
     """
-    Return the events between two positions but rows events, from `recent_index`; None if they are not all plain.
+    Return the events between two positions, from `recent_index`; None if they are not all plain.
+
+    Args:
+        path: The binlog file.
+        start: Position of an event.
+        stop: Position to stop before; None for the end of the file.
+        rows: Whether rows events that follow another event are among them; those that follow a rows event never are.
 
     Raises:
         FormatError: The file cannot be read at all.
     """
-    index, first = recent_index(path), first_event(path, verify=False)
-    bounds = slice(*np.searchsorted(index.positions, [start, index.end if stop is None else stop]))
-    described = np.count_nonzero(index.types == EventType.FORMAT_DESCRIPTION_EVENT)
-    if first is None or described > 1 or np.isin(index.types[bounds], COMPRESSED).any():
+    whole, first, data = recent_index(path), first_event(path, verify=False), map_bytes(path)
+    bounds = slice(*np.searchsorted(whole.positions, [start, whole.end if stop is None else stop]))
+    described = np.count_nonzero(whole.types == EventType.FORMAT_DESCRIPTION_EVENT)
+    if first is None or described > 1 or np.isin(whole.types[bounds], COMPRESSED).any():
         return None
+    columns = (whole.positions, whole.types, whole.sizes, whole.server_ids, whole.timestamps)
+    events: list[npt.NDArray[Any]] = [column[bounds] for column in columns]
+    if rows:
+        heads = _first_rows(whole, data, bounds)
+        order = np.argsort(np.concatenate([events[0], heads[0]]), kind="stable")
+        events = [np.concatenate(pair)[order] for pair in zip(events, heads, strict=True)]
     description = decode_format_description(first.body)
-    own = attrs.evolve(
-        index,
-        positions=index.positions[bounds],
-        types=index.types[bounds],
-        sizes=index.sizes[bounds],
-        server_ids=index.server_ids[bounds],
-        timestamps=index.timestamps[bounds],
-        trailer=description.checksum_size,
-        server=description.server_version,
+    positions, types, sizes, server_ids, timestamps = events
+    trailer, server = description.checksum_size, description.server_version
+    facts = (positions, types, sizes, server_ids, timestamps)
+    return _chunk_of(EventIndex(whole.file, *facts, whole.end, trailer, whole.error, server), data)
+
+
+def _first_rows(index: EventIndex, data: npt.NDArray[np.uint8], bounds: slice) -> list[npt.NDArray[Any]]:
+    """Return the columns of an index for the rows events that directly follow some of its events."""
+    ends = index.positions + index.sizes
+    places = ends[bounds][(ends < np.append(index.positions[1:], index.end))[bounds]]
+    heads = data[places[:, None] + np.arange(EVENT_HEADER_SIZE)]
+    timestamps, server_ids, sizes = (
+        np.ascontiguousarray(heads[:, at : at + 4]).view("<u4").ravel() for at in (0, 5, 9)
     )
-    return _chunk_of(own, map_bytes(path))
+    return [places, heads[:, 4], sizes, server_ids, timestamps]
 
 
 def _chunk_of(index: EventIndex, data: npt.NDArray[np.uint8]) -> EventChunk:

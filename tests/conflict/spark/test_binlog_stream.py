@@ -274,7 +274,7 @@ def test_a_query_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     logs.mkdir()
     parts = rotated(logs)
     arguments = [sys.executable, "-c", STREAM, str(logs), SCHEMA, str(out), str(tmp_path / "checkpoint")]
-    kills = 100
+    kills = 6
     for number in range(kills + 1):
         for place, (file, data) in enumerate(parts):
             if place % 3 <= number * 3 // kills:
@@ -285,7 +285,7 @@ def test_a_query_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == b"begun\n"
             if number < kills:
-                time.sleep(chosen.uniform(0, 4))
+                time.sleep(chosen.uniform(0, 6))
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     register(spark)

@@ -14,7 +14,10 @@ from conflict.spark.data_source import NdbBinlogDataSource
 from ndb_formats.columnar.settled import settled_positions
 from ndb_formats.columnar.stretches import table_names
 from ndb_formats.errors import FormatError
+from tests.conflict.raw_events import BEGIN, COMMIT, MAPS, OWN, insert, status
 from tests.corpora import DEMO
+from tests.ndb_formats.building import MAGIC, description_event, event_bytes
+from tests.ndb_formats.events.test_gtid_event import ANONYMOUS
 from tests.ndb_formats.recordings import BINLOGS, name_of
 
 NAMES = ["position", "payload_position", "row", "timestamp", "epoch", "database", "table"]
@@ -90,6 +93,22 @@ def test_what_is_left_out_is_not_read() -> None:
     assert 0 < sum(piece.stop - piece.start for piece in pieces) < whole / 5
     assert reader_of(DEMO, endTime="2001-01-01").partitions() == []
     assert reader_of(DEMO, tables="cft.nowhere").partitions() == []
+
+
+def test_an_epoch_that_is_not_named_first(tmp_path: Path) -> None:
+    """What an applier wrote to `ndb_apply_status` comes before it, or there is nothing else."""
+    gtid, foreign = (34, OWN, ANONYMOUS), status(2, 5, log_name=b"x")
+    rows = [[status(1, 10), insert(1)], [foreign, status(1, 20), insert(2)], [foreign, insert(3)], [status(1, 30)]]
+    events = [each for row in rows for each in (gtid, BEGIN, *MAPS, *row, insert(9), COMMIT)]
+    file = tmp_path / "A.000001"
+    file.write_bytes(
+        MAGIC
+        + description_event()
+        + b"".join(event_bytes(kind, body, server_id=server) for kind, server, body in events)
+    )
+    assert [int(row["epoch"]) for row in rows_of(reader_of(file, startEpoch="20", endEpoch="20"))] == [20, 20]
+    assert [row["epoch"] for row in rows_of(reader_of(file))].count(None) == 2
+    check(file)
 
 
 def test_errors_after_the_last_epoch(tmp_path: Path) -> None:
