@@ -24,6 +24,8 @@ from typing import Any, ClassVar
 
 # A scheme and a slash: `s3://bucket/run`, what `Path` makes of it, and short forms as `dbfs:/run`.
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_HEAD = 1 << 12  # bytes that hold the first event of a file, and those that tell it from others
+_BEFORE = 1 << 12  # bytes before a piece that tell it from others
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}  # what Hadoop and others call them
 
 
@@ -182,6 +184,35 @@ def fetch(address: str, target: str) -> None:
     part.replace(target)
 
 
+@contextmanager
+def reading(path: Path, start: int, stop: int) -> Iterator[None]:
+    """
+    Let a file on object storage be, in the block, what a task needs of it: its first event and one piece.
+
+    Its copy has a hole between the two. A reader that strays there meets an event of no size, which no event has.
+
+    Args:
+        path: The file; one on this machine, or fetched already, is read as it is.
+        start: Where the piece begins.
+        stop: Where it ends; the copy ends there, too.
+    """
+    if not isinstance(path, Stored) or _Copies.holds(path):
+        yield
+        return
+    copy, first = Path(scratch_folder(), path.name), min(_HEAD, stop)
+    pieces = [(0, first), (max(start - _BEFORE, first), stop)] if start > first else [(0, stop)]
+    try:
+        with copy.open("wb") as file:
+            for begin, end in pieces:
+                file.seek(begin)
+                with naming(str(path)):
+                    file.write(storage(str(path)).cat_file(str(path), start=begin, end=end))
+        with _Copies.holding(path, copy):
+            yield
+    finally:
+        shutil.rmtree(copy.parent, ignore_errors=True)
+
+
 class _Copies:
     """
     What this process knows of files: their facts, and local copies, by address.
@@ -203,6 +234,19 @@ class _Copies:
             held = cls._held.pop(str(path), None)
         if held is not None:
             Path(held).unlink(missing_ok=True)  # whoever has mapped it goes on
+
+    @classmethod
+    def holds(cls, path: Stored) -> bool:
+        return str(path) in cls._held
+
+    @classmethod
+    @contextmanager
+    def holding(cls, path: Stored, copy: Path) -> Iterator[None]:
+        cls._held[str(path)] = str(copy)
+        try:
+            yield
+        finally:
+            del cls._held[str(path)]
 
     @classmethod
     def facts_of(cls, path: Stored) -> os.stat_result:

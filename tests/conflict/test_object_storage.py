@@ -117,7 +117,10 @@ def test_a_binlog_that_grows(s3: S3):
 def test_a_history(s3: S3, local: Result):
     """Ingest, nothing new, and resolve of it; a History that resolve keeps is continued."""
     history = f"s3://{BUCKET}/history"
+    s3.requests.clear()
     assert conflict.ingest(RUN, out=history).read == 2
+    of_binlogs = [each for each in s3.requests if each.startswith("GET") and ".binlog.000001" in each]
+    assert len(of_binlogs) <= 2 + 2 * 2  # the driver reads each file once, and each task its segment
     objects = s3.keys("history/")
     assert conflict.ingest(RUN, out=history).read == 0
     assert s3.keys("history/") == objects

@@ -23,6 +23,7 @@ from conflict.history.run import TableNumbers
 from conflict.history.scheduling.summaries import summarize
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
+from ndb_formats.stored import reading
 
 __all__ = ["SegmentTask", "read_segment"]
 
@@ -72,6 +73,11 @@ class SegmentTask:
 
 def read_segment(task: SegmentTask) -> None:
     """Read a segment and write its rows, then its epochs, then its record."""
+    with reading(task.segment.file, task.segment.start, task.segment.stop):
+        _read_segment(task)
+
+
+def _read_segment(task: SegmentTask) -> None:
     try:
         content = _read_columns(task)
     except UnreadableError:
