@@ -1,6 +1,8 @@
 """Runs whose files are on object storage, judged by the same runs on this machine; an S3 server on loopback."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,24 +114,29 @@ def test_a_binlog_that_grows(s3: S3):
     assert before < conflict.read_binlog(place).to_arrow().num_rows
 
 
+def _command(*arguments: str) -> str:
+    """Run a command in a process of its own, whose Spark has the server's address from its start."""
+    done = subprocess.run([sys.executable, "-m", "conflict", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("spark")
 def test_a_history(s3: S3, local: Result):
-    """Ingest, nothing new, and resolve of it; a History that resolve keeps is continued."""
-    history = f"s3://{BUCKET}/history"
+    """Ingest, nothing new, and resolve of it; a History that resolve keeps is one, too."""
+    history, kept, out = (f"s3://{BUCKET}/{name}" for name in ("history", "kept", "of-history"))
     s3.requests.clear()
-    assert conflict.ingest(RUN, out=history).read == 2
+    assert "Read 2 segments; 0 were in" in _command("ingest", RUN, "--out", history)
     of_binlogs = [each for each in s3.requests if each.startswith("GET") and ".binlog.000001" in each]
     assert len(of_binlogs) <= 2 + 2 * 2  # the driver reads each file once, and each task its segment
     objects = s3.keys("history/")
-    assert conflict.ingest(RUN, out=history).read == 0
+    assert "Nothing new; 2 segments" in _command("ingest", RUN, "--out", history)
     assert s3.keys("history/") == objects
-    for engine in ("local", "spark"):
-        found = conflict.resolve(RUN, history=history, out=f"s3://{BUCKET}/of-history/{engine}", engine=engine)
-        assert _same(found, local)
-    kept = f"s3://{BUCKET}/kept"
-    assert _same(conflict.resolve(RUN, keep_history=kept, out=f"s3://{BUCKET}/keeps", engine="local"), local)
-    assert conflict.ingest(RUN, out=kept).read == 0
+    _command("resolve", RUN, "--history", history, "--out", f"{out}/spark", "--engine", "spark")
+    assert _same(conflict.read_result(f"{out}/spark"), local)
+    assert _same(conflict.resolve(RUN, history=history, out=f"{out}/local", engine="local"), local)
+    assert _same(conflict.resolve(RUN, keep_history=kept, out=f"{out}/keeps", engine="local"), local)
+    assert _same(conflict.resolve(RUN, history=kept, out=f"{out}/kept", engine="local"), local)
 
 
 @pytest.mark.slow
