@@ -7,6 +7,9 @@ SITE := build/site-tools
 
 FUZZ_SECONDS := 600
 
+# Tests start a hundred processes: none of them compiles the modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup demo demo-spark docs test test-mysql test-all fuzz check kernels bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java

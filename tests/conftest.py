@@ -12,12 +12,12 @@ from conflict.runs.runner import Runner
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
 from ndb_formats.columnar.kernel_mode import Mode, set_mode
-from tests.examples import LONG
+from tests.examples import EVERY_COMMIT, LONG, LONG_EXAMPLES
 
 pytest_plugins = ["tests.corpora"]
 
-settings.register_profile("ndb", deadline=None, print_blob=True)
-settings.register_profile(LONG, settings.get_profile("ndb"))
+settings.register_profile("ndb", deadline=None, print_blob=True, max_examples=EVERY_COMMIT)
+settings.register_profile(LONG, settings.get_profile("ndb"), max_examples=LONG_EXAMPLES)
 settings.load_profile("ndb")
 
 

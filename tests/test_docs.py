@@ -75,6 +75,8 @@ PAGES = {
     path.name: path
     for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 }
+# What takes half a minute; its commands are those of other pages, on a longer recording.
+LONG_PAGES = ("case-study.md",)
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 # What a toml block that shows a part of a run file stands in.
 RUN_FILE = """
@@ -178,7 +180,14 @@ def of_python(text: str, names: dict[str, object]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", [name for name in PAGES if any(block.language != "toml" for block in blocks(name))])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in LONG_PAGES else ())
+        for name in PAGES
+        if any(block.language != "toml" for block in blocks(name))
+    ],
+)
 def test_what_a_page_runs_prints_what_it_shows(page: str, shell: Shell, spark: SparkSession) -> None:
     """Every command and every piece of Python works, and a text after it is what it prints."""
     names: dict[str, object] = {"spark": spark}

@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 _POLL_SECONDS = 0.5  # each question costs the JVM a hundredth of a second
 # Spark tasks per core: few, because starting one has a cost; enough for all cores to end at about the same time.
 _PER_CORE = 8
+# Most tasks of ours in one Spark task on a cluster, which may get more cores while a stage runs.
+_MOST_IN_ONE = 4
 # Tasks that are pickled as one: what they share is shipped once, but each task unpickles its neighbours too.
 _TOGETHER = 64
 _MANY_OBJECTS = 30_000
@@ -158,12 +160,14 @@ def _parts(spark: SparkSession, tasks: int) -> int:
     """
     Return how many Spark tasks run `tasks` tasks of ours, several of them one after the other.
 
-    A Spark task costs some hundredths of a second, as much as a small bucket.
+    A Spark task costs some hundredths of a second, as much as a small bucket. A cluster with dynamic allocation has as
+    many cores as its stages have Spark tasks, so their number is bound by the work, not by the cores of the moment.
     """
     context = context_of(spark)
     if context is None:
         return tasks
     together = -(-tasks // (_PER_CORE * context.defaultParallelism))
+    together = together if runs_here(spark) else min(together, _MOST_IN_ONE)
     return -(-tasks // together)  # so that each of them runs nearly the same number of ours
 
 

@@ -370,9 +370,9 @@ def unknown_names(subject: Subject) -> Iterator[Finding]:
     """Yield variables that no server has, with the one that is meant."""
     for cluster in subject.clusters:
         given = () if cluster.variables is None or cluster.variables.are_all else cluster.variables.options
-        for name in dict.fromkeys(name for name, _ in given):
+        for name in dict.fromkeys(name for name, _ in given if name not in VARIABLE_OF):
             near = get_close_matches(name, VARIABLE_OF, n=1, cutoff=0.6 if name.startswith(_FAMILIES) else _LIKE)
-            if name in VARIABLE_OF or not (near or name.startswith(_FAMILIES)):
+            if not near and not name.startswith(_FAMILIES):
                 continue
             meant = MANUAL_NAMES.get(name) or (VARIABLE_OF[near[0]].name if near else "")
             nearest = f"the nearest is {meant}" if meant else "no name is near it"

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.checking.check import check_configuration
@@ -17,6 +17,7 @@ from conflict.rules.table_setup import set_up
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
+from tests.examples import examples
 
 CREATION = {f"NDB-E00{number}" for number in range(1, 6)}
 TABLES = (
@@ -72,7 +73,7 @@ configurations = st.builds(
 )
 
 
-@settings(max_examples=150)
+@examples(37, long=150)
 @given(configurations)
 def test_the_report_of_any_configuration(configuration: Configuration) -> None:
     """Refused tables are those that the server refuses; no sentence stands twice; places are those that there are."""
@@ -98,7 +99,7 @@ def test_the_report_of_any_configuration(configuration: Configuration) -> None:
     assert all(finding.sentence.endswith(".") and str(finding.fix) for finding in report.findings)
 
 
-@settings(max_examples=100)
+@examples(25, long=100)
 @given(configurations.filter(lambda each: all(cluster.schema is None for cluster in each.clusters)))
 def test_what_requirements_refuse_is_refused(configuration: Configuration) -> None:
     """Where `requirements` says that a function cannot work, a finding says so on that table."""

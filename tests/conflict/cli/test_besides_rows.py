@@ -68,8 +68,14 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("after", INSIDE)
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [
+        pytest.param(name, after, marks=() if after == INSIDE[number % 3] else pytest.mark.slow)
+        for number, name in enumerate(OTHERS)
+        for after in INSIDE
+    ],
+)
 def test_other_engines_are_no_part_of_a_run(name: str, after: int, tmp_path: Path):
     """
     The result is that of the recording; a note names the table, if it is not one of the server's own.

@@ -4,13 +4,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.replication_rows import load_replication_rows
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
 from tests.corpora import DEMO
+from tests.examples import examples
 
 MAX, EPOCH = "NDB$MAX(version)", "NDB$EPOCH()"
 
@@ -386,7 +387,7 @@ def literal(value: object, how: str) -> str:
     return f"0x{text.encode().hex()}" if how == "hex" else f"{how}'{text.translate(SQL_ESCAPES)}'"
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, long=150)
 @given(rows=ROWS, how=st.sampled_from(["", "_binary ", "hex"]))
 def test_what_a_dump_writes_is_read_back(
     rows: list[ReplicationRow], how: str, tmp_path_factory: pytest.TempPathFactory
@@ -397,7 +398,7 @@ def test_what_a_dump_writes_is_read_back(
     assert load(tmp_path_factory.getbasetemp(), text) == tuple(rows)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, long=150)
 @given(rows=ROWS, delimiter=st.sampled_from([",", "\t"]))
 def test_what_into_outfile_writes_is_read_back(
     rows: list[ReplicationRow], delimiter: str, tmp_path_factory: pytest.TempPathFactory

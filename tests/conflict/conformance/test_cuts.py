@@ -7,7 +7,7 @@ from random import Random
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
@@ -20,6 +20,7 @@ from conflict.pipeline import ENGINES
 from tests.conflict.cuts import CutRecording, Figures
 from tests.conflict.purged_logs import purged_log
 from tests.corpora import RECORDINGS, SHARED
+from tests.examples import examples
 
 BUNDLED = sorted(path.parent for path in (RECORDINGS / "conflict").glob("*/*_type*/scenario.json"))
 CUTS = 5
@@ -36,7 +37,7 @@ def recording(path: Path) -> CutRecording | None:
 
 
 @given(path=st.sampled_from(BUNDLED), place=st.integers(0, 2**16))
-@settings(max_examples=40)
+@examples(10, long=40)
 def test_the_rest_of_a_recording_agrees_with_the_whole(path: Path, place: int) -> None:
     """Outcomes and final rows are those of the whole, or left open."""
     whole = recording(path)

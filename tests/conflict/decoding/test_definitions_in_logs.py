@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -24,6 +24,7 @@ from ndb_formats.selection import Selection
 from ndb_formats.text.row_printer import TextOptions
 from tests.conflict.changing_logs import write_cut_logs
 from tests.corpora import RECORDINGS, schema_file
+from tests.examples import examples
 from tests.ndb_formats.rewritten import rewritten
 
 CHANGING = sorted(path.parent for path in RECORDINGS.glob("everyday/*/ddl_*/scenario.json"))
@@ -202,7 +203,7 @@ def decoding(file: Path, schema: Schema) -> Decoding:
     return Decoding(Inputs((file,), (str(file),)), Selection(), schema, TextOptions(2, names=True), verify=True)
 
 
-@settings(max_examples=25)
+@examples(6, long=25)
 @given(st.integers(0, 2**32), st.integers(40, 150), st.integers(1, 6))
 def test_a_log_is_decoded_as_its_parts_are(seed: int, steps: int, statements: int) -> None:
     """With the schema at its start, as if it were cut at each statement, each part with the schema then in force."""

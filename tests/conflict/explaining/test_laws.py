@@ -1,6 +1,6 @@
 """What the explanation takes from binlogs is what the engines went by."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.order import plan_applies
@@ -9,6 +9,7 @@ from conflict.explaining.outcomes import Applied
 from conflict.explaining.row_changes import RowLog
 from conflict.history.model import Cluster, EpochApply
 from tests.conflict.random_histories import make_history
+from tests.examples import examples
 
 
 def applies_of(cluster: Cluster) -> list[EpochApply]:
@@ -17,7 +18,7 @@ def applies_of(cluster: Cluster) -> list[EpochApply]:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 120))
-@settings(max_examples=60)
+@examples(15, long=60)
 def test_max_replicated_epoch(seed: int, steps: int) -> None:
     """From one epoch apply on, it is what the kernels have before the next one."""
     history = make_history(seed, steps, complete=True)

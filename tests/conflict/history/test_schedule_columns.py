@@ -35,7 +35,7 @@ APPLIES = st.builds(
 
 
 @given(st.lists(APPLIES))
-@examples(50)
+@examples(12, long=1000)
 def test_nothing_is_lost(applies: list[EpochApply]):
     """Neither a bit of an epoch, nor what is not known: a place that is given, a role, the time of the commit."""
     found = ScheduleColumns.of_applies("B", applies).applies()
@@ -44,7 +44,7 @@ def test_nothing_is_lost(applies: list[EpochApply]):
 
 
 @given(st.lists(APPLIES, max_size=5))
-@examples(15)
+@examples(5, long=300)
 def test_nothing_is_lost_on_disk(tmp_path_factory: pytest.TempPathFactory, applies: list[EpochApply]):
     """Nor is an applier that applied nothing."""
     folder = Folder(str(tmp_path_factory.mktemp("history")))

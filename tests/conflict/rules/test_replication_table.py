@@ -1,10 +1,11 @@
 """mysql.ndb_replication: which row applies."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from tests.examples import examples
 
 
 def matches(row: ReplicationRow, database: str = "shop", table: str = "orders", server_id: int = 3) -> bool:
@@ -168,7 +169,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=500)
+@examples(125, long=500)
 @given(pattern=NAMES, name=NAMES)
 def test_wildcards_fit_as_like_says(pattern: str, name: str):
     """Against LIKE written down as it is defined."""
@@ -182,7 +183,7 @@ def test_many_wildcards_take_no_time():
     assert not matches(ReplicationRow("shop", "%a" * 31 + "%b"), table="a" * 63)
 
 
-@settings(max_examples=300)
+@examples(75, long=300)
 @given(rows=ROWS, database=NAMES, table=NAMES, server=st.integers(1, 2), data=st.data())
 def test_laws_of_the_best_match(
     rows: list[ReplicationRow], database: str, table: str, server: int, data: st.DataObject

@@ -24,6 +24,7 @@ from conflict.runs.stated_rows import states_tell
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import random_steps, world
 from tests.corpora import RECORDINGS
+from tests.examples import examples
 
 EARLY = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 FUNCTIONS = ["NDB$EPOCH()", "NDB$MAX(x)", "NDB$OLD(x)", "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)"]
@@ -72,7 +73,7 @@ def compare(function: str, seed: int, early: list[int], *, contradicted: bool = 
     return sum(len(epoch.rows) for epoch in found.summary.open_epochs)
 
 
-@settings(max_examples=8)
+@examples(5, long=8)
 @given(st.sampled_from(FUNCTIONS), st.integers(0, 10_000), EARLY)
 def test_the_same_rows_are_open(function: str, seed: int, early: list[int]) -> None:
     """Rows that were judged early, in binlogs that do not say so: with the open rows alone, and with whole epochs."""
@@ -149,7 +150,7 @@ def states_as_replayed(function: str, seed: int, early: list[int], binlog_type: 
     return bool(used) and all(used), len(found[0][1])
 
 
-@settings(max_examples=20)
+@examples(5, long=20)
 @given(st.sampled_from(BY_EPOCH), st.integers(0, 10_000), EARLY, st.sampled_from([7, 8]))
 def test_states_tell_what_a_replay_does(function: str, seed: int, early: list[int], binlog_type: int) -> None:
     """Rows that a function by epoch judges are known by where they were changed: moments and results are the same."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -108,3 +110,12 @@ def test_workers_that_die_again_and_again(spark_run: Runner) -> None:
     assert said.endswith(". Run the command again")
     assert "failed 4 times" in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("master", "tasks", "parts"), [("spark://HOST:7077", 100, 25), ("local[2]", 100, 15), ("spark://HOST:7077", 3, 3)]
+)
+def test_a_stage_of_a_cluster_is_as_wide_as_its_work(master: str, tasks: int, parts: int) -> None:
+    """Whatever number of cores it has at the moment, which is two here; a machine gets no more cores."""
+    session: Any = SimpleNamespace(_sc=SimpleNamespace(master=master, defaultParallelism=2))
+    assert spark_runner._parts(session, tasks) == parts

@@ -252,7 +252,7 @@ class TestRandom:
     """Random tables and rows, whole and damaged."""
 
     @given(data=files(checksum=True), rows=st.integers(1, 5))
-    @examples(150)
+    @examples(37, long=3000)
     def test_random_tables(self, tmp_path_factory: pytest.TempPathFactory, data: bytes, rows: int) -> None:
         """Any types, NULLs, absent columns, several rows per event, bytes that no server writes."""
         path = tmp_path_factory.mktemp("random") / "binlog.000001"
@@ -263,7 +263,7 @@ class TestRandom:
         assert columnar_answer(path, {"c0", "c2"}) == scalar_answer(path, {"c0", "c2"})
 
     @given(data=st.data(), whole=files(checksum=False))
-    @examples(150)
+    @examples(37, long=3000)
     def test_damage(self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, whole: bytes) -> None:
         """Changed bytes that no checksum finds give the same other rows, or the same error after the same rows."""
         damaged = bytearray(whole)

@@ -93,7 +93,7 @@ def logs(draw: st.DrawFn) -> tuple[Table, str, list[list[WrittenChange]]]:
     return table, name, draw(st.lists(st.lists(changes(table), min_size=1, max_size=6), min_size=1, max_size=4))
 
 
-@examples(50)
+@examples(12, long=1000)
 @given(log=logs(), checksums=st.booleans(), version=st.sampled_from([1, 2]), event_size=st.sampled_from([256, 8192]))
 def test_a_log_in_its_own_format_has_the_bytes_that_were_written(
     tmp_path_factory: pytest.TempPathFactory, log: Any, checksums: bool, version: int, event_size: int
@@ -115,7 +115,7 @@ def test_a_log_in_its_own_format_has_the_bytes_that_were_written(
         assert (most[MOST], events[MOST]) == tuple(tally.logged.sum(axis=0))
 
 
-@examples(25)
+@examples(6, long=500)
 @given(table=ndb_tables(), data=st.data())
 def test_a_log_with_all_columns_bounds_every_format(
     tmp_path_factory: pytest.TempPathFactory, table: Table, data: st.DataObject

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.binlog_reader import Event, read_events, unpacked
@@ -28,6 +28,7 @@ from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.writing.binlog_writer import BinlogSettings, BinlogWriter, WrittenChange
 from tests.corpora import SHARED
+from tests.examples import examples
 from tests.ndb_formats.recordings import RECORDINGS, row_events
 
 MOMENT = 1_700_000_000_000_000
@@ -95,7 +96,7 @@ all_settings = st.builds(
 )
 
 
-@settings(max_examples=40)
+@examples(10, long=40)
 @given(transactions_of(), all_settings)
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, transactions: list[list[WrittenChange]], how: BinlogSettings

@@ -26,7 +26,7 @@ def applied_alone(result: BucketResult) -> BucketResult:
     return BucketResult(result.bucket, result.clusters, result.applies, result.conflicts, folded)
 
 
-@examples(40)
+@examples(10, long=800)
 @given(st.sampled_from(["NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]), st.integers(0, 2**32))
 def test_final_rows_are_the_same(function: str, seed: int) -> None:
     """Every column of every final row comes from the same image as with all decisions and all log entries."""

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
@@ -14,6 +14,7 @@ from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.engine.inference.test_placement import truth_of
 from tests.conflict.histories import Setups, layouts, setups
 from tests.conflict.worlds import Step, World, steps, world
+from tests.examples import examples
 
 FUNCTIONS = ["NDB$OLD(x)", "NDB$MAX(x)", "NDB$MAX_INS(x)", "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2_TRANS()"]
 
@@ -49,7 +50,7 @@ def decided_by_kernels(history: History, tables: Setups, resolution: Resolution)
     return decided
 
 
-@settings(max_examples=60)
+@examples(15, long=60)
 @given(st.sampled_from(FUNCTIONS), steps("tn"), st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_kernels_judge_early_rows_as_the_reference_engine(function: str, done: list[Step], early: list[int]):
     """Verdict and cause of every operation are equal."""

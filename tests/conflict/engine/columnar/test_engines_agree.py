@@ -49,7 +49,7 @@ RUNS = {
 
 
 @given(**RUNS)
-@settings(max_examples=90)
+@examples(22, long=90)
 @example(
     seed=0,
     steps=0,
@@ -91,7 +91,7 @@ def test_kernels_agree_with_the_reference_engine(
     buckets=st.integers(1, 3),
     segment_bytes=st.sampled_from([600, 3000, 10**9]),
 )
-@settings(max_examples=25)
+@examples(6, long=25)
 def test_they_agree_where_definitions_change(
     seed: int, steps: int, setting: int, roles: tuple[Role, Role], statements: int, buckets: int, segment_bytes: int
 ) -> None:
@@ -129,7 +129,7 @@ POLICIES = st.fixed_dictionaries(
 
 
 @given(seed=RUNS["seed"], steps=st.integers(0, 60), policies=st.tuples(POLICIES, POLICIES), skip_missing=st.booleans())
-@examples(50)
+@examples(12, long=1000)
 def test_policies_of_users_give_the_same_in_both_engines(
     seed: int, steps: int, policies: tuple[dict[str, Cell], dict[str, Cell]], skip_missing: bool
 ) -> None:

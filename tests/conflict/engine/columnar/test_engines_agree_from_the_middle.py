@@ -24,7 +24,7 @@ from tests.examples import examples
     cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
     buckets=st.integers(1, 3),
 )
-@examples(40)
+@examples(10, long=800)
 @example(seed=674645, steps=53, setting=30, roles=USUAL_ROLES, binlog_type=7, complete=False, cuts=(1798, 0), buckets=1)
 @example(
     seed=3501806954, steps=97, setting=30, roles=USUAL_ROLES, binlog_type=6, complete=False, cuts=(27444, 0), buckets=2

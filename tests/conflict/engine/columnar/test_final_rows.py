@@ -159,7 +159,7 @@ MADE = {
 
 
 @given(**MADE)
-@examples(25)
+@examples(6, long=500)
 def test_columns_of_every_type(seed: int, steps: int, function: str, required: bool, blobs: bool) -> None:
     """Rows and exceptions rows hold what the scalar codecs give, defaults and zeros among them."""
     history, run = _make(seed, steps, function, required=required, blobs=blobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
@@ -18,6 +18,7 @@ from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.engine.columnar.test_early_rows import with_moments
 from tests.conflict.histories import Setups, history, setups
 from tests.conflict.worlds import random_steps, world
+from tests.examples import examples
 
 EPOCH2 = {"A": Role.PRIMARY, "B": Role.SECONDARY}
 
@@ -204,7 +205,7 @@ def by_rules(made: History, tables: Setups) -> dict[str, list[int]]:
 FUNCTIONS = [None, "NDB$OLD(x)", "NDB$MAX(x)", "NDB$MAX_DEL_WIN_INS(x)", "NDB$EPOCH()", "NDB$EPOCH2_TRANS()"]
 
 
-@settings(max_examples=60)
+@examples(15, long=60)
 @given(st.sampled_from(FUNCTIONS), st.integers(0, 2**32), st.integers(5, 80))
 def test_what_is_lost_follows_from_its_definition(function: str | None, seed: int, count: int) -> None:
     """As by comparing every change with every change, and by the rules for one row."""
@@ -220,7 +221,7 @@ def test_what_is_lost_follows_from_its_definition(function: str | None, seed: in
     assert {name: overwritten for name, (_, overwritten) in found.items()} == by_rules(known, tables)
 
 
-@settings(max_examples=60)
+@examples(15, long=60)
 @given(st.integers(0, 2**32), st.integers(20, 80))
 def test_the_primary_loses_no_update(seed: int, count: int) -> None:
     """Under NDB$EPOCH2_TRANS, with primary keys, both roles and no change of definitions."""

@@ -5,7 +5,7 @@ from itertools import product
 
 import attrs
 import numpy as np
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.fixed_point import in_conflict
@@ -23,6 +23,7 @@ from conflict.history.shown_effects import NO_EFFECT, effect_on_row
 from ndb_formats.events.rows_event import ConflictFlag
 from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.random_histories import BINLOG_TYPES, SETTINGS, configuration, make_history
+from tests.examples import examples
 
 KINDS = [OperationKind.CHANGE, OperationKind.CHANGE, OperationKind.EMPTY]
 KEYS = 4
@@ -73,7 +74,7 @@ def _emptied(cluster: Cluster) -> Cluster:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 120))
-@settings(max_examples=60)
+@examples(15, long=60)
 def test_max_replicated_epoch(seed: int, steps: int) -> None:
     """Before every epoch apply."""
     history = without_functions(make_history(seed, steps, complete=True))
@@ -107,7 +108,7 @@ LOGGING = {
 @given(**LOGGING)
 @example(seed=9, steps=86, setting=9, binlog_type=7)  # an epoch is applied twice
 @example(seed=9, steps=88, setting=9, binlog_type=7)  # in one own epoch
-@settings(max_examples=60)
+@examples(15, long=60)
 def test_what_appliers_log(seed: int, steps: int, setting: int, binlog_type: int) -> None:
     """One event per row that is refreshed or reflected, in each epoch apply."""
     history, run = make_history(seed, steps, complete=True), configuration(setting, binlog_type=binlog_type)

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import attrs
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import Span
@@ -40,6 +40,7 @@ from tests.conflict.keyless_histories import (
 from tests.conflict.keyless_logs import Arrived, Change, Epoch, keyless_run
 from tests.conflict.random_histories import ROLES, SETTINGS, configuration, make_history
 from tests.corpora import RECORDINGS, SHARED
+from tests.examples import examples
 
 
 def others(found: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def stopped_by_loose_rows(found: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 @given(seed=st.integers(0, 2**32 - 1), steps=st.integers(40, 120), setting=st.integers(0, len(SETTINGS) - 1))
-@settings(max_examples=10)
+@examples(5, long=10)
 def test_an_applier_that_does_not_find_a_row_applies_nothing_after_it(seed: int, steps: int, setting: int) -> None:
     """
     Error 1032: rows and counters are those of the log that is cut before the epoch that stopped the applier.
@@ -114,7 +115,7 @@ def test_an_applier_that_does_not_find_a_row_applies_nothing_after_it(seed: int,
     roles=st.sampled_from(ROLES),
     function=st.sampled_from(FUNCTIONS),
 )
-@settings(max_examples=20)
+@examples(5, long=20)
 def test_inserts_updates_and_deletes_without_a_key(
     seed: int, steps: int, setting: int, roles: Any, function: str | None
 ) -> None:
@@ -137,7 +138,7 @@ def test_inserts_updates_and_deletes_without_a_key(
     roles=st.sampled_from(ROLES),
     function=st.sampled_from(FUNCTIONS),
 )
-@settings(max_examples=20)
+@examples(5, long=20)
 def test_equal_rows(seed: int, steps: int, setting: int, roles: Any, function: str | None) -> None:
     """Both engines give the same of rows with few values: many are equal, and transactions depend on each other."""
     run = configuration(setting, roles)

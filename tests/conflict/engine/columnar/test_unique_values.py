@@ -1,6 +1,6 @@
 """Unique keys of several columns, of text and over several buckets: the kernels stop where the reference does."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
@@ -14,6 +14,7 @@ from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.types.column_types import WireType
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
+from tests.examples import examples
 
 SCHEMA = """
 CREATE TABLE both (
@@ -73,7 +74,7 @@ def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
     function=st.sampled_from(["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH_TRANS()"]),
     buckets=st.integers(1, 4),
 )
-@settings(max_examples=60)
+@examples(15, long=60)
 def test_appliers_stop_where_the_reference_stops_them(seed: int, steps: int, function: str, buckets: int) -> None:
     """Whatever the key is made of, and whichever buckets its rows are in."""
     history, run = _make(seed, steps, function)

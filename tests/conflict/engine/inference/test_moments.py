@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.moments import Moments, _apart, find_moments
@@ -21,6 +21,7 @@ from tests.conflict.engine.inference.test_placement import FUNCTIONS, truth_of
 from tests.conflict.figures import figures
 from tests.conflict.histories import Setups, history, key, setups
 from tests.conflict.worlds import Step, World, steps, world
+from tests.examples import examples
 
 ROW, SECOND = ("d.t", key(1)), ("d.t", key(2))
 TRANS, EPOCH, MAX = "NDB$EPOCH_TRANS()", "NDB$EPOCH()", "NDB$MAX(x)"
@@ -197,7 +198,7 @@ def check(made: World, tables: Setups, roles: dict[str, Role]) -> None:
 EARLY = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 
 
-@settings(max_examples=120)
+@examples(30, long=120)
 @given(st.sampled_from(FUNCTIONS), steps("tn"), EARLY)
 def test_moments_of_functions_by_column(function: str, done: list[Step], early: list[int]):
     """Rows are right, no effect is left unexplained, and what happened is among the candidates."""
@@ -209,7 +210,7 @@ def test_moments_of_functions_by_column(function: str, done: list[Step], early: 
     check(made, setups(function, function), {})
 
 
-@settings(max_examples=120)
+@examples(30, long=120)
 @given(st.sampled_from([EPOCH, TRANS, "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]), steps("tn"), EARLY)
 def test_moments_of_functions_by_epoch(function: str, done: list[Step], early: list[int]):
     """The same, where rows are refreshed and transactions rejected."""

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
@@ -31,6 +31,7 @@ from ndb_formats.schema.tables import Schema
 from tests.conflict.figures import figures
 from tests.conflict.histories import Setups, counters, history, layouts, replayed, setups
 from tests.conflict.worlds import Step, World, steps, world
+from tests.examples import examples
 
 SERVER_IDS = {name: place for place, name in enumerate("ABCD", start=1)}
 PAIR = {"A": ("B",), "B": ("A",)}
@@ -265,7 +266,7 @@ def check(made: World, found: Setups, roles: dict[str, Role]) -> Resolution:
 FUNCTIONS = ["NDB$OLD(x)", MAX, "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)", "NDB$MAX_DEL_WIN_INS(x)"]
 
 
-@settings(max_examples=150)
+@examples(37, long=150)
 @given(st.sampled_from(FUNCTIONS), steps("tn"))
 def test_what_happened_is_among_the_candidates(function: str, done: list[Step]):
     """For functions by column: rows are right, counters within their ranges, and the answers go together."""
@@ -276,7 +277,7 @@ def test_what_happened_is_among_the_candidates(function: str, done: list[Step]):
     check(made, setups(function, function), {})
 
 
-@settings(max_examples=100)
+@examples(25, long=100)
 @given(st.sampled_from(["NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]), steps("t"))
 def test_what_happened_is_among_the_candidates_by_epoch(function: str, done: list[Step]):
     """For functions by epoch, whose epochs leave no trace where both clusters deleted a row."""

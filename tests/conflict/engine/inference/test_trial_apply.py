@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.background import Background, background_of, epochs_known
@@ -19,6 +19,7 @@ from tests.conflict.engine.columnar.test_early_rows import with_moments
 from tests.conflict.engine.inference.test_moments import EARLY
 from tests.conflict.histories import setups
 from tests.conflict.worlds import random_steps, world
+from tests.examples import examples
 
 FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]
 Moments = dict[RowKey, Position]
@@ -59,7 +60,7 @@ def some_moments(here: Background, apply: EpochApply, source: Background, chance
         yield {key: chance.choice(found) for key, found in candidates.items() if chance.random() < 0.5}
 
 
-@settings(max_examples=80)
+@examples(20, long=80)
 @given(st.sampled_from(FUNCTIONS), st.integers(0, 2**32), st.integers(10, 60), EARLY)
 def test_row_by_row(function: str, seed: int, count: int, early: list[int]) -> None:
     """Whatever the moments: the same rows differ, and the same moments are impossible."""

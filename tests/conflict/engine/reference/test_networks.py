@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -29,6 +29,7 @@ from tests.conflict.histories import CLUSTERS, TABLES, Setups, counters, resolve
 from tests.conflict.random_histories import ROLES, SETTINGS, configuration, make_history
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import World, random_steps, world
+from tests.examples import examples
 
 MAX, OLD = "NDB$MAX(x)", "NDB$OLD(x)"
 UPDATE = Operation.UPDATE_ROW
@@ -80,7 +81,7 @@ def tables(function: str | None, size: int) -> Setups:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@settings(max_examples=25)
+@examples(6, long=25)
 @given(function=st.sampled_from(FUNCTIONS), seed=SEEDS, count=COUNTS)
 def test_what_happened_is_found_from_binlogs_alone(name: str, function: str, seed: int, count: int) -> None:
     """Rows are right, no effect is contradicted, counters are within their ranges, and the answers go together."""
@@ -93,7 +94,7 @@ def test_what_happened_is_found_from_binlogs_alone(name: str, function: str, see
 
 @pytest.mark.parametrize("name", BOTH_WAYS)
 @pytest.mark.parametrize("function", FUNCTIONS[1:])
-@settings(max_examples=15)
+@examples(5, long=15)
 @given(seed=SEEDS, count=COUNTS)
 def test_the_greatest_value_survives_everywhere(name: str, function: str, seed: int, count: int) -> None:
     """Of updates with values that no two share, all functions of the MAX family keep the greatest one's whole row."""
@@ -111,7 +112,7 @@ def test_the_greatest_value_survives_everywhere(name: str, function: str, seed: 
 
 @pytest.mark.parametrize("name", BOTH_WAYS)
 @pytest.mark.parametrize("function", [None, MAX, OLD])
-@settings(max_examples=15)
+@examples(5, long=15)
 @given(seed=SEEDS, count=COUNTS)
 def test_all_end_equal_where_each_row_has_one_writer(name: str, function: str | None, seed: int, count: int) -> None:
     """Also where a link fails for a while: what waited is applied afterwards. Nothing is rejected."""
@@ -128,7 +129,7 @@ def test_all_end_equal_where_each_row_has_one_writer(name: str, function: str | 
 
 
 @pytest.mark.parametrize("name", ["chain", "long chain", "one source"])
-@settings(max_examples=15)
+@examples(5, long=15)
 @given(function=st.sampled_from([None, *FUNCTIONS]), seed=SEEDS, count=COUNTS)
 def test_replicas_follow_the_only_writer(name: str, function: str | None, seed: int, count: int) -> None:
     """Down a chain, all clusters end as the first one, which alone writes."""
@@ -140,7 +141,7 @@ def test_replicas_follow_the_only_writer(name: str, function: str | None, seed: 
     assert all(made.contents(cluster) == made.contents(0) for cluster in range(len(made.replayed)))
 
 
-@settings(max_examples=60)
+@examples(15, long=60)
 @given(
     seed=SEEDS,
     count=st.integers(0, 120),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conflict.conformance.case import ConflictCase
@@ -55,6 +55,7 @@ from tests.conflict.raw_events import (
 )
 from tests.corpora import RECORDINGS as BUNDLED
 from tests.corpora import SHARED
+from tests.examples import examples
 from tests.ndb_formats.building import MAGIC, description_event, query_body, rows_body, table_map_body
 
 RECORDINGS = BUNDLED / "conflict"
@@ -223,7 +224,7 @@ def binlogs(draw: st.DrawFn) -> list[Raw]:
 
 
 @given(raws=binlogs(), cut=st.integers(0, 90))
-@settings(max_examples=60)
+@examples(15, long=60)
 @example(raws=epoch(1, insert(1), insert(2, transaction=2), update(1, 5), insert(3, transaction=2)), cut=0)
 @example(raws=epoch(1, insert(1), status(OTHER, 4, 1), insert(2, transaction=None), status(OTHER, 5)), cut=0)
 @example(raws=[payload(epoch(1, insert(1)))], cut=0)

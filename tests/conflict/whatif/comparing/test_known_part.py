@@ -163,7 +163,7 @@ def cut_at(history: History, whole: Decided, cuts: tuple[int, int]) -> History:
     complete=st.booleans(),
     cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
 )
-@examples(60)
+@examples(15, long=1200)
 @example(seed=20, steps=80, setting=20, roles=USUAL_ROLES, binlog_type=7, complete=True, cuts=(8, 0))
 @example(seed=38, steps=145, setting=0, roles=USUAL_ROLES, binlog_type=7, complete=True, cuts=(0, 3))
 def test_what_is_known_is_what_the_whole_gives(

@@ -36,6 +36,7 @@ from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Value
 from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
 from tests.conflict.whatif.simulating.models import random_model
+from tests.examples import examples
 
 TYPES = (2, 3, 6, 7, 8, 9)
 WISHES = {Wish.UPDATE: 2.0, Wish.PUT: 1.0, Wish.INSERT: 1.0}
@@ -90,7 +91,7 @@ def assert_same(run: Simulated, result: Result) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=6)
+@examples(5, long=6)
 def test_resolve_finds_the_simulation_in_its_binlogs(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """With the schedule: every decision, counter and row."""
     run = simulate(random_model(seed, 1_000_000), seed)

@@ -17,6 +17,7 @@ from conflict.whatif.simulating.kernels.world import RESOLVE_BIT
 from conflict.whatif.simulating.run import Simulated, simulate
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.whatif.simulating.models import random_model, random_network
+from tests.examples import examples
 
 Epoch = tuple[int, int]  # number of the cluster, and of the epoch
 
@@ -142,7 +143,7 @@ def assert_lost_as_told(model: Model, seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=8)
+@examples(5, long=8)
 def test_lost_changes_are_those_of_the_one_definition(seed: int) -> None:
     """Of pairs, rings and chains."""
     assert_lost_as_told(random_model(seed, 1_500_000), seed)

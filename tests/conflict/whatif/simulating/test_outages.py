@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
@@ -17,6 +17,7 @@ from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.report import figures_of
 from conflict.whatif.simulating.run import simulate
 from tests.conflict.whatif.simulating.models import random_model
+from tests.examples import examples
 
 SECOND = 1_000_000
 PAIR: dict[str, Any] = {
@@ -55,7 +56,7 @@ def lost(found: dict[str, Any]) -> int:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=12)
+@examples(5, long=12)
 def test_losses_never_fall_because_the_same_outage_is_watched_for_longer(seed: int) -> None:
     """A run that ends later has lost no less, and one that ends when it will has lost most; unsettled changes fall."""
     chance, model = Random(seed), random_model(seed, 1_500_000)

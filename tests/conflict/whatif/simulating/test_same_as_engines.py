@@ -20,6 +20,7 @@ from conflict.whatif.simulating.run import Simulated, simulate
 from ndb_formats.schema.row_keys import key_of
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.whatif.simulating.models import random_model, random_network
+from tests.examples import examples
 
 
 def key(run: Simulated, table: int, number: int) -> bytes:
@@ -67,7 +68,7 @@ def assert_same_as_reference(model: Model, seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=8)
+@examples(5, long=8)
 def test_a_simulation_is_what_the_reference_engine_makes_of_it(seed: int) -> None:
     """Every decision with the values compared, every counter and every row."""
     assert_same_as_reference(random_model(seed, 1_500_000), seed)
@@ -82,7 +83,7 @@ def test_many_simulations_are_what_the_reference_engine_makes_of_them(seed: int)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=8)
+@examples(5, long=8)
 def test_rings_and_chains_are_what_the_reference_engine_makes_of_them(seed: int) -> None:
     """The same, of three and four clusters."""
     assert_same_as_reference(random_network(seed), seed)

@@ -17,6 +17,7 @@ from conflict.whatif.simulating.figures import counters_of, decisions_in_order, 
 from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
 from tests.conflict.whatif.simulating.models import random_network
+from tests.examples import examples
 
 COLUMNS = ("source_epoch", "group", "table", "key", "operation", "verdict", "cause", "incoming", "stored")
 
@@ -60,7 +61,7 @@ def assert_resolves_to_itself(seed: int, folder: Path) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=6)
+@examples(5, long=6)
 def test_resolve_finds_the_simulation_in_its_binlogs(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """With the schedule: every decision, counter and row."""
     assert_resolves_to_itself(seed, tmp_path_factory.mktemp("run"))
