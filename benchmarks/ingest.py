@@ -41,7 +41,7 @@ def _number(history: Folder, segments: int) -> None:
     """Number the keys of all buckets."""
     types = load_record(history, "A", 0).types
     for bucket in range(BUCKETS):
-        number_keys(KeyTask(history, bucket, 0, {"A": range(segments)}, NUMBERS, types))
+        number_keys(KeyTask(history, bucket, (), 0, {"A": range(segments)}, NUMBERS, types))
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
 
@@ -164,7 +163,7 @@ def _manifest(plan: Plan) -> Manifest:
         )
     return Manifest(
         buckets=shape.buckets,
-        batches=1,
+        batches=(0,),
         clusters={name: server_id(number) for number, name in enumerate(CLUSTERS)},
         tables=table_definitions(configuration("NDB$EPOCH").numbers),
         files=files,
@@ -227,17 +226,14 @@ def _write_buckets(shape: Shape, folder: Folder, first: int, *, count: int) -> N
     for bucket in made_buckets(plan, first, count):
         _write_keys(folder, bucket)
         for cluster, side in enumerate(bucket.sides):
-            cuts = np.searchsorted(side.slot, _edges(shape)).tolist()
             before, after = _sets(shape, side)
             changes = _changes(plan, cluster, bucket, before, after)
-            table = never_null(pa.table(changes, schema=CHANGES))
-            _write_segments(folder, "changes", cluster, bucket.number, table, cuts)
+            _write_rows(folder, "changes", cluster, bucket.number, never_null(pa.table(changes, schema=CHANGES)))
             keys = bucket.ids[side.place]
             images = [_images(keys, side.before, before), _images(keys, side.value, after)]
-            _write_segments(folder, "images", cluster, bucket.number, pa.table(images, schema=IMAGES), cuts)
-            consequences, cuts = _consequences(plan, cluster, bucket)
-            table = pa.table(consequences, schema=CONSEQUENCES)
-            _write_segments(folder, "consequences", cluster, bucket.number, table, cuts)
+            _write_rows(folder, "images", cluster, bucket.number, pa.table(images, schema=IMAGES))
+            table = pa.table(_consequences(plan, cluster, bucket), schema=CONSEQUENCES)
+            _write_rows(folder, "consequences", cluster, bucket.number, table)
 
 
 def _write_keys(folder: Folder, bucket: MadeBucket) -> None:
@@ -269,11 +265,9 @@ def _binary(offsets: Array, data: Array, missing: Array | None) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers, nulls)
 
 
-def _write_segments(folder: Folder, kind: str, cluster: int, bucket: int, table: pa.Table, cuts: list[int]) -> None:
-    for run, (start, stop) in enumerate(pairwise(cuts)):
-        if start < stop:
-            path = part(kind, CLUSTERS[cluster], run, bucket)
-            folder.write_table(path, table.slice(start, stop - start))
+def _write_rows(folder: Folder, kind: str, cluster: int, bucket: int, table: pa.Table) -> None:
+    if len(table):
+        folder.write_table(part(kind, CLUSTERS[cluster], bucket, 0), table)
 
 
 def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
@@ -318,7 +312,7 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
         np.where(after & UPDATED, side.value, none) if compared else none,
         _digests(bucket, side, side.value, after),
         transaction + np.uint64(server_id(cluster) << 56),
-        run.astype(np.int16),
+        run.astype(np.int32),
         (4 + EVENT_BYTES * (change - clock.starts[edges[run]])).astype(np.uint64),
         np.zeros(count, np.uint32),
         np.zeros(count, np.int32),
@@ -342,13 +336,13 @@ def _images(keys: Array, values: Array, sets: Array) -> pa.Array:
     return _binary(*image_bytes(keys, values, sets), sets == 0)
 
 
-def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> tuple[list[Any], list[int]]:
-    """Return the columns of `CONSEQUENCES` of what an applier did of the other's changes, and where runs end."""
+def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> list[Any]:
+    """Return the columns of `CONSEQUENCES` of what an applier did of the other's changes."""
     own, source, side = plan.clocks[applier], plan.clocks[1 - applier], bucket.sides[1 - applier]
     foreign, slots, groups = _apply_places(own, source)
     place, applied, effect, last = consequences_of(side.slot, side.place, side.operation, len(bucket.ids), len(foreign))
     _, after = _sets(plan.shape, side)
-    columns = [
+    return [
         bucket.numbers[place],
         np.zeros(len(place), np.int16),
         own.epochs[slots[applied]],
@@ -356,7 +350,6 @@ def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> tuple[list[An
         effect,
         np.where(effect == Effect.CHANGED, _digests(bucket, side, side.value, after)[last], np.uint64(0)),
     ]
-    return columns, np.searchsorted(slots[applied], _edges(plan.shape)).tolist()
 
 
 def main() -> None:

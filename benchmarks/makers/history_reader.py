@@ -45,11 +45,10 @@ def _changes(
 ) -> Iterator[tuple[tuple[int, int, int], RowChange]]:
     """Yield a cluster's changes, each after its epoch, group and ordinal."""
     for bucket in range(manifest.buckets):
-        parts = [keys_part(bucket, batch) for batch in range(manifest.batches)]
+        parts = [keys_part(bucket, batch) for batch in manifest.batches]
         identities = folder.read_tables(parts, KEYS).column("identity").to_pylist()
-        runs = range(len(manifest.segments[cluster]))
         rows, images = (
-            folder.read_tables((part(kind, cluster, run, bucket) for run in runs), schema).to_pylist()
+            folder.read_tables((part(kind, cluster, bucket, batch) for batch in manifest.batches), schema).to_pylist()
             for kind, schema in (("changes", CHANGES), ("images", IMAGES))
         )
         for row, image in zip(rows, images, strict=True):

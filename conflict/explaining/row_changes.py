@@ -340,8 +340,8 @@ def _epochs_with(
 ) -> npt.NDArray[np.uint64]:
     """Return the epochs with wanted changes, of the cluster's own or of its applier."""
     found = [np.zeros(0, np.uint64)]
-    for _, changes, _, consequences in content.parts:
-        for part in (changes, consequences):
+    for tables in content.parts:
+        for part in tables:
             wanted = _of_rows(part["identity"].combine_chunks(), content, numbers, rows)
             if transactions and "transaction_id" in part.column_names:
                 ids = pa.array(sorted(transactions), pa.uint64())
@@ -356,7 +356,7 @@ def _of_rows(
     """Return which changes are of wanted rows. Shape (changes,)."""
     if not rows:
         return np.zeros(len(identities), np.bool_)
-    tables, texts = tables_and_texts(identities, numbers, content.types)
+    tables, texts = tables_and_texts(identities.cast(pa.large_binary()), numbers, content.types)
     wanted = np.zeros(len(identities), np.bool_)
     for name, keys in rows.items():
         same = pc.is_in(texts, value_set=pa.array(sorted(keys), pa.string())).to_numpy(zero_copy_only=False)

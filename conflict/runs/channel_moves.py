@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from conflict.config.arguments import StageProgress
 from conflict.engine.kernels.arrays import EpochApplies
 from conflict.history.grid.epoch_files import read_summaries
-from conflict.history.grid.schemas import KEYLESS, keyless_part
+from conflict.history.grid.schemas import KEYLESS, log_part
 from conflict.history.model import EpochApply
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of
 from conflict.runs.resolve_run import ResolveRun
@@ -60,7 +60,7 @@ def find_moves(runner: Runner, run: ResolveRun, applies: EpochApplies, progress:
     times = {
         name: {each.number: each.committed for each in summaries if each.committed is not None}
         for name in own
-        for summaries in [read_summaries(run.history, name, len(run.manifest.segments[name]))]
+        for summaries in [read_summaries(run.history, name, run.manifest.batches)]
     }
     moves = moves_of(own, times)
     if not moves.repeats:
@@ -113,8 +113,7 @@ def _rows_of_bucket(task: _Task) -> dict[str, list[_Row]]:
 def _keyless(run: ResolveRun, name: str, epochs: frozenset[int]) -> Iterator[_Row]:
     """Yield the row changes of the epochs in tables without a primary key."""
     tables = [table.full_name for table in run.numbers.tables]
-    segments = enumerate(run.manifest.segments[name])
-    paths = [keyless_part(name, number) for number, segment in segments if segment.keyless]
+    paths = [log_part("keyless", name, batch) for batch in run.manifest.batches]
     table = run.history.read_tables(paths, KEYLESS).select(["own", "epoch", "ordinal", "table", "operation"])
     wanted = pc.is_in(table["epoch"], value_set=pa.array(sorted(epochs), pa.uint64()))
     for row in table.filter(pc.and_(table["own"], wanted)).to_pylist():

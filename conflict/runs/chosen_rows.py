@@ -92,8 +92,7 @@ def replay_chosen(
         try:
             manifest = ingest(in_threads, run, history, progress=progress, with_holes=run.span.cuts).manifest
             read = history, manifest
-            counts = manifest.segment_counts
-            times = {name: read_commit_times(history, name, count) for name, count in counts.items()}
+            times = {name: read_commit_times(history, name, manifest.batches) for name in manifest.clusters}
             resolved, settled = settle_run(in_threads, run, read, out, progress, options, follow_unlogged=True)
             posed, appliers = _posed(settled, choice, made_of)
             items = sum(len(cluster.timeline) for cluster in posed.history.clusters)

@@ -265,7 +265,7 @@ def finished_history(history: Folder, run: Run) -> Manifest:
         HistoryError: There is none, it is not finished, it is damaged, or it was made for another run.
     """
     manifest, plan = load_manifest(history), load_plan(history)
-    if plan is not None and (manifest is None or plan.batch >= manifest.batches):
+    if plan is not None and (manifest is None or plan.batch >= manifest.next_batch):
         message = f"the ingest into {history.uri} was cut off; run ndb-conflict ingest again, which goes on with it"
         raise HistoryError(message)
     if manifest is None:

@@ -96,7 +96,7 @@ class _UnloggedTask:
         """Return the foreign epochs of each epoch apply of a cluster, by own position."""
         name = list(self.manifest.clusters)[side]
         found: dict[Position, list[int]] = {}
-        for summary in read_summaries(self.history, name, len(self.manifest.segments[name])):
+        for summary in read_summaries(self.history, name, self.manifest.batches):
             for each in summary.applied:
                 found.setdefault((summary.number, each.group), []).append(each.epoch)
         return found

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, SCHEDULE, keyless_part, part
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, SCHEDULE, log_part, part
 from conflict.history.roles import FittingMarks, Mark
 from conflict.history.run import Run
 from conflict.history.shown_effects import Effect
@@ -84,7 +84,7 @@ def facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]
 
 
 def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
-    summaries = read_summaries(history, name, len(manifest.segments[name]))
+    summaries = read_summaries(history, name, manifest.batches)
     applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
     rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id", "table"])
     effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table", "effect"])
@@ -128,7 +128,7 @@ def _tables(manifest: Manifest, rows: pa.Table) -> frozenset[str]:
 
 def _keyless(history: Folder, manifest: Manifest, name: str) -> pa.Table:
     """Return what a cluster's log has of rows of tables without a primary key."""
-    paths = [keyless_part(name, number) for number, segment in enumerate(manifest.segments[name]) if segment.keyless]
+    paths = [log_part("keyless", name, batch) for batch in manifest.batches]
     columns = ("own", "operation", "transaction_id", "table", "epoch", "group")
     return history.read_tables(paths, pa.schema([KEYLESS.field(column) for column in columns]))
 
@@ -141,5 +141,4 @@ def _column(
 
 
 def _paths(manifest: Manifest, kind: str, name: str) -> list[str]:
-    segments = range(len(manifest.segments[name]))
-    return [part(kind, name, segment, bucket) for segment in segments for bucket in range(manifest.buckets)]
+    return [part(kind, name, bucket, batch) for bucket in range(manifest.buckets) for batch in manifest.batches]

@@ -20,8 +20,8 @@ import attrs
 from conflict.config.arguments import StageProgress
 from conflict.errors import ConflictError
 from conflict.history.grid.attempts import ATTEMPTS, publish_finished
-from conflict.history.grid.catalogue import FileFacts, catalogue_part, facts_of, refusing_contradictions
-from conflict.history.grid.epoch_files import epochs_part, read_all_summaries, schedule_table
+from conflict.history.grid.catalogue import FileFacts, refusing_contradictions
+from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.key_numbering import KeyTask, number_keys
 from conflict.history.grid.manifest import (
@@ -33,7 +33,8 @@ from conflict.history.grid.manifest import (
     with_schedule,
     write_manifest,
 )
-from conflict.history.grid.schemas import SCHEDULE_PART, keyless_part, keys_part
+from conflict.history.grid.schemas import SCHEDULE_PART
+from conflict.history.grid.writer import join_logs
 from conflict.history.ingestion.extension import KeptSegments, definition_changes, extended, kept_segments, row_steps
 from conflict.history.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
@@ -46,8 +47,6 @@ from conflict.runs.runner import Runner
 from ndb_formats.errors import FormatError
 
 __all__ = ["Ingested", "ingest"]
-
-_ROW_FILES = ("changes", "images", "consequences")
 
 
 @attrs.frozen
@@ -138,20 +137,20 @@ class _Job:
 
     def carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         """Do what is planned and not yet done, and return what the History holds then."""
-        if held is None or plan.batch >= held.batches:  # else only the cleaning up is left
+        if held is None or plan.batch >= held.next_batch:  # else only the cleaning up is left
             try:
                 with refusing_contradictions(None if held is None else self.history, AGAIN):
                     held = self._carry_out(plan, held)
             except (ConflictError, FormatError):
-                self._abandon(plan, held)
+                self._abandon(plan)
                 raise
-        self._clean_up(plan, {name: len(segments) for name, segments in held.segments.items()})
+        self._clean_up()
         return held
 
     def _carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         kept = self._read_segments(plan)
         manifest = extended(held, plan, kept)
-        if manifest.batches > plan.batch:
+        if plan.batch in manifest.batches:
             files = self._number_keys(plan, kept, manifest)
             manifest = with_files(self.history, manifest, plan.batch, files)
             manifest = self._derive_schedule(manifest)
@@ -201,22 +200,17 @@ class _Job:
             for name, own in row_steps(self.run, manifest, numbers).items()
         }
         tasks = [
-            KeyTask(self.history, bucket, plan.batch, new, numbers, manifest.types, steps)
+            KeyTask(self.history, bucket, manifest.batches[:-1], plan.batch, new, numbers, manifest.types, steps)
             for bucket in range(plan.buckets)
         ]
         numbered = self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
-        others = [
-            path(name, segment)
-            for name, segments in new.items()
-            for segment in segments
-            for path in (epochs_part, keyless_part)
-        ]
-        return [*(each for files in numbered for each in files), *facts_of(self.history, others)]
+        logs = [join_logs(self.history, name, segments, plan.batch) for name, segments in new.items()]
+        return [each for files in (*numbered, *logs) for each in files]
 
     def _derive_schedule(self, manifest: Manifest) -> Manifest:
         """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
         run, history = self.run, self.history
-        read = read_all_summaries(history, run.links, manifest.segment_counts)
+        read = read_all_summaries(history, run.links, manifest.batches)
         summaries = consistent_cut(read, run.links.server_ids, with_holes=self.with_holes)
         hints = run.hints(summaries)
         schedule, assumed = dict[str, ScheduleColumns](), {}
@@ -237,22 +231,14 @@ class _Job:
             changes=sum(int(own.changes.sum()) for own in summaries.values()),
         )
 
-    def _clean_up(self, plan: Plan, kept: Mapping[str, int]) -> None:
-        """Delete the plan, and all segments that are not among the first `kept` of their cluster."""
-        self.history.delete(ATTEMPTS)
-        self.history.delete(STAGED)
-        for name, segments in plan.segments.items():
-            for segment in segments:
-                if segment.number >= kept[name]:
-                    for kind in _ROW_FILES:
-                        self.history.delete(f"{kind}/cluster={name}/segment={segment.number:05d}")
-                    for path in (epochs_part, keyless_part):
-                        self.history.delete(path(name, segment.number))
-        self.history.delete(PLAN)
+    def _clean_up(self) -> None:
+        """Delete what is needed no more."""
+        for path in (ATTEMPTS, STAGED, PLAN):
+            self.history.delete(path)
 
-    def _abandon(self, plan: Plan, held: Manifest | None) -> None:
+    def _abandon(self, plan: Plan) -> None:
         """Restore the History as it was before the plan."""
-        for bucket in range(plan.buckets):
-            self.history.delete(keys_part(bucket, plan.batch))
-        self.history.delete(catalogue_part(plan.batch))
-        self._clean_up(plan, {name: 0 if held is None else len(held.segments[name]) for name in plan.segments})
+        for path in self.history.sizes():
+            if path.endswith(f"/batch={plan.batch:05d}.parquet"):
+                self.history.delete(path)
+        self._clean_up()

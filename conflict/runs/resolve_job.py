@@ -279,9 +279,9 @@ class SettledHistory:
         """Return, per cluster, the own epochs of the part that was read, with their row changes."""
         bounds, manifest = self.part.bounds or {}, self.manifest
         found = {}
-        for name, segments in manifest.segments.items():
+        for name in manifest.segments:
             first = bounds[name].first if name in bounds else 0
-            sizes = read_epoch_sizes(self.job.run.history, name, len(segments))
+            sizes = read_epoch_sizes(self.job.run.history, name, manifest.batches)
             found[name] = sizes.between(first, manifest.last_epochs[name])
         return found
 

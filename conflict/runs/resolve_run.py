@@ -20,11 +20,10 @@ from conflict.engine.columnar.foreign_keys import LinkedKeys, linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, transactional_tables
 from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.kernels.arrays import Bool
-from conflict.history.grid.columns import GridColumns
+from conflict.history.grid.columns import columns_of_bucket
 from conflict.history.grid.epoch_files import read_all_summaries, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CONSEQUENCES, part
 from conflict.history.model import Cluster, Start, Timeline, UnloggedChange, whole_start
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run, TableNumbers
@@ -82,7 +81,7 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> ReadPart:
     names = [cluster.name for cluster in run.clusters]
     if not span.cuts and span.empty:
         return WHOLE, read_schedule(history, names), manifest
-    read = read_all_summaries(history, run.links, manifest.segment_counts)
+    read = read_all_summaries(history, run.links, manifest.batches)
     usable = consistent_cut(read, run.links.server_ids, with_holes=span.cuts)
     if not span.cuts and not starts_in_the_middle(span, run.links, usable):
         return WHOLE, read_schedule(history, names), manifest
@@ -118,11 +117,9 @@ def part_of_log(run: Run, history: Folder, manifest: Manifest) -> ReadPart:
 
 def _shows_effects(history: Folder, manifest: Manifest, name: str, bounds: Bounds) -> bool:
     """Whether the binlog of a cluster shows something of its applier's work."""
-    segments = range(len(manifest.segments[name]))
     return any(
-        GridColumns(history, paths, CONSEQUENCES, bounds.last, bounds.first).kept[1] > 0
+        columns_of_bucket(history, manifest, "consequences", name, bucket, bounds).kept
         for bucket in range(manifest.buckets)
-        for paths in [[part("consequences", name, segment, bucket) for segment in segments]]
     )
 
 

@@ -110,7 +110,7 @@ def _first(resolved: Resolved, run: ResolveRun, *, whole: bool) -> ContestedRows
     ends = np.append(starts, len(rows))[1:]
     read, most = ends, MAX_OPEN_ROWS
     if whole:
-        sizes = [read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()]
+        sizes = [read_epoch_sizes(run.history, name, run.manifest.batches) for name in run.manifest.clusters]
         first, second = (own.of(applies.foreign_epoch[numbers]) for own in sizes)
         read, most = np.cumsum(np.where(applies.applier[numbers] == 1, first, second)), MAX_OPEN_CHANGES
     kept = int(np.searchsorted(read, most, "right"))
@@ -300,8 +300,8 @@ class Settling:
             for each in common.clusters
         )
         ends = {
-            name: read_epoch_ends(common.history, name, len(segments), read)
-            for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)
+            name: read_epoch_ends(common.history, name, manifest.batches, read)
+            for name, read in zip(manifest.segments, self._bounds, strict=True)
         }
         layouts = layouts_of(manifest, common.numbers)
         history = History(clusters, layouts, {}, deciding.applies, ends, databases=common.databases)

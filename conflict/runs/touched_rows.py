@@ -26,7 +26,7 @@ from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int32, Int64
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.grid.schemas import IMAGES, KEYLESS, PLACE, keyless_part
+from conflict.history.grid.schemas import IMAGES, KEYLESS, PLACE, log_part
 from conflict.history.grid.writer import IDENTITY_PREFIX
 from conflict.history.model import Origin, Position, RowChange, Transaction
 from conflict.history.row_identities import identities_without_key
@@ -279,9 +279,7 @@ def keyless_images(run: ResolveRun) -> dict[str, Images]:
 
 def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
     """Return the rows of a cluster's log as `KEYLESS`."""
-    paths = [
-        keyless_part(name, number) for number, segment in enumerate(run.manifest.segments[name]) if segment.keyless
-    ]
+    paths = [log_part("keyless", name, batch) for batch in run.manifest.batches]
     table = run.history.read_tables(paths, KEYLESS)
     epochs, bounds = table.column("epoch"), (run.part.bounds or {}).get(name)
     last = run.manifest.last_epochs[name] if bounds is None else bounds.last

@@ -102,14 +102,14 @@ def rows_of(history: Folder) -> dict[str, Any]:
     manifest = read_manifest(history)
     found: dict[str, Any] = {"applies": history.read_table("schedule.parquet", SCHEDULE).to_pylist(), "keys": {}}
     for bucket in range(manifest.buckets):
-        keys = history.read_tables((keys_part(bucket, batch) for batch in range(manifest.batches)), KEYS)
+        keys = history.read_tables((keys_part(bucket, batch) for batch in manifest.batches), KEYS)
         assert keys.column("key").to_pylist() == list(range(len(keys)))
         identities = keys.column("identity").to_pylist()
         found["keys"].update(zip(identities, keys.column("text").to_pylist(), strict=True))
-        for cluster, segments in manifest.segments.items():
+        for cluster in manifest.clusters:
             changes, images, consequences = (
                 history.read_tables(
-                    (part(kind, cluster, segment, bucket) for segment in range(len(segments))), schema
+                    (part(kind, cluster, bucket, batch) for batch in manifest.batches), schema
                 ).to_pylist()
                 for kind, schema in (("changes", CHANGES), ("images", IMAGES), ("consequences", CONSEQUENCES))
             )

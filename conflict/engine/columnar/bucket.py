@@ -20,10 +20,10 @@ from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32,
 from conflict.engine.kernels.column_scans import facts_of_rows
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.errors import HistoryError
-from conflict.history.grid.columns import GridColumns, ranges_of_bucket
+from conflict.history.grid.columns import GridColumns, columns_of_bucket
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, keys_part, part
+from conflict.history.grid.schemas import CHANGES, IMAGES
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.start import Bounds
 from ndb_formats.columnar.kernel import each_read_only
@@ -43,30 +43,17 @@ class _BucketImages:
     Reading them costs more than deciding the bucket. So each column of each cluster is read on first use.
 
     Attributes:
-        history: Folder of the History.
-        parts: Per cluster, the paths of its parts below that folder, in order.
-        kept: Per cluster, the first row of these that the bucket holds, and the number of rows; none for all.
-        chosen: Per cluster, which of these rows the bucket holds; none for all. Shape of each (rows,).
+        changes: Per cluster, the rows.
     """
 
-    history: Folder
-    parts: Sequence[Sequence[str]]
-    kept: Sequence[tuple[int, int]] = ()
-    chosen: Sequence[Bool] = ()
+    changes: Sequence[GridColumns]
     _columns: dict[tuple[int, str], pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
-
-    def of(self, chosen: Sequence[Bool]) -> _BucketImages:
-        """Return those of some of all rows, per cluster. Shape of each (rows,)."""
-        return attrs.evolve(self, chosen=chosen, columns={})
 
     def column(self, side: int, which: str) -> pa.ChunkedArray:
         """Return the before or after images of a cluster, by row; NULL for no image."""
         if (side, which) not in self._columns:
-            tables = [self.history.read_table(path, IMAGES, [which]) for path in self.parts[side]]
-            chunks = [chunk for table in tables for chunk in table.column(0).chunks]
-            images = pa.chunked_array(chunks, IMAGES.field(which).type)
-            images = images.slice(*self.kept[side]) if self.kept else images
-            self._columns[side, which] = images.filter(pa.array(self.chosen[side])) if self.chosen else images
+            images = self.changes[side].beside("images", pa.schema([IMAGES.field(which)]))
+            self._columns[side, which] = images.column(0)
         return self._columns[side, which]
 
     def pick(self, numbers: Int64, first: int) -> list[pa.Array]:
@@ -202,15 +189,11 @@ class Bucket:
     def of_keys(self, chosen: Bool) -> Bucket:
         """Return the bucket with all that it holds of some rows, and nothing of others. Shape of `chosen` (keys,)."""
         changes, consequences = (
-            [chosen[each.array("key")] for each in columns] for columns in (self.changes, self.consequences)
+            tuple(each.of(chosen[each.array("key")]) for each in columns)
+            for columns in (self.changes, self.consequences)
         )
-        return attrs.evolve(
-            self,
-            changes=tuple(each.of(rows) for each, rows in zip(self.changes, changes, strict=True)),
-            images=None if self.images is None else self.images.of(changes),
-            consequences=tuple(each.of(rows) for each, rows in zip(self.consequences, consequences, strict=True)),
-            kept=None,
-        )
+        images = None if self.images is None else _BucketImages(changes)
+        return attrs.evolve(self, changes=changes, images=images, consequences=consequences, kept=None)
 
     def _rows(self, side: int, presence: Int8, incomplete: Int8) -> BucketRows:
         changes, (before, after) = self.changes[side], self._carried.images[side]
@@ -366,33 +349,22 @@ def load_bucket(
         bounds: Per cluster, the own epochs to read; None for all that can be resolved.
     """
 
-    def paths(kind: str, cluster: str) -> list[str]:
-        return [part(kind, cluster, run, number) for run in range(len(manifest.segments[cluster]))]
+    def columns(kind: str) -> tuple[GridColumns, ...]:
+        return tuple(
+            columns_of_bucket(history, manifest, kind, cluster, number, read.get(cluster)) for cluster in clusters
+        )
 
     clusters = tuple(manifest.clusters)
-    ranges = {cluster: ranges_of_bucket(history, manifest, number, cluster) for cluster in clusters}
-
-    def columns(kind: str, cluster: str, schema: pa.Schema) -> GridColumns:
-        own = ranges[cluster]
-        if bounds is not None:
-            return GridColumns(history, paths(kind, cluster), schema, bounds[cluster].last, bounds[cluster].first, own)
-        last = manifest.last_epochs[cluster] if manifest.is_cut(cluster) else None
-        return GridColumns(history, paths(kind, cluster), schema, last, ranges=own)
-
-    changes = tuple(columns("changes", cluster, CHANGES) for cluster in clusters)
-    kept = [] if bounds is None else [each.kept for each in changes]
+    cut = {cluster: Bounds(last=last) for cluster, last in manifest.last_epochs.items() if manifest.is_cut(cluster)}
+    read = cut if bounds is None else bounds
+    changes = columns("changes")
     return Bucket(
         number,
         clusters,
         numbers,
         layouts,
         changes,
-        _BucketImages(history, [paths("images", cluster) for cluster in clusters], kept) if images else None,
-        tuple(columns("consequences", cluster, CONSEQUENCES) for cluster in clusters),
-        GridColumns(
-            history,
-            [keys_part(number, batch) for batch in range(manifest.batches)],
-            KEYS,
-            ranges=ranges[clusters[0]],
-        ),
+        _BucketImages(changes) if images else None,
+        columns("consequences"),
+        columns_of_bucket(history, manifest, "keys", clusters[0], number),
     )

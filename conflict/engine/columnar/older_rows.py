@@ -25,10 +25,10 @@ from conflict.engine.kernels.first_events import (
 )
 from conflict.engine.kernels.logged_rows import reflects
 from conflict.engine.kernels.records import ROW_STATE, Work, packed_changes, packed_schedule
-from conflict.history.grid.columns import GridColumns, ranges_of_bucket
+from conflict.history.grid.columns import GridColumns, columns_of_bucket
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
+from conflict.history.grid.schemas import SCHEDULE
 from conflict.rules.decision import stored_precision
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import active_function
@@ -60,16 +60,7 @@ def changes_older_rows(history: Folder, manifest: Manifest) -> bool:
 
 
 def _changes_older_rows(history: Folder, manifest: Manifest, cluster: str, bucket: int) -> bool:
-    segments = range(len(manifest.segments[cluster]))
-    own, shown = (
-        GridColumns(
-            history,
-            [part(kind, cluster, segment, bucket) for segment in segments],
-            schema,
-            ranges=ranges_of_bucket(history, manifest, bucket, cluster),
-        )
-        for kind, schema in (("changes", CHANGES), ("consequences", CONSEQUENCES))
-    )
+    own, shown = (columns_of_bucket(history, manifest, kind, cluster, bucket) for kind in ("changes", "consequences"))
     keys = 1 + max(int(each.array("key").max(initial=-1)) for each in (own, shown))
     first, other = _first_rows(own, keys), _first_rows(shown, keys)
     older = np.flatnonzero(first >= 0)

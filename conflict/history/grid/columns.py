@@ -9,7 +9,7 @@ bytes. No image has the digest 0.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import RowStep, keys_part
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYS, RowStep, keys_part, part
+from conflict.history.scheduling.start import Bounds
 from conflict.history.shown_effects import Effect
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import Operation
@@ -31,10 +32,10 @@ __all__ = [
     "COLUMNS_SHIFT",
     "GridColumns",
     "carried_by",
+    "columns_of_bucket",
     "digest_of",
     "digests_of_columns",
     "other_values",
-    "ranges_of_bucket",
 ]
 
 # By column, the lowest and the highest number.
@@ -45,19 +46,8 @@ _FIXED: Ranges = {
     "effect": (min(Effect), max(Effect)),
     "key": (0, 2**31 - 1),
     "table": (0, 2**15 - 1),
-    "file": (-1, 2**15 - 1),
+    "file": (-1, 2**31 - 1),
 }
-
-
-def ranges_of_bucket(history: Folder, manifest: Manifest, bucket: int, cluster: str) -> Ranges:
-    """Return the ranges of the rows of a cluster in a bucket."""
-    keys = sum(history.rows(keys_part(bucket, batch)) for batch in range(manifest.batches))
-    return {
-        **_FIXED,
-        "key": (0, keys - 1),
-        "table": (0, len(manifest.tables) - 1),
-        "file": (-1, len(manifest.files[cluster]) - 1),
-    }
 
 
 def _refuse_out_of_range(history: Folder, paths: Sequence[str], table: pa.Table, ranges: Ranges) -> None:
@@ -122,20 +112,16 @@ def digests_of_columns(carried: Sequence[bytes]) -> npt.NDArray[np.uint64]:
     return np.array([zlib.crc32(each) << COLUMNS_SHIFT if each else 0 for each in carried], np.uint64)
 
 
-LAST = 2**64 - 1  # no epoch is higher
-
-
 @attrs.define(slots=False)
 class GridColumns:
     """
-    One kind of rows of one cluster in a bucket, all segments joined, up to the last epoch that can be resolved.
+    One kind of rows of one cluster in a bucket, all batches joined, up to the last epoch that can be resolved.
 
     Attributes:
         history: Folder of the History.
         paths: The files, in order.
         schema: Their columns.
-        last_epoch: Rows of later epochs are left out; None if there are no later epochs.
-        first_epoch: Rows of earlier epochs are left out.
+        bounds: Rows of other epochs are left out; None to read all.
         ranges: Of the numbers that index arrays.
         chosen: Of the rows that are not left out, which ones these are; None for all. Shape (rows,).
     """
@@ -143,8 +129,7 @@ class GridColumns:
     history: Folder
     paths: Sequence[str]
     schema: pa.Schema
-    last_epoch: int | None = None
-    first_epoch: int = 0
+    bounds: Bounds | None = None
     ranges: Ranges = _FIXED
     chosen: npt.NDArray[np.bool_] | None = None
     _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
@@ -188,14 +173,22 @@ class GridColumns:
         """Read several columns at once, which costs less than one by one."""
         missing = [name for name in names if name not in self._columns]
         if missing:
-            schema = pa.schema([self.schema.field(name) for name in missing])
-            table = self.history.read_tables(self.paths, schema)
-            _refuse_out_of_range(self.history, self.paths, table, self.ranges)
-            if self.last_epoch is not None or self.first_epoch:
-                table = table.slice(*self.kept)
-            if self.chosen is not None:
-                table = table.filter(pa.array(self.chosen))
+            table = self._read(pa.schema([self.schema.field(name) for name in missing]))
             self._columns.update(zip(missing, table.columns, strict=True))
+
+    def beside(self, kind: str, schema: pa.Schema) -> pa.Table:
+        """Return what the files of another kind have of the same rows."""
+        return self._read(schema, lambda path: f"{kind}/{path.partition('/')[2]}")
+
+    def _read(self, schema: pa.Schema, place: Callable[[str], str] = str) -> pa.Table:
+        """Return columns of the rows; `place`: the file that has them, given the one in `paths`."""
+        if self.bounds is None:
+            table = self.history.read_tables(map(place, self.paths), schema)
+        else:
+            parts = (self.history.read_rows(place(path), schema, *rows) for path, rows in self.kept.items())
+            table = pa.concat_tables([schema.empty_table(), *parts])
+        _refuse_out_of_range(self.history, self.paths, table, self.ranges)
+        return table if self.chosen is None else table.filter(pa.array(self.chosen))
 
     def row(self, number: int) -> dict[str, Any]:
         """Return all columns of one row."""
@@ -203,11 +196,40 @@ class GridColumns:
         return {name: self._columns[name][number].as_py() for name in self.schema.names}
 
     @cached_property
-    def kept(self) -> tuple[int, int]:
-        """The first row that is not left out, and the number of rows from there on that are not."""
+    def kept(self) -> Mapping[str, tuple[int, int]]:
+        """The first row within the bounds and how many rows are, by file; files without any are left out."""
+        bounds = Bounds() if self.bounds is None else self.bounds
         # Rows are in order of epochs, so those that are left out are the first and the last ones.
-        epochs = self.history.read_tables(self.paths, pa.schema([self.schema.field("epoch")])).column(0)
-        last = LAST if self.last_epoch is None else self.last_epoch
-        first = int(pc.sum(pc.less(epochs, pa.scalar(self.first_epoch, pa.uint64()))).as_py() or 0)
-        stop = int(pc.sum(pc.less_equal(epochs, pa.scalar(last, pa.uint64()))).as_py() or 0)
-        return first, max(stop - first, 0)
+        found = {path: self.history.rows_within(path, "epoch", bounds.first, bounds.last) for path in self.paths}
+        return {path: rows for path, rows in found.items() if rows[1]}
+
+
+_SCHEMAS = {"changes": CHANGES, "consequences": CONSEQUENCES}
+
+
+def columns_of_bucket(
+    history: Folder, manifest: Manifest, kind: str, cluster: str, bucket: int, bounds: Bounds | None = None
+) -> GridColumns:
+    """
+    Return the rows of a cluster in a bucket.
+
+    Args:
+        history: Folder of the History.
+        manifest: What the History holds.
+        kind: ``changes``, ``consequences``, or ``keys``, which are those of both clusters.
+        cluster: The cluster.
+        bucket: The bucket.
+        bounds: The own epochs to read; None for all.
+    """
+    batches = manifest.batches
+    keys = [keys_part(bucket, batch) for batch in batches]
+    ranges = {
+        **_FIXED,
+        "key": (0, sum(map(history.rows, keys)) - 1),
+        "table": (0, len(manifest.tables) - 1),
+        "file": (-1, len(manifest.files[cluster]) - 1),
+    }
+    if kind == "keys":
+        return GridColumns(history, keys, KEYS, ranges=ranges)
+    paths = [part(kind, cluster, bucket, batch) for batch in batches]
+    return GridColumns(history, paths, _SCHEMAS[kind], bounds, ranges)

@@ -79,7 +79,7 @@ def _hints(kind: type[attrs.AttrsInstance]) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-FORMAT = 16
+FORMAT = 17
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Epochs and the schedule as Parquet. Every ingest derives the schedule again, fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from conflict.config.configuration import Links
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import SCHEDULE, SCHEDULE_PART, table_of_rows
+from conflict.history.grid.schemas import SCHEDULE, SCHEDULE_PART, log_part, table_of_rows
 from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns
 from conflict.history.scheduling.servers import columns_of_clusters
 from conflict.history.scheduling.start import Bounds
@@ -22,12 +22,12 @@ from conflict.rules.replication_table import Role
 
 __all__ = [
     "EPOCHS",
-    "epochs_part",
     "epochs_table",
     "read_all_summaries",
     "read_commit_times",
     "read_epoch_ends",
     "read_epoch_sizes",
+    "read_epochs_of",
     "read_schedule",
     "read_summaries",
     "schedule_table",
@@ -50,11 +50,6 @@ EPOCHS = pa.schema(
 )
 
 
-def epochs_part(cluster: str, segment: int) -> str:
-    """Return the path of the epochs of one segment below the History."""
-    return f"epochs/cluster={cluster}/segment={segment:05d}.parquet"
-
-
 def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
     """Return summaries as `EPOCHS`."""
     rows = [
@@ -73,39 +68,42 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
     return table_of_rows(rows, EPOCHS)
 
 
-def read_summaries(history: Folder, cluster: str, segments: int) -> SummaryColumns:
-    """Return the summaries of the first `segments` segments of a cluster, in order."""
-    return summaries_of(history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS))
+def read_epochs_of(
+    history: Folder, cluster: str, batches: Iterable[int], columns: Sequence[str] = EPOCHS.names
+) -> pa.Table:
+    """Return columns of `EPOCHS` of a cluster, in order."""
+    schema = pa.schema([EPOCHS.field(name) for name in columns])
+    return history.read_tables((log_part("epochs", cluster, batch) for batch in batches), schema)
 
 
-def read_all_summaries(history: Folder, links: Links, segments: Mapping[str, int]) -> dict[str, SummaryColumns]:
-    """Return, per cluster, the summaries of its first segments, with foreign epochs by the ids of their clusters."""
-    return columns_of_clusters(links, {name: read_summaries(history, name, count) for name, count in segments.items()})
+def read_summaries(history: Folder, cluster: str, batches: Iterable[int]) -> SummaryColumns:
+    """Return the summaries of the epochs of a cluster, in order."""
+    return summaries_of(read_epochs_of(history, cluster, batches))
 
 
-def read_epoch_sizes(history: Folder, cluster: str, segments: int) -> EpochSizes:
-    """Return how many row changes each epoch in the first `segments` segments of a cluster has."""
-    epochs = _read_columns(history, cluster, segments, ["number", "changes"])
+def read_all_summaries(history: Folder, links: Links, batches: Sequence[int]) -> dict[str, SummaryColumns]:
+    """Return, per cluster, the summaries of its epochs, with foreign epochs by the ids of their clusters."""
+    return columns_of_clusters(links, {name: read_summaries(history, name, batches) for name in links.server_ids})
+
+
+def read_epoch_sizes(history: Folder, cluster: str, batches: Iterable[int]) -> EpochSizes:
+    """Return how many row changes each epoch of a cluster has."""
+    epochs = read_epochs_of(history, cluster, batches, ["number", "changes"])
     return EpochSizes(*(epochs.column(name).to_numpy() for name in ("number", "changes")))
 
 
-def read_epoch_ends(history: Folder, cluster: str, segments: int, bounds: Bounds) -> Positions:
-    """Return the last group of each epoch within bounds in the first `segments` segments of a cluster."""
-    epochs = _read_columns(history, cluster, segments, ["number", "transactions", "applied_group"])
+def read_epoch_ends(history: Folder, cluster: str, batches: Iterable[int], bounds: Bounds) -> Positions:
+    """Return the last group of each epoch of a cluster within bounds."""
+    epochs = read_epochs_of(history, cluster, batches, ["number", "transactions", "applied_group"])
     number = epochs.column("number").to_numpy()
     last = np.maximum(*(_lists(epochs.column(name)).last for name in ("transactions", "applied_group")))
     within = np.flatnonzero((number >= np.uint64(bounds.first)) & (number <= np.uint64(bounds.last)))
     return Positions(number[within], last[within])
 
 
-def _read_columns(history: Folder, cluster: str, segments: int, columns: Sequence[str]) -> pa.Table:
-    schema = pa.schema([EPOCHS.field(name) for name in columns])
-    return history.read_tables((epochs_part(cluster, each) for each in range(segments)), schema)
-
-
-def read_commit_times(history: Folder, cluster: str, segments: int) -> dict[int, int]:
-    """Return the microsecond since 1970 at which each of these epochs committed; 0 where the log does not tell."""
-    epochs = _read_columns(history, cluster, segments, ["number", "committed"])
+def read_commit_times(history: Folder, cluster: str, batches: Iterable[int]) -> dict[int, int]:
+    """Return the microsecond since 1970 at which each epoch committed; 0 where the log does not tell."""
+    epochs = read_epochs_of(history, cluster, batches, ["number", "committed"])
     return dict(zip(epochs.column("number").to_pylist(), epochs.column("committed").to_pylist(), strict=True))
 
 

@@ -9,8 +9,10 @@ import json
 import posixpath
 import re
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -101,18 +103,55 @@ class Folder:
         filesystem, full = self._now(path)
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
-    def write_table(self, path: str, table: pa.Table) -> None:
+    def write_table(self, path: str, table: pa.Table, group_rows: int | None = None) -> None:
         """
         Write one Parquet file, or an Arrow file if the name ends in ``.arrow``.
 
         It is written beside its place first, so that no reader sees half of it.
+
+        Args:
+            path: The file.
+            table: What is in it.
+            group_rows: How many rows can be read without the others; None for about a million.
         """
         with self._written(path) as (filesystem, beside):
             if path.endswith(ARROW):
                 with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, table.schema) as writer:
                     writer.write_table(table)
             else:
-                pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
+                options = _write_options(table.schema)
+                pq.write_table(table, beside, row_group_size=group_rows, filesystem=filesystem, **options)
+
+    def write_parts(self, path: str, parts: Sequence[pa.Table]) -> None:
+        """
+        Write an Arrow file of tables, each of which can be read without the others.
+
+        Args:
+            path: The file.
+            parts: The tables, at least one; they have one schema, and each column one chunk.
+        """
+        whole = pa.concat_tables(parts).unify_dictionaries()  # a file has one dictionary of a column
+        batches = [each for each in whole.to_batches() if len(each)]
+        following, none = iter(batches), (batches or [pa.RecordBatch.from_pylist([], whole.schema)])[0].slice(0, 0)
+        with (
+            self._written(path) as (filesystem, beside),
+            filesystem.open_output_stream(beside) as stream,
+            pa.ipc.new_file(stream, whole.schema) as writer,
+        ):
+            for part in parts:
+                writer.write_batch(next(following) if len(part) else none)
+
+    def read_part(self, path: str, number: int) -> pa.Table:
+        """
+        Read one of the tables that `write_parts` wrote.
+
+        Raises:
+            HistoryError: The file is missing or damaged.
+        """
+        filesystem, full = self._resolve(path)
+        local = isinstance(filesystem, pafs.LocalFileSystem)
+        with self._readable(path), pa.memory_map(full) if local else filesystem.open_input_file(full) as source:
+            return pa.Table.from_batches([pa.ipc.open_file(source).get_batch(number)])
 
     @contextmanager
     def _written(self, path: str) -> Iterator[tuple[pafs.FileSystem, str]]:
@@ -161,13 +200,51 @@ class Folder:
         """Whether what is written is there after this process."""
         return True
 
+    def read_rows(self, path: str, schema: pa.Schema, first: int, count: int) -> pa.Table:
+        """Read some rows, at least one, of a Parquet file that exists, and of the others those in the same groups."""
+        filesystem, full = self._resolve(path)
+        dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            file = pq.ParquetFile(source, read_dictionary=dictionaries, page_checksum_verification=True)
+            ends = list(accumulate(file.metadata.row_group(each).num_rows for each in range(file.num_row_groups)))
+            groups = range(bisect_right(ends, first), bisect_left(ends, first + count) + 1)
+            table = file.read_row_groups(groups, schema.names, use_threads=False).cast(schema)
+            return table.slice(first - ([0, *ends][groups[0]]), count)
+
+    def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
+        """
+        Return the first row of a Parquet file whose value of an ascending unsigned column is in a range, and how many.
+
+        Only the groups at the ends of the range are read. A file that does not exist has no rows.
+        """
+        filesystem, full = self._resolve(path)
+        if not self.exists(path):
+            return 0, 0
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            file = pq.ParquetFile(source, page_checksum_verification=True)
+            place, first, count = file.schema_arrow.get_field_index(column), 0, 0
+            for number in range(file.num_row_groups):
+                group = file.metadata.row_group(number)
+                known = group.column(place).statistics
+                if known.max < least:
+                    first += group.num_rows
+                elif known.min >= least and known.max <= greatest:
+                    count += group.num_rows
+                elif known.min <= greatest:
+                    values = file.read_row_group(number, [column], use_threads=False).column(0).to_numpy()
+                    before, until = int((values < least).sum()), int((values <= greatest).sum())
+                    first, count = first + before, count + until - before
+            return first, count
+
     def rows(self, path: str) -> int:
         """
-        Return the number of rows of a Parquet file.
+        Return the number of rows of a Parquet file; 0 if it does not exist.
 
         Raises:
             HistoryError: It is damaged.
         """
+        if not self.exists(path):
+            return 0
         filesystem, full = self._resolve(path)
         with self._readable(path), filesystem.open_input_file(full) as source:
             return int(pq.read_metadata(source).num_rows)

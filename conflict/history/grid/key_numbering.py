@@ -1,5 +1,5 @@
 """
-Keys of a bucket to dense numbers, and the staged files of new segments to the final ones.
+Keys of a bucket to dense numbers, and what was read of new segments to the files of a batch.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class KeyTask:
     Attributes:
         history: Folder of the History.
         bucket: The bucket.
-        batch: How many batches of keys the bucket has already.
+        batches: Numbers of the batches that the History has.
+        batch: Number of the new one.
         segments: Numbers of the new segments of each cluster.
         numbers: The tables.
         types: Wire types of the columns of each table that the segments mention.
@@ -72,6 +73,7 @@ class KeyTask:
 
     history: Folder
     bucket: int
+    batches: Sequence[int]
     batch: int
     segments: Mapping[str, Sequence[int]]
     numbers: TableNumbers
@@ -79,89 +81,101 @@ class KeyTask:
     steps: Mapping[str, Sequence[SegmentStep]] = attrs.field(factory=dict)
 
 
+_GROUP_ROWS = 1 << 17  # a part of a log needs no others
+_KEYED_CHANGES = pa.schema([*CHANGES, *IMAGES])
+
+
 def number_keys(task: KeyTask) -> list[FileFacts]:
     """
-    Number the new keys of a bucket in the order in which they appear, and write the final files of new segments.
+    Number the new keys of a bucket in the order in which they appear, and write the files of the new batch.
 
     A known key keeps its number. The result depends only on the staged files and on earlier batches, so a task that was
     killed can run again.
 
     Returns:
-        What the files of the bucket are that the batch adds.
+        What the files are.
     """
     history, bucket = task.history, task.bucket
-    places = [(cluster, segment, bucket) for cluster, segments in task.segments.items() for segment in segments]
-    kinds = (("changes", STAGED_CHANGES, CHANGES), ("consequences", STAGED_CONSEQUENCES, CONSEQUENCES))
-    parts = [
-        (part(kind, *place), history.read_table(staged_part(kind, *place), staged), final)
-        for kind, staged, final in kinds
-        for place in places
-    ]
-    known = history.read_tables((keys_part(bucket, batch) for batch in range(task.batch)), KEYS).column("identity")
-    chunks = [chunk for _, table, _ in parts for chunk in table.column("identity").chunks]
+    read = {
+        (kind, cluster): [history.read_part(staged_part(kind, cluster, each), bucket) for each in segments]
+        for kind in ("changes", "consequences")
+        for cluster, segments in task.segments.items()
+    }
+    identities = [chunk for parts in read.values() for part in parts for chunk in part.column("identity").chunks]
+    known = history.read_tables((keys_part(bucket, batch) for batch in task.batches), KEYS).column("identity")
     # Known keys come first, once each, so the dictionary gives them their own numbers again.
-    encoded = pa.chunked_array([*known.chunks, *chunks], pa.binary()).combine_chunks().dictionary_encode()
-    keys, start = encoded.indices, len(known)
-    stepped = _stepped_keys(task, encoded.dictionary)
-    for path, table, final in parts:
-        columns = [keys.slice(start, len(table)), *table.drop_columns(["identity"]).columns]
-        rows, more = pa.table(columns, schema=final), stepped.get(path)
-        if more is not None:
-            _put_before_images(history, path, len(table), len(more))
-            rows = pa.concat_tables([more, rows]).unify_dictionaries()
-        if len(rows):
-            history.write_table(path, never_null(rows))
-        start += len(table)
-    new_keys = keys_part(bucket, task.batch)
-    history.write_table(new_keys, _keys_table(task, encoded.dictionary, len(known)))
-    images = [part("images", *place) for place in places]
-    return facts_of(history, [new_keys, *images, *(path for path, _, _ in parts)])
+    encoded = pa.chunked_array([*known.chunks, *identities], pa.binary()).cast(pa.large_binary()).dictionary_encode()
+    dictionary = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.large_binary())
+    numbers = pa.chunked_array([chunk.indices for chunk in encoded.chunks], pa.int32())
+    written, start = [keys_part(bucket, task.batch)], len(known)
+    history.write_table(written[0], _keys_table(task, dictionary, len(known)))
+    for (kind, cluster), parts in read.items():
+        rows = pa.concat_tables([_STAGED[kind].empty_table(), *parts])
+        columns = [numbers.slice(start, len(rows)), *rows.drop_columns(["identity"]).columns]
+        start += len(rows)
+        if kind == "consequences":
+            tables = {kind: pa.table(columns, schema=CONSEQUENCES)}
+        else:
+            keyed = pa.table(columns, schema=_KEYED_CHANGES)
+            keyed = _with_steps(keyed, [len(each) for each in parts], task, cluster, dictionary).unify_dictionaries()
+            tables = {kind: keyed.select(CHANGES.names), "images": keyed.select(IMAGES.names)}
+        for name, table in tables.items():
+            if len(table):
+                written.append(part(name, cluster, bucket, task.batch))
+                history.write_table(written[-1], never_null(table), _GROUP_ROWS)
+    return facts_of(history, written)
 
 
-def _stepped_keys(task: KeyTask, identities: pa.BinaryArray) -> dict[str, pa.Table]:
-    """Return the rows that statements put before those of a segment, as `CHANGES`, by the path of its file."""
-    if not any(task.steps.values()):
-        return {}
+_STAGED = {"changes": STAGED_CHANGES, "consequences": STAGED_CONSEQUENCES}
+
+
+def _with_steps(
+    rows: pa.Table, sizes: Sequence[int], task: KeyTask, cluster: str, identities: pa.LargeBinaryArray
+) -> pa.Table:
+    """
+    Put what statements do to rows before the rows of the segments that begin with these statements.
+
+    Args:
+        rows: The rows of new segments as `_KEYED_CHANGES`.
+        sizes: How many rows each segment has.
+        task: The task.
+        cluster: The cluster.
+        identities: All keys of the bucket.
+    """
+    steps = task.steps.get(cluster, ())
+    if not steps:
+        return rows
     tables = np.array([int.from_bytes(each.as_py()[:2], "little") for each in identities], np.int64)
-    found: dict[str, list[pa.Table]] = {}
-    for cluster, steps in task.steps.items():
+    parts, start = [], 0
+    for segment, size in zip(task.segments[cluster], sizes, strict=True):
         for step in steps:
-            keys = np.flatnonzero(tables == step.table)
-            rows = [(key, *_step_row(step)) for key in keys.tolist()]
-            if rows:
-                path = part("changes", cluster, step.segment, task.bucket)
-                found.setdefault(path, []).append(table_of_rows(rows, CHANGES))
-    return {path: pa.concat_tables(each) for path, each in found.items()}
+            if step.segment == segment:
+                found = [(key, *_step_row(step)) for key in np.flatnonzero(tables == step.table).tolist()]
+                parts.append(table_of_rows(found, _KEYED_CHANGES))
+        parts.append(rows.slice(start, size))
+        start += size
+    return pa.concat_tables(parts)
 
 
 def _step_row(step: SegmentStep) -> tuple[object, ...]:
-    """Return the columns of `CHANGES` after the key; it has no image and comes from no binlog."""
+    """Return the columns after the key; it has no image and comes from no binlog."""
     known = {"table": step.table, "operation": int(step.kind), "epoch": step.epoch, "group": step.group, "file": -1}
-    nothing = {"before_columns": b"", "after_columns": b"", "transaction_id": None}
-    return tuple({**nothing, **known}.get(name, 0) for name in CHANGES.names if name != "key")
+    nothing = {"before_columns": b"", "after_columns": b"", "transaction_id": None, **dict.fromkeys(IMAGES.names)}
+    return tuple({**nothing, **known}.get(name, 0) for name in _KEYED_CHANGES.names if name != "key")
 
 
-def _put_before_images(history: Folder, path: str, rows: int, more: int) -> None:
-    """Put rows without images before those of a segment, unless an earlier run of the task did."""
-    place = path.replace("changes/", "images/", 1)
-    images = history.read_table(place, IMAGES)
-    if len(images) == rows:
-        nothing = pa.table([pa.nulls(more, pa.binary())] * len(IMAGES), schema=IMAGES)
-        history.write_table(place, pa.concat_tables([nothing, images]))
-
-
-def _keys_table(task: KeyTask, identities: pa.BinaryArray, first: int) -> pa.Table:
+def _keys_table(task: KeyTask, identities: pa.LargeBinaryArray, first: int) -> pa.Table:
     """Return the keys from number `first` on as `KEYS`."""
     new = identities[first:]
     if not len(new):
         return KEYS.empty_table()
     tables, texts = tables_and_texts(new, task.numbers, task.types)
     numbers = pa.array(np.arange(first, first + len(new), dtype=np.int32))
-    return pa.table([numbers, pa.array(tables), new, texts], schema=KEYS)
+    return pa.table([numbers, pa.array(tables), new.cast(pa.binary()), texts], schema=KEYS)
 
 
 def tables_and_texts(
-    identities: pa.BinaryArray, numbers: TableNumbers, types: Mapping[str, tuple[WireType, ...]]
+    identities: pa.LargeBinaryArray, numbers: TableNumbers, types: Mapping[str, tuple[WireType, ...]]
 ) -> tuple[npt.NDArray[np.int16], pa.StringArray]:
     """
     Return the table number of each identity, shape (keys,), and its key as text for people.
@@ -173,7 +187,7 @@ def tables_and_texts(
     """
     _, offsets, data = identities.buffers()
     first, stop = identities.offset, identities.offset + len(identities)
-    bounds = np.frombuffer(offsets, np.int32)[first : stop + 1].astype(np.int64)
+    bounds = np.frombuffer(offsets, np.int64)[first : stop + 1]
     plain = np.frombuffer(data or b"", np.uint8)
     tables = (plain[bounds[:-1]] | plain[bounds[:-1] + 1].astype(np.int16) << 8).astype(np.int16)
     texts, rows = [pa.array([], pa.string())], [np.zeros(0, np.int64)]

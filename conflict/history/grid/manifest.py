@@ -29,7 +29,6 @@ from ndb_formats.types.column_types import WireType
 __all__ = [
     "AGAIN",
     "MANIFEST",
-    "MAX_BUCKETS",
     "HistorySubject",
     "Manifest",
     "SegmentFacts",
@@ -42,7 +41,7 @@ __all__ = [
 ]
 
 MANIFEST = "history.json"
-MAX_BUCKETS = 256
+_MOST_BUCKETS = 1 << 20  # 128 TiB of binlog
 AGAIN = "Ingest the binlogs again into another folder"
 
 
@@ -138,7 +137,7 @@ class Manifest(HistorySubject):
     A History on disk.
 
     Attributes:
-        batches: How many times binlogs were ingested.
+        batches: Numbers of the batches that row files belong to, in order; every ingest adds one.
         files: Binlog files per cluster, by number.
         segments: Segments per cluster, in order.
         types: Wire types of the columns of each table that a binlog mentions.
@@ -151,7 +150,7 @@ class Manifest(HistorySubject):
         listed: What the schedule is, and the catalogue of each batch, in which all other files are listed.
     """
 
-    batches: int
+    batches: tuple[int, ...]
     files: dict[str, tuple[str, ...]]
     segments: dict[str, tuple[SegmentFacts, ...]]
     types: dict[str, tuple[WireType, ...]] = attrs.field(repr=False)
@@ -169,9 +168,9 @@ class Manifest(HistorySubject):
         return any(segment.keyless for own in self.segments.values() for segment in own)
 
     @property
-    def segment_counts(self) -> dict[str, int]:
-        """How many segments each cluster has."""
-        return {name: len(own) for name, own in self.segments.items()}
+    def next_batch(self) -> int:
+        """The number of the next batch."""
+        return self.batches[-1] + 1 if self.batches else 0
 
     def is_cut(self, cluster: str) -> bool:
         """Whether the binlogs of a cluster go on after its last epoch that can be resolved."""
@@ -203,13 +202,13 @@ def _refuse_contradictions(history: Folder, manifest: Manifest) -> None:
     names = manifest.clusters.keys()
     parts = (manifest.files, manifest.segments, manifest.last_epochs)
     segments = ((name, segment) for name in names for segment in manifest.segments.get(name, ()))
-    catalogues = [catalogue_part(batch) for batch in range(min(manifest.batches, len(manifest.listed)))]
+    catalogues = map(catalogue_part, manifest.batches)
     whole = (
         all(part.keys() == names for part in parts)
-        and 0 < manifest.buckets <= MAX_BUCKETS
+        and 0 < manifest.buckets <= _MOST_BUCKETS
         and all(segment.file in (manifest.files.get(name) or ("",)) for name, segment in segments)  # "": made, not read
         and sorted(each.path for each in manifest.listed) == sorted([*catalogues, SCHEDULE_PART])
-        and len(catalogues) == manifest.batches
+        and list(manifest.batches) == sorted(set(manifest.batches))
     )
     if not whole:
         message = f"{history.uri}: {MANIFEST} contradicts itself; ingest the binlogs again into another folder"

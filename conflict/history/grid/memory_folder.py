@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
@@ -30,23 +32,29 @@ class _Held:
     The tables in memory.
 
     Attributes:
-        limit: Most bytes that they may have, added up table by table; buffers that tables share count for each.
+        limit: Most bytes that they may have; buffers that tables share count once.
         tables: By their full path.
     """
 
     limit: int
     tables: dict[str, pa.Table] = attrs.field(factory=dict, repr=False)
     _size: int = 0
+    _shared: Counter[int] = attrs.field(factory=Counter, repr=False)
     _lock: Lock = attrs.field(factory=Lock, repr=False)
 
-    def put(self, path: str, table: pa.Table) -> bool:
-        """Hold a table in place of an earlier one of that path, and return True; or return False if it does not fit."""
+    def put(self, tables: Mapping[str, pa.Table]) -> bool:
+        """Hold tables in place of earlier ones of these paths, and return True; or return False if they do not fit."""
         with self._lock:
-            self._drop(path)
-            if self._size + table.nbytes > self.limit:
+            for path in tables:
+                self._drop(path)
+            sizes = _buffers(tables.values())
+            if self._size + sum(size for address, size in sizes.items() if address not in self._shared) > self.limit:
                 return False
-            self.tables[path] = table
-            self._size += table.nbytes
+            self.tables.update(tables)
+            for table in tables.values():
+                for address, size in _buffers([table]).items():
+                    self._size += 0 if self._shared[address] else size
+                    self._shared[address] += 1
             return True
 
     def delete(self, path: str) -> None:
@@ -57,7 +65,17 @@ class _Held:
 
     def _drop(self, path: str) -> None:
         known = self.tables.pop(path, None)
-        self._size -= 0 if known is None else known.nbytes
+        for address, size in _buffers([] if known is None else [known]).items():
+            self._shared[address] -= 1
+            if not self._shared[address]:
+                del self._shared[address]
+                self._size -= size
+
+
+def _buffers(tables: Iterable[pa.Table]) -> dict[int, int]:
+    """Return the bytes of the different buffers of tables, by their addresses; slices share those of the whole."""
+    chunks = (chunk for table in tables for column in table.columns for chunk in column.chunks)
+    return {buffer.address: buffer.size for chunk in chunks for buffer in chunk.buffers() if buffer}
 
 
 @attrs.frozen(eq=False)
@@ -96,10 +114,23 @@ class MemoryFolder(Folder):
         held = self._held.tables
         return full in held or super().exists(path) or any(name.startswith(full + "/") for name in tuple(held))
 
-    def write_table(self, path: str, table: pa.Table) -> None:
+    def write_table(self, path: str, table: pa.Table, group_rows: int | None = None) -> None:
         """Keep a table; write it to disk only if it does not fit."""
-        if not self._held.put(self._full(path), table):
-            super().write_table(path, table)
+        if not self._held.put({self._full(path): table}):
+            super().write_table(path, table, group_rows)
+
+    def write_parts(self, path: str, parts: Sequence[pa.Table]) -> None:
+        """Keep tables that can be read one by one; write them to disk only if they do not fit."""
+        if not self._held.put({self._part(path, number): table for number, table in enumerate(parts)}):
+            super().write_parts(path, parts)
+
+    def read_part(self, path: str, number: int) -> pa.Table:
+        """Return one of these tables."""
+        table = self._held.tables.get(self._part(path, number))
+        return super().read_part(path, number) if table is None else table
+
+    def _part(self, path: str, number: int) -> str:
+        return f"{self._full(path)}/{number}"
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a table; one that does not exist is empty."""
@@ -111,6 +142,22 @@ class MemoryFolder(Folder):
         if chosen.schema.types == wanted.types:  # usual, and much faster than a cast
             return pa.Table.from_arrays(chosen.columns, schema=wanted)
         return chosen.cast(wanted)
+
+    def read_rows(self, path: str, schema: pa.Schema, first: int, count: int) -> pa.Table:
+        """Return some rows of a table."""
+        held = self._full(path) in self._held.tables
+        return (
+            self.read_table(path, schema).slice(first, count) if held else super().read_rows(path, schema, first, count)
+        )
+
+    def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
+        """Return the first row whose value of an ascending column is in a range, and how many rows that are."""
+        table = self._held.tables.get(self._full(path))
+        if table is None:
+            return super().rows_within(path, column, least, greatest)
+        values = table.column(column).to_numpy()
+        first, stop = np.searchsorted(values, np.uint64(least)), np.searchsorted(values, np.uint64(greatest), "right")
+        return int(first), int(stop - first)
 
     def rows(self, path: str) -> int:
         """Return the number of rows of a table."""

@@ -1,19 +1,18 @@
 """
 A History on disk: the paths of its Parquet files and their columns.
 
-    history.json                                               clusters, tables, segments, errors of the binlogs
-    catalogue/batch=00000.parquet                              what each file of a batch is
-    (conflict.history.grid.catalogue) schedule.parquet                                           when each cluster
-    applied which foreign epoch keys/bucket=00000/batch=00000.parquet                      dense key number -> table,
-    identity, text changes/cluster=A/segment=00000/bucket=00000.parquet       narrow columns that decide, rows in order
-    images/cluster=A/segment=00000/bucket=00000.parquet        before and after image of the same rows
-    consequences/cluster=A/segment=00000/bucket=00000.parquet  what the binlog shows of the work of A's applier
-    keyless/cluster=A/segment=00000.parquet                    rows of tables without a primary key, as they are logged
-    epochs/cluster=A/segment=00000.parquet                     what the schedule is derived from
+    history.json                                             clusters, tables, segments, errors of the binlogs
+    catalogue/batch=00000.parquet                            what each file of a batch is
+    schedule.parquet                                         when each cluster applied which foreign epoch
+    keys/bucket=00000/batch=00000.parquet                    dense key number -> table, identity, text
+    changes/cluster=A/bucket=00000/batch=00000.parquet       narrow columns that decide, rows in order
+    images/cluster=A/bucket=00000/batch=00000.parquet        before and after image of the same rows
+    consequences/cluster=A/bucket=00000/batch=00000.parquet  what the binlog shows of the work of A's applier
+    keyless/cluster=A/batch=00000.parquet                    rows of tables without a primary key, as they are logged
+    epochs/cluster=A/batch=00000.parquet                     what the schedule is derived from
 
-A segment is a piece of one cluster's binlog, a number of consecutive epochs; a batch is what one ingest added. Row n of
-a file of `images` belongs to row n of the same file of `changes`. Unsigned 64-bit numbers are Parquet's UINT_64, which
-Spark reads as DECIMAL(20, 0).
+A batch is what one ingest added; what has no rows has no file. Row n of a file of `images` belongs to row n of the same
+file of `changes`. Unsigned 64-bit numbers are Parquet's UINT_64, which Spark reads as DECIMAL(20, 0).
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ __all__ = [
     "STAGED_CHANGES",
     "STAGED_CONSEQUENCES",
     "RowStep",
-    "keyless_part",
     "keys_part",
+    "log_part",
     "never_null",
     "part",
     "staged_part",
@@ -80,7 +79,7 @@ _DECISION: list[tuple[str, pa.DataType]] = [
     ("after_value", pa.uint64()),
     ("after_digest", pa.uint64()),
     ("transaction_id", pa.uint64()),
-    ("file", pa.int16()),
+    ("file", pa.int32()),
     ("position", pa.uint64()),
     ("payload_position", pa.uint32()),
     ("row", pa.int32()),
@@ -93,13 +92,14 @@ _EFFECT: list[tuple[str, pa.DataType]] = [
     ("after_digest", pa.uint64()),
 ]
 
-STAGED_CHANGES = _schema(("identity", pa.binary()), *_DECISION)
 CHANGES = _schema(("key", pa.int32()), *_DECISION)
 STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
 CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
 # The columns that say where a row change is logged (see `conflict.history.model.Origin`).
 PLACE = ("file", "position", "payload_position", "row")
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
+# The images stand beside what they belong to until keys have numbers.
+STAGED_CHANGES = pa.schema([*_schema(("identity", pa.binary()), *_DECISION), *IMAGES])
 _NOT_KEYLESS = ("before_value", "before_digest", "after_value", "after_digest")
 # Rows of tables without a primary key: of the cluster itself, and what its applier logged (`own` is false).
 KEYLESS = pa.schema(
@@ -135,23 +135,24 @@ SCHEDULE = pa.schema(
 )
 
 
-def part(kind: str, cluster: str, segment: int, bucket: int) -> str:
+def part(kind: str, cluster: str, bucket: int, batch: int) -> str:
     """Return the path of one file of `changes`, `images` or `consequences` below the History."""
-    return f"{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.parquet"
+    return f"{kind}/cluster={cluster}/bucket={bucket:05d}/batch={batch:05d}.parquet"
 
 
-def staged_part(kind: str, cluster: str, segment: int, bucket: int) -> str:
+def log_part(kind: str, cluster: str, batch: int) -> str:
+    """Return the path of one file of `epochs` or `keyless` below the History."""
+    return f"{kind}/cluster={cluster}/batch={batch:05d}.parquet"
+
+
+def staged_part(kind: str, cluster: str, segment: int) -> str:
     """
-    Return the path of one file of `changes` or `consequences` whose keys have no numbers yet, below the History.
+    Return the path of what was read of a segment, and is not in its place yet, below the History.
 
-    It is read once and deleted, so it is an Arrow file, which costs less to write and to read than Parquet.
+    Rows of `changes` and `consequences`, whose keys have no numbers yet, are divided by bucket (`Folder.write_parts`).
+    A segment is a piece of one cluster's binlog, a number of consecutive epochs.
     """
-    return f"staged/{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.arrow"
-
-
-def keyless_part(cluster: str, segment: int) -> str:
-    """Return the path of the rows of tables without a primary key in a segment, below the History."""
-    return f"keyless/cluster={cluster}/segment={segment:05d}.parquet"
+    return f"staged/{kind}/cluster={cluster}/segment={segment:05d}.arrow"
 
 
 def keys_part(bucket: int, batch: int) -> str:

@@ -12,19 +12,18 @@ import attrs
 import pyarrow as pa
 
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.grid.catalogue import FileFacts, facts_of
 from conflict.history.grid.columns import carried_by, digest_of
-from conflict.history.grid.epoch_files import schedule_table
+from conflict.history.grid.epoch_files import EPOCHS, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.key_numbering import KeyTask, number_keys
 from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.history.grid.schemas import (
-    IMAGES,
     KEYLESS,
     SCHEDULE_PART,
     STAGED_CHANGES,
     STAGED_CONSEQUENCES,
-    keyless_part,
-    part,
+    log_part,
     staged_part,
     table_of_rows,
 )
@@ -37,7 +36,7 @@ from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["IDENTITY_PREFIX", "PartBuilder", "bucket_of", "identity_of", "write_history", "write_parts"]
+__all__ = ["IDENTITY_PREFIX", "PartBuilder", "bucket_of", "identity_of", "join_logs", "write_history", "write_parts"]
 
 
 IDENTITY_PREFIX = 2  # bytes of an identity that are the number of its table
@@ -56,7 +55,6 @@ def bucket_of(identity: bytes, buckets: int) -> int:
 @attrs.define
 class _Rows:
     changes: list[tuple[object, ...]] = attrs.field(factory=list)
-    images: list[tuple[object, ...]] = attrs.field(factory=list)
     consequences: list[tuple[object, ...]] = attrs.field(factory=list)
 
 
@@ -107,8 +105,7 @@ class PartBuilder:
             return
         number, resolve = self._table(change.table)
         identity = identity_of(number, change.key)
-        rows = self._part(identity)
-        rows.changes.append(
+        self._part(identity).changes.append(
             (
                 identity,
                 number,
@@ -125,9 +122,9 @@ class PartBuilder:
                 _digest(change),
                 change.transaction_id,
                 *self._place(change),
+                *_images(change),
             )
         )
-        rows.images.append(_images(change))
 
     def _before_digest(self, change: RowChange, table: int) -> int:
         """Return the digest of a before image; 0 where it carries the key alone, which tells nothing else."""
@@ -151,15 +148,13 @@ class PartBuilder:
             return -1, 0, 0, 0
         return self.files.index(origin.file), origin.position, origin.payload_position, origin.row
 
-    def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
-        """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
-        for bucket, rows in sorted(self._parts.items()):
-            yield (
-                bucket,
-                table_of_rows(rows.changes, STAGED_CHANGES),
-                table_of_rows(rows.images, IMAGES),
-                table_of_rows(rows.consequences, STAGED_CONSEQUENCES),
-            )
+    def tables(self) -> list[tuple[pa.Table, pa.Table]]:
+        """Return the staged changes and staged consequences of each bucket."""
+        parts = [self._parts.get(bucket, _Rows()) for bucket in range(self.buckets)]
+        return [
+            (table_of_rows(rows.changes, STAGED_CHANGES), table_of_rows(rows.consequences, STAGED_CONSEQUENCES))
+            for rows in parts
+        ]
 
     def keyless(self) -> pa.Table:
         """Return the rows of tables without a primary key, as `KEYLESS`."""
@@ -216,7 +211,7 @@ def write_parts(
     folder: Folder,
     cluster: str,
     segment: int,
-    parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]],
+    parts: Iterable[tuple[pa.Table, pa.Table]],
     keyless: pa.Table,
 ) -> None:
     """
@@ -226,16 +221,24 @@ def write_parts(
         folder: Folder of the History.
         cluster: Name of the cluster.
         segment: Number of the segment.
-        parts: Bucket, staged changes, images and staged consequences of each bucket that has rows.
+        parts: Staged changes and staged consequences of each bucket.
         keyless: The rows of tables without a primary key, as `KEYLESS`.
     """
     if len(keyless):
-        folder.write_table(keyless_part(cluster, segment), keyless)
-    for bucket, staged, images, consequences in parts:
-        place = (cluster, segment, bucket)
-        folder.write_table(staged_part("changes", *place), staged)
-        folder.write_table(staged_part("consequences", *place), consequences)
-        folder.write_table(part("images", *place), images)
+        folder.write_table(staged_part("keyless", cluster, segment), keyless)
+    for kind, tables in zip(("changes", "consequences"), zip(*parts, strict=True), strict=True):
+        folder.write_parts(staged_part(kind, cluster, segment), tables)
+
+
+def join_logs(folder: Folder, cluster: str, segments: Iterable[int], batch: int) -> list[FileFacts]:
+    """Write the epochs of new segments, and the rows without a primary key, as files of a batch; return their facts."""
+    written = []
+    for kind, schema in (("epochs", EPOCHS), ("keyless", KEYLESS)):
+        table = folder.read_tables((staged_part(kind, cluster, segment) for segment in segments), schema)
+        if len(table):
+            written.append(log_part(kind, cluster, batch))
+            folder.write_table(written[-1], table)
+    return facts_of(folder, written)
 
 
 def write_history(
@@ -272,13 +275,15 @@ def write_history(
         )
     types = {name: layout.types for name, layout in history.layouts.items()}
     segments_of = {name: range(len(segments)) for name, segments in facts.items()}
-    tasks = [KeyTask(folder, bucket, 0, segments_of, numbers, types) for bucket in range(buckets)]
+    tasks = [KeyTask(folder, bucket, (), 0, segments_of, numbers, types) for bucket in range(buckets)]
     files = [each for task in tasks for each in number_keys(task)]
+    for name, own in facts.items():
+        files += join_logs(folder, name, range(len(own)), 0)
     folder.delete("staged")
     folder.write_table(SCHEDULE_PART, schedule_table(schedule))
     manifest = Manifest(
         buckets=buckets,
-        batches=1,
+        batches=(0,),
         clusters={cluster.name: cluster.server_id for cluster in history.clusters},
         tables=table_definitions(numbers),
         files={cluster.name: () for cluster in history.clusters},

@@ -140,7 +140,7 @@ def extended(held: Manifest | None, plan: Plan, kept: Mapping[str, KeptSegments]
     read = {name: each for name, each in kept.items() if plan.segments[name]}
     return attrs.evolve(
         held,
-        batches=plan.batch + new,
+        batches=(*held.batches, plan.batch) if new else held.batches,
         files=plan.files if new else held.files,
         segments=segments,
         types=_types(held.types, [record for each in kept.values() for record in each.records]),
@@ -158,7 +158,7 @@ def _empty(plan: Plan) -> Manifest:
         tables=plan.tables,
         resolve_columns=plan.resolve_columns,
         databases=plan.databases,
-        batches=0,
+        batches=(),
         files=plan.files,
         segments=dict.fromkeys(plan.clusters, ()),
         types={},

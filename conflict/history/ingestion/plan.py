@@ -19,7 +19,7 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.attempts import ATTEMPTS
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder, incomplete
-from conflict.history.grid.manifest import MANIFEST, MAX_BUCKETS, HistorySubject, Manifest, SegmentFacts
+from conflict.history.grid.manifest import MANIFEST, HistorySubject, Manifest, SegmentFacts
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run, table_definitions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
@@ -51,7 +51,7 @@ class Plan(HistorySubject):
     What one ingest reads.
 
     Attributes:
-        batch: How many times binlogs were ingested before.
+        batch: Number of the batch that its rows are.
         files: Binlog files per cluster by number, including those that were read before.
         segments: Segments to read, per cluster; numbered after those that were read before.
     """
@@ -141,16 +141,20 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         tables=table_definitions(numbers),
         resolve_columns=dict(numbers.resolve_columns),
         databases={cluster: dict(own) for cluster, own in run.databases.own.items()},
-        batch=0 if held is None else held.batches,
+        batch=0 if held is None else held.next_batch,
         files=files,
         segments=segments,
     )
 
 
 def default_buckets(run: Run) -> int:
-    """Return one bucket per 128 MiB of binlog (two to four million row changes), at least 4 and at most 256."""
+    """
+    Return the power of two, at least 4, that gives buckets of at most 128 MiB of binlog (up to four million changes).
+
+    Twice as many buckets divide each of them in two.
+    """
     size = sum(file.stat().st_size for file in run.configuration.files)
-    return min(max(-(-size // BUCKET_BYTES), MIN_BUCKETS), MAX_BUCKETS)
+    return max(1 << (max(size - 1, 0) // BUCKET_BYTES).bit_length(), MIN_BUCKETS)
 
 
 def _cuts(run: Run, cluster: str) -> dict[str, list[int]]:

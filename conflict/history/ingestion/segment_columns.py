@@ -19,7 +19,7 @@ import pyarrow as pa
 from conflict.config.definitions import TableVersion
 from conflict.history.epochs import MICROSECONDS
 from conflict.history.grid.epoch_files import EPOCHS
-from conflict.history.grid.schemas import IMAGES, KEYLESS, STAGED_CHANGES, STAGED_CONSEQUENCES
+from conflict.history.grid.schemas import KEYLESS, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.history.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
 from conflict.history.ingestion.kernels.events import EventRole
 from conflict.history.ingestion.segment_arrays import Events, RowShapes, SegmentRows, UnreadableError
@@ -140,7 +140,7 @@ class _Parts:
     grouped: GroupedEvents
     ordered: OrderedRows
 
-    def tables(self) -> Iterator[tuple[int, pa.Table, pa.Table, pa.Table]]:
+    def tables(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield the parts of `SegmentContent`."""
         buckets = self._buckets
         # One array holds up to 2 GiB; a single transaction can be larger.
@@ -160,25 +160,22 @@ class _Parts:
             (self.ordered.changes, self.ordered.consequences), self.ordered.bounds, (True, False), strict=True
         ):
             chosen = rows[bounds[self._buckets] :]
-            images = self._images(chosen)
             table = self._changes(chosen).append_column("own", pa.array(np.full(len(chosen), own)))
-            for name in IMAGES.names:
-                table = table.append_column(name, images.column(name))
             parts.append(table.select(KEYLESS.names).cast(KEYLESS))
         return pa.concat_tables(parts)
 
-    def _of_buckets(self, first: int, stop: int) -> Iterator[tuple[int, pa.Table, pa.Table, pa.Table]]:
+    def _of_buckets(self, first: int, stop: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield the parts of some buckets, which are slices of the same tables."""
         changes, consequences = self.ordered.bounds[:, first : stop + 1]
         own = self.ordered.changes[changes[0] : changes[-1]]
         others = self.ordered.consequences[consequences[0] : consequences[-1]]
-        tables = self._changes(own), self._images(own), self._consequences(others)
-        bounds = (changes, changes, consequences)
+        tables = self._changes(own), self._consequences(others)
         for bucket in range(stop - first):
-            cuts = [(int(each[bucket] - each[0]), int(each[bucket + 1] - each[bucket])) for each in bounds]
-            if any(count for _, count in cuts):
-                parts = [table.slice(*cut) for table, cut in zip(tables, cuts, strict=True)]
-                yield first + bucket, parts[0], parts[1], parts[2]
+            mine, shown = (
+                table.slice(int(each[bucket] - each[0]), int(each[bucket + 1] - each[bucket]))
+                for table, each in zip(tables, (changes, consequences), strict=True)
+            )
+            yield mine, shown
 
     def _identities(self, rows: Int64) -> pa.BinaryArray:
         key_start = np.cumsum(self.rows.key_size) - self.rows.key_size
@@ -204,10 +201,12 @@ class _Parts:
             found.after_value[rows],
             found.digest[rows],
             pa.array(events.transaction_id[event], mask=events.no_id[event]),
-            np.full(len(rows), self.file, np.int16),
+            np.full(len(rows), self.file, np.int32),
             events.position[event].view(np.uint64),
             events.payload_position[event],
             found.number[rows],
+            self._images(rows, found.before_start, found.before_size),
+            self._images(rows, found.after_start, found.after_size),
         ]
         return pa.table(columns, schema=STAGED_CHANGES)
 
@@ -226,10 +225,8 @@ class _Parts:
         ]
         return pa.table(columns, schema=STAGED_CONSEQUENCES)
 
-    def _images(self, rows: Int64) -> pa.Table:
-        found = self.rows
-        starts_and_sizes = ((found.before_start, found.before_size), (found.after_start, found.after_size))
-        return pa.table([_binary(self.sources, found.source, rows, *each) for each in starts_and_sizes], schema=IMAGES)
+    def _images(self, rows: Int64, starts: Int64, sizes: Int64) -> pa.BinaryArray:
+        return _binary(self.sources, self.rows.source, rows, starts, sizes)
 
 
 # By whether it is a refresh, and a delete; see `conflict.history.shown_effects.effect_of`.

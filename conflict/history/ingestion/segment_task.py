@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from conflict.config.definitions import ClusterDefinitions, Moment
 from conflict.history.epochs import EpochReader, read_epochs
-from conflict.history.grid.epoch_files import epochs_part, epochs_table
+from conflict.history.grid.epoch_files import epochs_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import SegmentFacts
+from conflict.history.grid.schemas import staged_part
 from conflict.history.grid.writer import PartBuilder, write_parts
 from conflict.history.ingestion.plan import digest_of_ends
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
@@ -83,7 +84,7 @@ def _read_segment(task: SegmentTask) -> None:
     except UnreadableError:
         content = _read_row_by_row(task)
     segment, epochs = task.segment, content.epochs
-    task.history.write_table(epochs_part(task.cluster, segment.number), epochs)
+    task.history.write_table(staged_part("epochs", task.cluster, segment.number), epochs)
     stop = max(content.settled, segment.start)
     numbers = epochs.column("number")
     facts = SegmentFacts(
@@ -151,8 +152,8 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
             summaries.append(summarize(epoch))
     except FormatError as fault:
         error = fault
-    keyless = builder.keyless()
-    write_parts(task.history, task.cluster, segment.number, builder.tables(), keyless)
+    parts, keyless = builder.tables(), builder.keyless()
+    write_parts(task.history, task.cluster, segment.number, parts, keyless)
     types = {name: layout.types for name, layout in reader.layouts.items()}
     return SegmentContent(
         epochs_table(summaries),
@@ -162,6 +163,6 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
         reader.settled,
         error,
         reader.rows_pending,
-        builder.tables(),
+        parts,
         keyless,
     )

@@ -151,7 +151,7 @@ class SegmentContent:
         settled: Where the last event ends after which no transaction was open; 0 for none.
         error: Why it could not be read to its end; None if it could.
         left_out: Row operations of the epoch that the error cut off.
-        parts: Bucket, staged changes, images and staged consequences of each bucket that has rows; made one by one.
+        parts: Staged changes and staged consequences of each bucket; made one by one.
         keyless: The rows of tables without a primary key, as `conflict.history.grid.schemas.KEYLESS`.
         begins: Where the transaction of each epoch begins in the file; None if it was read row by row. Shape (epochs,).
     """
@@ -163,7 +163,7 @@ class SegmentContent:
     settled: int
     error: FormatError | None
     left_out: int
-    parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]
+    parts: Iterable[tuple[pa.Table, pa.Table]]
     keyless: pa.Table
     begins: npt.NDArray[np.int64] | None = None
 

@@ -25,7 +25,7 @@ from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.kernels.arrays import Int64
 from conflict.errors import NotBuiltError
-from conflict.history.grid.epoch_files import EPOCHS, epochs_part
+from conflict.history.grid.epoch_files import read_epochs_of
 from conflict.history.run import Run
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.resolve_job import count_transactions
@@ -290,8 +290,7 @@ def _commit_times(run: ResolveRun) -> tuple[CommitTimes, CommitTimes]:
     highest = max(cluster.server_id for cluster in run.clusters)
     found = []
     for cluster in run.clusters:
-        segments = range(len(run.manifest.segments[cluster.name]))
-        table = run.history.read_tables((epochs_part(cluster.name, each) for each in segments), EPOCHS)
+        table = read_epochs_of(run.history, cluster.name, run.manifest.batches, ["committed", "number"])
         value = table["committed"].to_numpy().astype(np.uint64) * np.uint64(2)
         epoch = table["number"].to_numpy()
         found.append(CommitTimes(epoch, value + np.uint64(cluster.server_id == highest)))

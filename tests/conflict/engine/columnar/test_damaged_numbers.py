@@ -39,8 +39,7 @@ def path_of(kind: str, history: Folder, manifest: Manifest) -> str:
     """Return the path of a file with rows."""
     places = [keys_part(bucket, 0) for bucket in range(2)]
     if kind != "keys":
-        segments = range(len(manifest.segments["A"]))
-        places = [part(kind, "A", segment, bucket) for segment in segments for bucket in range(2)]
+        places = [part(kind, "A", bucket, batch) for batch in manifest.batches for bucket in range(2)]
     return next(place for place in places if history.exists(place))
 
 

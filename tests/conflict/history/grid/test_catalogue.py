@@ -20,7 +20,7 @@ from conflict.history.grid.manifest import read_manifest, refuse_damage
 from conflict.history.grid.schemas import CHANGES
 from tests.conflict.growing import DEMO, Recording, ingested
 
-CHANGES_OF_A = "changes/cluster=A/segment=00000/bucket=00000.parquet"
+CHANGES_OF_A = "changes/cluster=A/bucket=00000/batch=00000.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +63,12 @@ def cut(history: Path) -> None:
 def swap(history: Path) -> None:
     """A file of the other cluster in place of one."""
     for kind in ("changes", "images"):
-        shutil.copy(history / f"{kind}/cluster=B/segment=00000/bucket=00000.parquet", history / CHANGES_OF_A)
+        shutil.copy(history / f"{kind}/cluster=B/bucket=00000/batch=00000.parquet", history / CHANGES_OF_A)
 
 
 def add(history: Path) -> None:
     """A file too many."""
-    shutil.copy(history / CHANGES_OF_A, history / "changes/cluster=A/segment=00099.parquet")
+    shutil.copy(history / CHANGES_OF_A, history / "changes/cluster=A/batch=00099.parquet")
 
 
 def flip_end(history: Path) -> None:
@@ -106,10 +106,10 @@ def list_manifest(history: Path) -> None:
 
 DAMAGES: dict[Callable[[Path], None], str] = {
     remove: r"changes/cluster=A/.* is missing; .*is missing",
-    cut: r"bucket=00000.parquet has \d+ bytes, but \d+ were written",
-    swap: r"changes/cluster=A/segment=00000/bucket=00000.parquet (has \d+ bytes, but|has changed)",
-    add: r"changes/cluster=A/segment=00099.parquet does not belong to it",
-    flip_end: r"changes/cluster=A/segment=00000/bucket=00000.parquet has changed since it was written",
+    cut: r"batch=00000.parquet has \d+ bytes, but \d+ were written",
+    swap: r"changes/cluster=A/bucket=00000/batch=00000.parquet (has \d+ bytes, but|has changed)",
+    add: r"changes/cluster=A/batch=00099.parquet does not belong to it",
+    flip_end: r"changes/cluster=A/bucket=00000/batch=00000.parquet has changed since it was written",
     flip_schedule: r"schedule.parquet has changed since it was written",
     flip_catalogue: r"catalogue/batch=00000.parquet has changed since it was written",
     change_manifest: r"history.json has changed since it was written",

@@ -10,7 +10,14 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.memory_folder import MemoryFolder, memory_limit
 from conflict.history.grid.schemas import IMAGES
 
-ROWS = pa.table([[b"\0", None], [None, b"abc"]], schema=IMAGES)
+
+def made() -> pa.Table:
+    """Return rows in buffers of their own."""
+    return pa.table([[b"\0", None], [None, b"abc"]], schema=IMAGES)
+
+
+ROWS = made()
+SIZE = sum(buffer.size for column in ROWS.columns for buffer in column.chunk(0).buffers())
 
 
 def folder(tmp_path: Path, limit: int | None = None) -> MemoryFolder:
@@ -29,9 +36,9 @@ def test_what_fits_is_not_on_disk(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_on_disk(tmp_path: Path) -> None:
     """The second table is a file, and both are read in the same way; a table that is deleted makes room."""
-    history = folder(tmp_path, ROWS.nbytes)
+    history = folder(tmp_path, SIZE)
     for name in ("a", "b"):
-        history.write_table(f"{name}.parquet", ROWS)
+        history.write_table(f"{name}.parquet", made())
     assert [path.name for path in (tmp_path / "history").iterdir()] == ["b.parquet"]
     assert Folder(history.uri).read_table("b.parquet", IMAGES).to_pydict() == ROWS.to_pydict()
     assert history.read_table("b.parquet", IMAGES).to_pydict() == ROWS.to_pydict()
@@ -42,11 +49,30 @@ def test_what_does_not_fit_is_on_disk(tmp_path: Path) -> None:
 
 def test_a_table_is_replaced(tmp_path: Path) -> None:
     """A smaller table takes the place of an earlier one, also of one that is on disk."""
-    history, small = folder(tmp_path, ROWS.nbytes), ROWS.slice(0, 0)
-    for first in (ROWS, pa.concat_tables([ROWS, ROWS])):
+    history, small = folder(tmp_path, SIZE), ROWS.slice(0, 0)
+    for first in (ROWS, pa.concat_tables([made(), made()])):
         history.write_table("a.parquet", first)
         history.write_table("a.parquet", small)
         assert len(history.read_table("a.parquet", IMAGES)) == 0
+
+
+def test_shared_buffers_count_once(tmp_path: Path) -> None:
+    """Parts of one table fit where the table does, and take no room twice; each is read alone."""
+    history = folder(tmp_path, SIZE)
+    history.write_parts("a.arrow", [ROWS.slice(0, 1), ROWS.slice(1, 0), ROWS.slice(1, 1)])
+    history.write_table("b.parquet", ROWS)
+    assert not (tmp_path / "history").exists()
+    assert [history.read_part("a.arrow", each).to_pylist() for each in range(3)] == [
+        [{"before": b"\0", "after": None}],
+        [],
+        [{"before": None, "after": b"abc"}],
+    ]
+    history.write_parts("c.arrow", [made(), made().slice(0, 0)])
+    assert [len(Folder(history.uri).read_part("c.arrow", each)) for each in range(2)] == [2, 0]
+    for path in ("a.arrow", "b.parquet"):
+        history.delete(path)
+    history.write_table("d.parquet", made())
+    assert not (tmp_path / "history/d.parquet").exists()
 
 
 def test_what_is_not_there_is_empty(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.columns import digest_of
+from conflict.history.grid.schemas import IMAGES
 from conflict.history.grid.writer import PartBuilder, bucket_of, identity_of
 from conflict.history.model import Origin, RowChange, Transaction
 from conflict.history.run import TableNumbers
@@ -67,9 +68,9 @@ def built(*changes: RowChange, numbers: TableNumbers = NUMBERS) -> tuple[list[di
     builder = PartBuilder(numbers, 1, ["f0", "f1"])
     for ordinal, each in enumerate(changes):
         builder.add_change(each, 2**64 - 1, 2, ordinal)
-    ((bucket, narrow, images, consequences),) = builder.tables()
-    assert (bucket, len(consequences)) == (0, 0)
-    return narrow.to_pylist(), images.to_pylist()
+    ((changes, consequences),) = builder.tables()
+    assert len(consequences) == 0
+    return changes.drop_columns(IMAGES.names).to_pylist(), changes.select(IMAGES.names).to_pylist()
 
 
 class TestResolveColumn:
@@ -197,8 +198,7 @@ class TestEpochs:
         builder = PartBuilder(NUMBERS, 4, [])
         builder.add(BinlogEpoch(5, (Transaction(5, 0, changes[:3]), Transaction(5, 1, changes[3:])), (), ()))
         found = {}
-        for bucket, narrow, images, _ in builder.tables():
-            assert len(narrow) == len(images)
+        for bucket, (narrow, _) in enumerate(builder.tables()):
             for row in narrow.to_pylist():
                 found[row["ordinal"]] = (bucket, row["group"], row["after_value"])
         assert found == {number - 1: (numbers[key(number)], 0 if number <= 3 else 1, number) for number in range(1, 9)}
@@ -211,8 +211,8 @@ class TestEpochs:
         )
         builder = PartBuilder(NUMBERS, 1, [])
         builder.add(BinlogEpoch(5, (), (), ((0, change("dn1")), (3, refresh))))
-        ((_, narrow, images, consequences),) = builder.tables()
-        assert (len(narrow), len(images)) == (0, 0)
+        ((changes, consequences),) = builder.tables()
+        assert len(changes) == 0
         image = bytes.fromhex("00 02000000 0500000000000000")
         digest = zlib.crc32(b"\x03") << 32 | zlib.crc32(image)
         assert consequences.to_pylist() == [
@@ -222,7 +222,7 @@ class TestEpochs:
         ]
 
     def test_nothing(self):
-        """A segment without rows has no buckets."""
+        """A segment without rows has buckets without rows."""
         builder = PartBuilder(NUMBERS, 4, [])
         builder.add(BinlogEpoch(5, (), (), ()))
-        assert list(builder.tables()) == []
+        assert [len(table) for tables in builder.tables() for table in tables] == [0] * 8

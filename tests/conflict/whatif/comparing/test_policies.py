@@ -9,8 +9,9 @@ import pytest
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.conformance.case import ConflictCase
 from conflict.engine.columnar.bucket_view import Relogging
-from conflict.history.grid.epoch_files import epochs_part, epochs_table, read_schedule
+from conflict.history.grid.epoch_files import epochs_table, read_schedule
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import log_part
 from conflict.history.grid.writer import write_history
 from conflict.history.model import Transaction
 from conflict.history.run import Run
@@ -57,7 +58,7 @@ def tried(text: str, policies: str, binlog_type: int | None = None) -> list[Figu
         for cluster in made.clusters:
             epochs = sorted({each.epoch for each in cluster.timeline if isinstance(each, Transaction)})
             summaries = [Summary(number, (), (), committed=number) for number in epochs]
-            grid.write_table(epochs_part(cluster.name, 0), epochs_table(summaries))
+            grid.write_table(log_part("epochs", cluster.name, 0), epochs_table(summaries))
         part = LogPart(), read_schedule(grid, list(manifest.clusters)), manifest
         options = ResultOptions(final_rows=False)
         settled = settle_history(in_process, RUN, grid, out, options, use_evidence=False, part=part)
