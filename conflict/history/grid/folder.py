@@ -233,7 +233,7 @@ class Folder:
                 elif known.min <= greatest:
                     values = file.read_row_group(number, [column], use_threads=False).column(0).to_numpy()
                     before, until = int((values < least).sum()), int((values <= greatest).sum())
-                    first, count = first + before, count + until - before
+                    first, count = first + before, count + max(until - before, 0)
             return first, count
 
     def rows(self, path: str) -> int:

@@ -157,7 +157,7 @@ class MemoryFolder(Folder):
             return super().rows_within(path, column, least, greatest)
         values = table.column(column).to_numpy()
         first, stop = np.searchsorted(values, np.uint64(least)), np.searchsorted(values, np.uint64(greatest), "right")
-        return int(first), int(stop - first)
+        return int(first), max(int(stop - first), 0)
 
     def rows(self, path: str) -> int:
         """Return the number of rows of a table."""

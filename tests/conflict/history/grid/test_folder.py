@@ -4,7 +4,7 @@ import threading
 import time
 from contextlib import suppress
 from decimal import Decimal
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from conflict.errors import HistoryError
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, never_null, part
 
 HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
@@ -102,6 +104,31 @@ class TestTables:
         folder.write_table("2.parquet", schedule_of([2**64 - 1]))
         read = folder.read_tables(("2.parquet", "1.parquet", "0.parquet"), SCHEDULE)
         assert read.column("foreign_epoch").to_pylist() == [2**64 - 1, 1, 2]
+
+    @pytest.mark.parametrize("in_memory", [False, True])
+    def test_some_rows(self, folder: Folder, in_memory: bool):
+        """The rows of a range of epochs, in whichever groups of rows they are, as a table without groups has them."""
+        folder = MemoryFolder.at(folder.uri) if in_memory else folder
+        epochs = [HIGH[0], *[7] * 5, 8, 9, 9, 9, *[HIGH[2]] * 4, HIGH[3]]
+        table = pa.table(
+            [pa.array(epochs, pa.uint64()), pa.array([str(each) for each in epochs]).dictionary_encode()],
+            pa.schema([("epoch", pa.uint64()), ("text", pa.dictionary(pa.int32(), pa.string()))]),
+        )
+        folder.write_table("a.parquet", table, 3)
+        for least, greatest in product((0, 1, 7, 9, 2**63, 2**64 - 1), (0, 6, 7, 8, 2**63, 2**64 - 1)):
+            expected = [place for place, epoch in enumerate(epochs) if least <= epoch <= greatest]
+            first, count = folder.rows_within("a.parquet", "epoch", least, greatest)
+            assert count == len(expected)
+            if count:
+                assert first == expected[0]
+                found = folder.read_rows("a.parquet", table.schema, first, count)
+                assert found.to_pylist() == table.slice(first, count).to_pylist()
+        assert folder.rows_within("none.parquet", "epoch", 0, 2**64 - 1) == (0, 0)
+
+    def test_a_missing_staged_file_is_damage(self, folder: Folder):
+        """A task that comes too late must not take it for empty."""
+        with pytest.raises(HistoryError, match=r"a.arrow is damaged \(it is missing\)"):
+            folder.read_part("a.arrow", 0)
 
     def test_none(self, folder: Folder):
         """No files are an empty table."""
