@@ -60,7 +60,8 @@ def test_stops_come_in_the_order_of_the_server(deployment: Deployment) -> None:
     found = [stop for stop in stops if stop is not None]
     assert found == sorted(found, key=list(ServerStop).index)
     if deployment.role is Role.PASS and deployment.function.spec.uses_role:
-        assert found == []
+        # What is left stops an applier whatever the function: a row that is known by its values alone.
+        assert found == ([] if deployment.table.primary_key else [ServerStop.ROW_NOT_FOUND])
 
 
 def writable(table: Table) -> list[int]:
