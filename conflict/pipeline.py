@@ -25,6 +25,7 @@ from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import MANIFEST
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.path_names import refuse_same_paths
+from conflict.history.grid.stored_folder import StoredFolder
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.ingestion.plan import digest_of_ends, files_document, refuse_other_folders
@@ -295,13 +296,16 @@ def spark_workers(out: Folder, progress: StageProgress, options: ResolveOptions 
         ConfigurationError: They do not, or Spark cannot be started.
     """
     from conflict.spark.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
-    from conflict.spark.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.spark.spark_runner import runs_here, spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
     progress("starting Spark", 0, 1)
     spark = spark_session()
     folders = [each for each in (out, options.keep_history) if each is not None]
     read = options.history
     seen = [Seen.of(read, MANIFEST)] if read is not None and read.exists(MANIFEST) else []
+    for each in (*folders, read):
+        if isinstance(each, StoredFolder) and not runs_here(spark):
+            each.spread()
     check_shared(spark, folders, seen)
     progress("starting Spark", 1, 1)
     return spark_runner(spark, folders, seen)
@@ -339,7 +343,7 @@ def run_local(
     A log that starts in the middle may be left to the reference engine.
     """
     refuse_python_rules(run.setups.at_end)
-    scratch = MemoryFolder.at(out.below("history").uri)
+    scratch = MemoryFolder.at(out.below("history").place()[1])
     return run_columnar(lambda: (in_threads, scratch), run, out, progress, options)
 
 

@@ -243,7 +243,7 @@ class Result:
         """
         from conflict.spark.session import spark_session  # noqa: PLC0415  # Spark only if it is asked for
 
-        return spark_session().read.parquet(self.folder.here(part))
+        return spark_session().read.parquet(*([found] if isinstance(found := self.folder.here(part), str) else found))
 
     def __repr__(self) -> str:
         return f"Result of {self.folder.uri}\n{self.summary}"

@@ -184,6 +184,12 @@ def fetch(address: str, target: str) -> None:
     part.replace(target)
 
 
+def put(source: str, address: str) -> None:
+    """Upload a file, whole."""
+    with naming(address):
+        storage(address).put_file(source, address)
+
+
 @contextmanager
 def reading(path: Path, start: int, stop: int) -> Iterator[None]:
     """

@@ -114,8 +114,8 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
     """
     if isinstance(target, StoredFolder):
         new = target.emptied()
-        yield Folder(new.place()[1])
-        new.publish()
+        with new.published():
+            yield new
         target.remove_objects()
         return
     with whole_folder(Path(target.uri), lambda: _refuse_what_is_there(target, replace=replace)) as work:

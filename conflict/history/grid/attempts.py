@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import attrs
 import pyarrow.fs as pafs
@@ -26,6 +26,7 @@ from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:  # a folder asks for the attempt
     from conflict.history.grid.folder import Folder
+    from conflict.history.grid.stored_folder import StoredFile, StoredFolder
 
 __all__ = ["ATTEMPTS", "Attempt", "Seen", "Stage", "Written", "current_attempt", "publish", "publish_finished"]
 
@@ -43,11 +44,13 @@ class Written:
         folder: The folder.
         place: Where its files are below it.
         files: Name there, and path below the folder, of each file in the order in which they were written.
+        uploaded: Of a folder on object storage, what that is there, by path.
     """
 
     folder: Folder
     place: str
     files: list[tuple[str, str]] = attrs.field(factory=list)
+    uploaded: list[tuple[str, StoredFile]] = attrs.field(factory=list)
 
 
 @attrs.define
@@ -170,12 +173,18 @@ class Stage:
 def _make(written: Written) -> None:
     filesystem, full = written.folder.place(written.place)
     try:
-        filesystem.create_dir(full, recursive=False)  # so that nothing is made after the end of the stage
+        # Not above it, so that nothing is made after the end of the stage.
+        filesystem.create_dir(full, recursive=written.folder.is_apart)
     except OSError as error:
         raise ConfigurationError(_not_shared(written.folder, f"it cannot write there: {error}")) from error
 
 
 def _finish(written: Written) -> None:
+    if written.folder.is_apart:
+        folder = cast("StoredFolder", written.folder)
+        root = posixpath.join(folder.place()[1], written.place)
+        written.uploaded.extend(folder.uploaded((posixpath.join(root, name), path) for name, path in written.files))
+        return
     filesystem, full = written.folder.place(posixpath.join(written.place, _DONE))
     with filesystem.open_output_stream(full) as stream:
         stream.write(json.dumps(written.files).encode())
@@ -201,6 +210,10 @@ def _not_shared(folder: Folder, why: str) -> str:
 def publish(written: Iterable[Written]) -> None:
     """Give the files of finished attempts their names; those of one attempt in the order in which it wrote them."""
     everything = list(written)
+    for each in everything:
+        for path, file in each.uploaded:
+            cast("StoredFolder", each.folder).take(path, file)
+    everything = [each for each in everything if not each.uploaded]
     made = set[str]()
     for each in everything:
         filesystem, root = each.folder.place()

@@ -90,8 +90,13 @@ class Folder:
         """Return where a file can be read."""
         return self._now(path)
 
-    def here(self, path: str) -> str:
-        """Return where a folder below this one is, for who reads all its files."""
+    @property
+    def is_apart(self) -> bool:
+        """Whether tasks write to a copy of their own, and not where the driver does."""
+        return False
+
+    def here(self, path: str) -> str | list[str]:
+        """Return where a folder below this one is, for who reads all its files; or all these files."""
         return posixpath.join(self.uri, path)
 
     def below(self, path: str) -> Folder:

@@ -5,6 +5,9 @@ A writer works on a local copy, uploads what it wrote under a name that no other
 file, ``versions/000001.json``, which says where the files of the folder are. Storage creates it only if it is not there
 (a conditional put), so of several writers that began with the same version one publishes the next one. Nothing that
 was published is written again. Readers take the last version, and fetch the files that they use.
+
+Tasks on other machines do the same: each attempt uploads what it wrote under a name of its own, and the driver takes
+the objects of one attempt of each task for the files.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ import secrets
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
 from pathlib import Path
 
 import attrs
@@ -26,7 +30,7 @@ import pyarrow.fs as pafs
 from conflict.config.text_file import place_of
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import LOCAL, Folder
-from ndb_formats.stored import fetch, naming, scratch_folder, storage
+from ndb_formats.stored import fetch, naming, put, scratch_folder, storage
 
 __all__ = ["StoredFolder", "stored_folder"]
 
@@ -35,6 +39,7 @@ _THREADS = 8  # an upload waits for its storage
 _WHOLE = 8 << 20  # bytes of a file that is fetched whole, though few of them are needed
 _TRIES, _PAUSE = 5, 0.5  # seconds, of which each try waits one more
 _published: dict[str, StoredFolder] = {}  # by this process
+_live: dict[str, _Contents] = {}  # of this process, if it is a driver, by what they write
 _fetching: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
@@ -52,91 +57,197 @@ class StoredFile:
     bytes: int
 
 
+@attrs.define(eq=False)
+class _Contents:
+    """
+    What a folder and all folders below it hold.
+
+    Attributes:
+        root: The folder's address.
+        version: Number of the version; 0 if there is none yet.
+        files: Its files, by path, and those that this run has uploaded.
+        own: Where this run uploads.
+        scratch: Where this machine has what was fetched, and what was written and is not uploaded yet.
+        is_apart: Whether tasks run on other machines.
+    """
+
+    root: str
+    version: int
+    files: dict[str, StoredFile]
+    own: str = ""
+    scratch: str = attrs.field(factory=scratch_folder)
+    is_apart: bool = False
+    _began: dict[str, StoredFile] = attrs.field(factory=dict)
+    _listed: tuple[dict[str, StoredFile] | None, str] = (None, "")
+
+    def __attrs_post_init__(self) -> None:
+        """Remember what was there."""
+        self._began = dict(self.files)
+        self.own = self.own or f"{self.root}/{secrets.token_hex(8)}"
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the next version is another one."""
+        return self.files != self._began
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return what makes it again elsewhere; what was written is uploaded for who reads it there."""
+        if not self.is_apart:
+            return _Contents, (self.root, self.version, self.files, self.own, self.scratch)
+        self.upload()
+        if self._listed[0] != self.files:
+            place = f"{self.own}/{secrets.token_hex(8)}.json"
+            if self.version and not self.is_changed:
+                place = _version(self.root, self.version)
+            else:
+                with naming(place):
+                    storage(place).pipe_file(place, self.listing())
+            self._listed = dict(self.files), place
+        return _contents_at, (self.root, self.version, self.own, self._listed[1])
+
+    def listing(self) -> bytes:
+        """Return the document that says where the files are."""
+        files = {path: (file.object.removeprefix(f"{self.root}/"), file.bytes) for path, file in self.files.items()}
+        return json.dumps({"files": files}).encode()
+
+    def upload(self) -> None:
+        """Upload what was written here."""
+        above, place = Path(self.scratch, "written"), self.own
+        folder = Folder(str(above))
+        written = folder.sizes() if above.is_dir() else {}
+        if self.is_apart:  # more than once
+            place = f"{self.own}/{secrets.token_hex(4)}"
+        with ThreadPoolExecutor(_THREADS) as threads:
+            list(threads.map(lambda path: put(str(above / path), f"{place}/{path}"), written))
+        for path, size in written.items():
+            self.files[path] = StoredFile(f"{place}/{path}", size)
+            copy = self.copy_of(self.files[path])
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            (above / path).replace(copy)  # whoever reads it next need not fetch it
+
+    def copy_of(self, file: StoredFile) -> Path:
+        """Return where a file is on this machine, if it was fetched."""
+        return Path(self.scratch, "fetched", file.object.removeprefix(f"{self.root}/"))
+
+    def fetched(self, path: str) -> str:
+        """Return where a file is on this machine; it is fetched once."""
+        copy = self.copy_of(self.files[path])
+        with _fetching[str(copy)]:
+            if not copy.exists():
+                try:
+                    fetch(self.files[path].object, str(copy))
+                except FileNotFoundError as error:
+                    message = f"{self.root}: {path} was removed while it was read, or is lost: {error}; read it again"
+                    raise HistoryError(message) from error
+        return str(copy)
+
+
 @attrs.frozen(eq=False)
 class StoredFolder(Folder):
     """
-    A version of a folder on object storage, and what this run writes for the next one, which is on this machine.
+    A version of a folder on object storage, and what this run writes for the next one.
 
     Attributes:
-        version: Its number; 0 if there is none yet.
-        files: Its files, by path.
-        scratch: Where this machine has what was fetched and what was written.
+        contents: What it holds.
+        prefix: Where this one is below the folder that has versions.
     """
 
-    version: int
-    files: dict[str, StoredFile] = attrs.field(repr=False)
-    scratch: str = attrs.field(factory=scratch_folder)
+    contents: _Contents = attrs.field(repr=False)
+    prefix: str = ""
+
+    @property
+    def version(self) -> int:
+        """Number of the version; 0 if there is none yet."""
+        return self.contents.version
+
+    @property
+    def files(self) -> dict[str, StoredFile]:
+        """The files of the folder that has versions."""
+        return self.contents.files
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether tasks run on other machines."""
+        return self.contents.is_apart
+
+    def _key(self, path: str) -> str:
+        return posixpath.normpath(f"{self.prefix}/{path}").lstrip("/.") if self.prefix else path
+
+    def _keys(self, path: str) -> list[str]:
+        """Return the files at and below a path."""
+        key = self._key(path)
+        return [each for each in self.files if not key or each == key or each.startswith(f"{key}/")]
 
     def place(self, path: str = "") -> tuple[pafs.FileSystem, str]:
         """Return where a file is written."""
-        return LOCAL, posixpath.join(self.scratch, "written", path) if path else posixpath.join(self.scratch, "written")
+        return LOCAL, posixpath.join(self.contents.scratch, "written", self._key(path)).rstrip("/")
 
     def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
         filesystem, full = self._now(path)
-        return (filesystem, self._fetched(path)) if path in self.files and not Path(full).exists() else (LOCAL, full)
-
-    def _fetched(self, path: str) -> str:
-        """Return where a file of the version is here, which is fetched once."""
-        copy = posixpath.join(self.scratch, "fetched", path)
-        with _fetching[copy]:
-            if not Path(copy).exists():
-                try:
-                    fetch(self.files[path].object, copy)
-                except FileNotFoundError as error:
-                    message = (
-                        f"{self.uri}: {path} was removed while it was read, or has been lost: {error}; read it again"
-                    )
-                    raise HistoryError(message) from error
-        return copy
+        is_there = self._key(path) not in self.files or Path(full).exists()
+        return filesystem, full if is_there else self.contents.fetched(self._key(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Read some bytes of a file; of a large one that is not here, these alone."""
-        file = self.files.get(path)
-        copy = Path(self.scratch, "fetched", path)
-        if file is None or file.bytes <= _WHOLE or copy.exists():
+        file = self.files.get(self._key(path))
+        if file is None or file.bytes <= _WHOLE or self.contents.copy_of(file).exists():
             return super().read_range(path, start, length)
-        with naming(f"{self.uri}/{path}"):
+        with naming(file.object):
             found: bytes = storage(self.uri).cat_file(file.object, start=start, end=start + length)
         return found
 
-    def here(self, path: str) -> str:
-        """Return where all files below a path are on this machine."""
-        below = [each for each in self.files if each == path or each.startswith(f"{path}/")]
+    def here(self, path: str) -> str | list[str]:
+        """Return where all files at and below a path are on this machine."""
         with ThreadPoolExecutor(_THREADS) as threads:
-            list(threads.map(self._fetched, below))
-        return posixpath.join(self.scratch, "fetched", path)
+            return list(threads.map(self.contents.fetched, sorted(self._keys(path))))
 
     def below(self, path: str) -> StoredFolder:
         """Return a folder below this one."""
-        files = {
-            each.removeprefix(f"{path}/"): file for each, file in self.files.items() if each.startswith(f"{path}/")
-        }
-        scratch = posixpath.join(self.scratch, "below", path)
-        return StoredFolder(posixpath.join(self.uri, path), self.version, files, scratch)
+        return StoredFolder(posixpath.join(self.uri, path), self.contents, self._key(path))
 
     def exists(self, path: str = "") -> bool:
-        """Whether a file or folder exists; the folder itself does if it has a version."""
-        if not path:
+        """Whether a file or folder exists; one that has versions does if there is one."""
+        if not self._key(path):
             return self.version > 0
-        return path in self.files or any(each.startswith(f"{path}/") for each in self.files) or super().exists(path)
+        return bool(self._keys(path)) or super().exists(path)
 
     def sizes(self, paths: Iterable[str] | None = None) -> dict[str, int]:
         """Return the sizes of files by their paths, as of any folder."""
         wanted = None if paths is None else list(paths)
-        found = {
-            path: self.files[path].bytes for path in (self.files if wanted is None else wanted) if path in self.files
-        }
+        if wanted is None:
+            above = f"{self.prefix}/" if self.prefix else ""
+            found = {key.removeprefix(above): self.files[key].bytes for key in self._keys("")}
+        else:
+            found = {path: self.files[key].bytes for path in wanted if (key := self._key(path)) in self.files}
         return {**found, **super().sizes(wanted)} if Path(self.place()[1]).is_dir() else found
 
     def delete(self, path: str = "") -> None:
         """Delete a file or folder, if it exists, from the next version."""
-        for each in [each for each in self.files if each == path or each.startswith(f"{path}/")]:
-            del self.files[each]
+        for key in self._keys(path):
+            del self.files[key]
         super().delete(path)
 
     def emptied(self) -> StoredFolder:
         """Return a folder whose next version holds nothing of this one."""
-        return StoredFolder(self.uri, self.version, {})
+        return StoredFolder(self.uri, _Contents(self.uri, self.version, {}))
+
+    def spread(self) -> None:
+        """Let tasks on other machines read it, and write to it."""
+        self.contents.is_apart = True
+        _live[self.contents.own] = self.contents
+
+    def uploaded(self, files: Iterable[tuple[str, str]]) -> list[tuple[str, StoredFile]]:
+        """Upload what an attempt of a task wrote, whose files here are given with their paths; return what that is."""
+        place = f"{self.contents.own}/{secrets.token_hex(8)}"
+        done = [(path, StoredFile(f"{place}/{path}", Path(file).stat().st_size), file) for file, path in files]
+        for _, stored, file in done:
+            put(file, stored.object)
+        return [(path, stored) for path, stored, _ in done]
+
+    def take(self, path: str, file: StoredFile) -> None:
+        """Take what an attempt uploaded for a file."""
+        self.files[self._key(path)] = file
+        Path(self.place(path)[1]).unlink(missing_ok=True)
 
     def refuse_unwritable(self) -> None:
         """
@@ -150,32 +261,38 @@ class StoredFolder(Folder):
             storage(self.uri).pipe_file(probe, b"")
             storage(self.uri).rm_file(probe)
 
-    def publish(self) -> None:
+    @contextmanager
+    def published(self) -> Iterator[None]:
         """
-        Make what was written the next version, with what is left of this one; nothing if nothing was written.
+        Make what is written in the block the next version, with what is left of this one; nothing if nothing is new.
 
         Raises:
             ConfigurationError: Another writer has published the next version.
             OSError: The storage does not answer; nothing was published.
         """
-        written = super().sizes() if Path(self.place()[1]).is_dir() else {}
-        if not written:
-            return
-        own = f"{self.uri}/{secrets.token_hex(8)}"
+        contents = self.contents
         try:
-            with ThreadPoolExecutor(_THREADS) as threads:
-                list(threads.map(lambda path: self._upload(path, f"{own}/{path}"), written))
-            new = {path: StoredFile(f"{own}/{path}", size) for path, size in written.items()}
-            self._create(self.files | new)
+            yield
+            contents.upload()
+            if contents.is_changed:
+                self._create(contents.listing())
+                _published[self.uri] = StoredFolder(
+                    self.uri, _Contents(self.uri, self.version + 1, contents.files, scratch=contents.scratch)
+                )
         except BaseException:
-            with suppress(Exception):  # what is left there is in no version
-                storage(self.uri).rm(own, recursive=True)
+            self._remove_others({})
             raise
-        for path in written:  # whoever reads it next need not fetch it
-            copy = Path(self.scratch, "fetched", path)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            Path(self.place(path)[1]).replace(copy)
-        _published[self.uri] = StoredFolder(self.uri, self.version + 1, self.files | new, self.scratch)
+        finally:
+            _live.pop(contents.own, None)
+        if contents.is_apart:
+            self._remove_others(contents.files)
+
+    def _remove_others(self, files: dict[str, StoredFile]) -> None:
+        """Remove what this run uploaded and is in no version."""
+        with suppress(Exception):  # it is in nobody's way
+            kept = {file.object.partition("://")[2] for file in files.values()}
+            uploaded = storage(self.uri).find(self.contents.own)
+            storage(self.uri).rm([each for each in uploaded if each.lstrip("/") not in kept])
 
     def remove_objects(self) -> None:
         """Remove the files of this version, which another one has replaced."""
@@ -183,14 +300,9 @@ class StoredFolder(Folder):
             with suppress(FileNotFoundError), naming(self.uri):
                 storage(self.uri).rm([file.object for file in self.files.values()])
 
-    def _upload(self, path: str, address: str) -> None:
-        with naming(address):
-            storage(address).put_file(self.place(path)[1], address)
-
-    def _create(self, files: dict[str, StoredFile]) -> None:
+    def _create(self, data: bytes) -> None:
         """Create the next version, if nobody has; an answer that is lost on its way does not matter."""
-        listed = {path: (file.object.removeprefix(f"{self.uri}/"), file.bytes) for path, file in files.items()}
-        place, data = _version(self.uri, self.version + 1), json.dumps({"files": listed}).encode()
+        place = _version(self.uri, self.version + 1)
         for attempt in range(_TRIES):
             try:
                 with naming(place):
@@ -213,6 +325,28 @@ class StoredFolder(Folder):
             raise ConfigurationError(message)
 
 
+@lru_cache(maxsize=8)
+def _contents_at(root: str, version: int, own: str, listing: str) -> _Contents:
+    """Return what a folder holds, in a task; in its driver, the one that is there."""
+    if own in _live:
+        return _live[own]
+    with naming(listing):
+        files = _files_of(root, storage(listing).cat_file(listing))
+    contents = _Contents(root, version, files, own, _scratch_of(own), is_apart=True)
+    contents._listed = dict(files), listing  # noqa: SLF001  # it is made here
+    return contents
+
+
+@cache
+def _scratch_of(own: str) -> str:  # noqa: ARG001  # one for each
+    return scratch_folder()
+
+
+def _files_of(root: str, listing: bytes) -> dict[str, StoredFile]:
+    listed = json.loads(listing)["files"].items()
+    return {path: StoredFile(f"{root}/{place}", int(size)) for path, (place, size) in listed}
+
+
 def _version(uri: str, number: int) -> str:
     return f"{uri}/{_VERSIONS}/{number:06d}.json"
 
@@ -231,15 +365,14 @@ def stored_folder(given: Path | str) -> StoredFolder:
         try:
             names = storage(uri).ls(f"{uri}/{_VERSIONS}", detail=False)
         except FileNotFoundError:
-            return StoredFolder(uri, 0, {})
+            return StoredFolder(uri, _Contents(uri, 0, {}))
         number = max(int(posixpath.basename(name).removesuffix(".json")) for name in names)
         if uri in _published and _published[uri].version == number:
             return _published[uri]
         data = storage(uri).cat_file(_version(uri, number))
     try:
-        listed = json.loads(data)["files"].items()
-        files = {path: StoredFile(f"{uri}/{place}", int(size)) for path, (place, size) in listed}
+        files = _files_of(uri, data)
     except (ValueError, LookupError, TypeError) as error:
         message = f"{_version(uri, number)} is damaged ({error}); make the folder again"
         raise HistoryError(message) from error
-    return StoredFolder(uri, number, files)
+    return StoredFolder(uri, _Contents(uri, number, files))

@@ -218,8 +218,8 @@ def only_writer(folder: Folder) -> Iterator[None]:
     from conflict.history.grid.stored_folder import StoredFolder  # noqa: PLC0415  # as above
 
     if isinstance(folder, StoredFolder):
-        yield
-        folder.publish()
+        with folder.published():
+            yield
         return
     with _lock(Path(folder.uri)):
         yield

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+import conflict
 from conflict.config.run_file import load_run_file
 from conflict.history.grid.folder import Folder
 from conflict.pipeline import run_of
@@ -26,6 +27,7 @@ from conflict.rules.counters import zero_counters
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process
+from tests.conflict.object_storage import BUCKET, s3_server
 from tests.corpora import DEMO
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -209,6 +211,30 @@ def test_spark_submit_finds_what_one_process_finds(cluster: Cluster, expected: d
     assert result(tmp_path / "cluster") == expected
 
 
+@pytest.mark.slow
+def test_object_storage_is_all_that_machines_share(cluster: Cluster, tmp_path: Path) -> None:
+    """Binlogs, History and result are there; each process has a folder of its own; nothing else is left there."""
+    here = conflict.resolve(RUN_FILE, out=tmp_path / "here", engine="local")
+    with pytest.MonkeyPatch.context() as patch, s3_server(patch.setenv) as s3:
+        s3.put((f"demo/{file.name}", file.read_bytes()) for file in DEMO.iterdir() if file.is_file())
+        keys = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        lines = "".join(f"spark.executorEnv.{name} {value}\n" for name, value in keys.items())
+        environment = cluster.configured("storage", f"spark.master {cluster.master}\n{lines}") | keys
+        place, command = f"s3://{BUCKET}", f"{shlex.quote(sys.executable)} -m conflict"
+        run(f"{command} ingest {place}/demo/run.toml --out {place}/history", environment)
+        arguments = f"--history {place}/history --engine spark --out {place}/result"
+        run(f"{command} resolve {place}/demo/run.toml {arguments}", environment)
+        found = conflict.read_result(f"{place}/result")
+        assert found.counters == here.counters
+        for each in [(name, table) for name in here.clusters for table in here.tables]:
+            assert found.rows(*each).to_pylist() == here.rows(*each).to_pylist()
+        for name in ("history", "result"):
+            (version,) = s3.keys(f"{name}/versions/")
+            document = json.loads(s3.client().get_object(Bucket=BUCKET, Key=version)["Body"].read())
+            listed = {f"{name}/{each}" for each, _ in document["files"].values()}
+            assert {*s3.keys(f"{name}/")} == listed | {version}
+
+
 @pytest.fixture(scope="module")
 def connect(cluster: Cluster) -> Iterator[Mapping[str, str]]:
     """Start a Spark Connect server on the cluster with the page's command; gives the environment of its clients."""
@@ -267,7 +293,7 @@ else:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["slow", "killed"])  # the last test kills a worker
+@pytest.mark.parametrize("how", ["slow", "killed"])  # this last test on the cluster kills a worker
 def test_an_interrupted_task_changes_nothing(
     cluster: Cluster, expected: dict[str, Any], tmp_path: Path, how: str
 ) -> None:
