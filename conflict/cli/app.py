@@ -84,7 +84,8 @@ def _name_places(parameter: Any, *, at_addresses: bool) -> None:
     def read_local(ctx: Any, value: Any) -> Any:
         for text in value if isinstance(value, list | tuple) else [value]:
             if isinstance(text, str):
-                (place_of if at_addresses else refuse_address)(text, what)
+                lasts = not text.lower().startswith("memory:")  # fsspec's own, for who tries it in Python
+                (place_of if at_addresses and lasts else refuse_address)(text, what)
         return with_addresses(read(ctx, value))
 
     parameter.process_value = read_local

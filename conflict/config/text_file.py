@@ -90,7 +90,8 @@ def refuse_address(text: str, what: str) -> None:
         ConfigurationError: It is one.
     """
     if (found := ADDRESS.match(text)) is not None:
-        local = _MOUNTED.get(f"{found[1].lower()}:", "mount it, or copy the files, and give a path")
+        remedies = {**_MOUNTED, "memory:": "what is there ends with the command; give a path"}
+        local = remedies.get(f"{found[1].lower()}:", "mount it, or copy the files, and give a path")
         message = f"{what} is {text}, an address of a filesystem that is not read or written here; {local}"
         raise ConfigurationError(message)
 

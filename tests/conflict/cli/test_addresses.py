@@ -15,7 +15,7 @@ from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
 RUN = DEMO / "run.toml"
-ADDRESSES = ["DBFS:/run", "file:///run", "nosuch://bucket/run", "gs://bucket/run"]
+ADDRESSES = ["DBFS:/run", "file:///run", "nosuch://bucket/run", "gs://bucket/run", "memory://lake/run"]
 
 
 def _paths() -> Iterator[tuple[str, str, str, str]]:
