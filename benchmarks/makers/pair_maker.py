@@ -113,7 +113,8 @@ class Section:
                 _put(data, places + ID, values.id[epoch, :rows], 8)
                 _put(data, places + VERSION, version[epoch, :rows], 8)
                 _put(data, places + AMOUNT, values.amount[epoch, :rows], 4)
-        _put(data, self.transactions, self.data[self.transactions] + np.uint64(epoch << 8), 8)
+        numbers = self.data[self.transactions[:, None] + np.arange(3)] @ np.array([1, 1 << 8, 1 << 16], np.uint64)
+        _put(data, self.transactions, numbers + np.uint64(epoch << 24), 8)
         _put(data, self.epochs, np.full(len(self.epochs), status, np.uint64), 8)
         _put_checksums(data, self.events)
         return data
@@ -198,7 +199,7 @@ def _section(cluster: int, author: int, shape: int, rows: int, *, update: bool) 
             made.put_rows(servers[0], 0 if applied else transaction, part, update=update)
         rows, transaction = rows - count, transaction + 1
     if not applied or author or not update:  # A does not win
-        made.put_rows(servers[0], 0 if applied else 200, [b"the quick brown"], update=update)
+        made.put_rows(servers[0], 0 if applied else transaction, [b"the quick brown"], update=update)
     if applied:
         made.put_status(author + 1, cluster + 1, 0)
     return made.section()
@@ -225,7 +226,7 @@ _QUERY = struct.pack("<IIBHH", 5, 0, 0, 0, 0) + b"\0"
 
 def _values(cluster: int, epochs: int, rows: int, seed: int) -> Values:
     """Return the changes of a cluster: a tenth inserts rows, the rest updates them."""
-    random, inserts = np.random.default_rng([seed, cluster]), epochs // 10
+    random, inserts = np.random.default_rng([seed, cluster]), max(epochs // 10, 2)
     keys = inserts * (rows - 1)
     numbers = np.arange(epochs)[:, None]
     own = np.concatenate([np.arange(keys), random.integers(0, keys, (epochs - inserts) * (rows - 1))])
@@ -235,17 +236,18 @@ def _values(cluster: int, epochs: int, rows: int, seed: int) -> Values:
     ids[:inserts, -1] = _OTHERS_FROM + 2 * np.arange(inserts) + cluster
     ids[: 0 if cluster else contested, -1] = _CONTESTED_FROM + np.arange(0 if cluster else contested)
     ids[inserts:, -1] = _CONTESTED_FROM + np.arange(epochs - inserts) % contested
-    version = ((2 * numbers + cluster) * 1000 + np.arange(rows)).astype(np.uint64)
+    step = max(1000, rows)  # versions grow from epoch to epoch
+    version = ((2 * numbers + cluster) * step + np.arange(rows)).astype(np.uint64)
     flat, order = version.ravel(), np.argsort(ids.ravel(), kind="stable")
     before = np.zeros_like(flat)
     same = ids.ravel()[order][1:] == ids.ravel()[order][:-1]
     before[order[1:][same]] = flat[order[:-1][same]]
     before = before.reshape(epochs, rows)
     if cluster == 0:  # A inserted the rows that both change; then it has the change of B, from the epoch after on
-        before[inserts:, -1] += np.where(before[inserts:, -1] >= 2000 * inserts, 1000, 0).astype(np.uint64)
+        before[inserts:, -1] += np.where(before[inserts:, -1] >= 2 * step * inserts, step, 0).astype(np.uint64)
     else:
         first = inserts + contested
-        before[inserts:first, -1] = 2000 * np.arange(len(before[inserts:first])) + rows - 1
+        before[inserts:first, -1] = 2 * step * np.arange(len(before[inserts:first])) + rows - 1
     amount = ids % np.uint64(10**6)
     return Values(inserts, ids, version, before, amount)
 
@@ -286,7 +288,7 @@ def make_pair(folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1) ->
     Returns:
         How many own changes they hold, and how many row changes in all.
     """
-    epochs = max(changes // (4 * rows), 100)
+    epochs = max(changes // (4 * rows), 12)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "schema.sql").write_text(SCHEMA, encoding="utf-8")
     (folder / "run.toml").write_text(RUN, encoding="utf-8")
@@ -309,9 +311,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--changes", type=int, default=10_000_000)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=ROWS, help="own changes of an epoch")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    own, logged = make_pair(arguments.out, arguments.changes, seed=arguments.seed)
+    own, logged = make_pair(arguments.out, arguments.changes, rows=arguments.rows, seed=arguments.seed)
     print(f"{logged:,} row changes, {own:,} of them own ones")
 
 
