@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Literal, Self
+from typing import Self
 
 import attrs
 import numpy as np
@@ -22,9 +22,10 @@ from conflict.engine.inference.observed import OVERLAPPING
 from conflict.engine.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import RowStep
-from conflict.history.model import EpochApply, Position
+from conflict.history.model import END, EpochApply, Position
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.shown_effects import Effect
+from conflict.runs.row_times import FIRST, LAST, RowTimes, epochs_before, last_before, next_epoch
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
@@ -37,8 +38,6 @@ __all__ = [
     "spans_of",
     "with_those_before",
 ]
-
-FIRST, LAST = np.uint64(0), np.uint64(2**64 - 1)
 
 
 @attrs.frozen(eq=False)
@@ -60,6 +59,7 @@ class WantedRows:
         whole: Which epochs are looked at with all of their rows. bool, shape (wanted,).
         changing: Which of them only with rows that the applying cluster had changed between `arrived` and `until`:
             others do not tell where an epoch was that was surely applied. bool, shape (wanted,).
+        few: Which of them only with a few rows: those after all traces. bool, shape (wanted,).
     """
 
     epochs: UInt64
@@ -73,6 +73,7 @@ class WantedRows:
     rows: Int64
     whole: Bool
     changing: Bool
+    few: Bool
 
     @classmethod
     def of_schedule(
@@ -81,6 +82,8 @@ class WantedRows:
         numbers: Int64,
         rows: Mapping[int, ContestedRows] | None = None,
         whole: AbstractSet[int] = frozenset(),
+        *,
+        few_tell: bool = False,
     ) -> Self:
         """
         Return it for the epoch applies of one applier, in order, and those of them that are looked at.
@@ -89,13 +92,17 @@ class WantedRows:
             schedule: All of them.
             numbers: Of those that are looked at, in order.
             rows: By foreign epoch, the rows of it that are looked at; all of an epoch that is not there.
-            whole: Foreign epochs whose rows are all looked at, though they were surely applied.
+            whole: Foreign epochs whose rows are all looked at, whatever else is said.
+            few_tell: Whether a few rows tell of the epochs after all traces whether they were applied.
         """
         given, looked_at = rows or {}, schedule.applies(numbers)
         bounds = _bounds(schedule.applies(with_those_before(numbers)), looked_at, given)
-        everything = {
-            each.foreign_epoch for each in looked_at if each.window is None or not each.window.certain
-        } | whole
+        everything, after_traces = set(whole), set[int]()
+        for each in looked_at:
+            if each.window is None or (not each.window.certain and not (few_tell and each.window.before == END)):
+                everything.add(each.foreign_epoch)
+            elif not each.window.certain:
+                after_traces.add(each.foreign_epoch)
         ordered = [each for _, each in sorted(bounds.items())]
         epoch, group, foreign = (schedule[name][schedule["traced"]] for name in ("epoch", "group", "foreign_epoch"))
         epochs = sorted(bounds)
@@ -115,7 +122,8 @@ class WantedRows:
             np.minimum.accumulate(np.append(foreign, LAST)[::-1])[::-1],
             np.concatenate([np.zeros((3, 0), np.int64), *chosen], axis=1),
             np.array([epoch not in given for epoch in epochs], np.bool_),
-            np.array([epoch not in everything and epoch not in whole for epoch in epochs], np.bool_),
+            np.array([epoch not in everything and epoch not in after_traces for epoch in epochs], np.bool_),
+            np.array([epoch in after_traces and epoch not in everything for epoch in epochs], np.bool_),
         )
 
     def applied_from(self, own: UInt64) -> UInt64:
@@ -181,20 +189,19 @@ class Spans:
         return joined_spans([self, Spans(keys, first, last)])
 
 
-def spans_of(bucket: Bucket, wanted: Mapping[str, WantedRows], reflects: Sequence[bool]) -> list[Spans]:
+def spans_of(bucket: Bucket, wanted: Mapping[str, WantedRows], looked_at: Sequence[Int64]) -> list[Spans]:
     """
     Return, per cluster, the spans of the rows that epochs touch.
 
     Args:
         bucket: The bucket.
         wanted: Per cluster, what its applier applied.
-        reflects: Per cluster, whether its applier sends back what it applied; else it sends refreshed rows alone.
+        looked_at: Per applying cluster, key and epoch of the rows that are looked at; see `rows_looked_at`.
     """
     found: list[list[Spans]] = [[], []]
     for applier, name in enumerate(bucket.clusters):
         mine = wanted[name]
-        key, place = rows_looked_at(bucket, applier, mine, everything=reflects[1 - applier])
-        key, place = _changing(bucket, applier, mine, key, place)
+        key, place = looked_at[applier]
         epoch = mine.epochs[place]
         others = wanted[bucket.clusters[1 - applier]]
         sent = _last_anchor(bucket, 1 - applier, key, epoch, others)
@@ -222,31 +229,18 @@ def rows_in_spans(columns: GridColumns, spans: Spans) -> Int64:
     asked[spans.key] = True
     rows = np.flatnonzero(asked[key])
     rows = rows[np.argsort(key[rows], kind="stable")]
-    places = _Places(key[rows], epoch[rows])
+    places = RowTimes(key[rows], epoch[rows])
     covered = np.zeros(len(rows) + 1, np.int64)
     np.add.at(covered, places.of(spans.key, spans.first, "left"), 1)
     np.add.at(covered, places.of(spans.key, spans.last, "right"), -1)
     return np.sort(rows[np.cumsum(covered[:-1]) > 0])
 
 
-class _Places:
-    """Finds places among rows that are sorted by key and epoch."""
-
-    def __init__(self, key: Int32 | Int64, epoch: UInt64) -> None:
-        self._epochs = np.unique(epoch)
-        # Key and epoch in one number.
-        self._width = len(self._epochs) + 1
-        self.sorted = key.astype(np.int64) * self._width + np.searchsorted(self._epochs, epoch)
-
-    def of(self, key: Int32 | Int64, epoch: UInt64, side: Literal["left", "right"]) -> Int64:
-        """Return how many rows come before an epoch of a key, for ``right`` those of the epoch among them."""
-        ranks = np.searchsorted(self._epochs, epoch, side)
-        return np.asarray(np.searchsorted(self.sorted, key.astype(np.int64) * self._width + ranks))
-
-
-def rows_looked_at(bucket: Bucket, applier: int, wanted: WantedRows, *, everything: bool) -> tuple[Int64, Int64]:
+def rows_looked_at(bucket: Bucket, applier: int, wanted: WantedRows, *, everything: bool) -> Int64:
     """
     Return the keys that are looked at, each with its epoch (place in `WantedRows.epochs`), without repetition.
+
+    Shape (2, rows).
 
     Args:
         bucket: The bucket.
@@ -263,8 +257,7 @@ def rows_looked_at(bucket: Bucket, applier: int, wanted: WantedRows, *, everythi
             rows, place = rows[sent], place[sent]
         keys.append(columns.of_rows("key", rows).astype(np.int64))
         places.append(place)
-    pairs = np.unique(np.stack([np.concatenate(keys), np.concatenate(places)]), axis=1)
-    return pairs[0], pairs[1]
+    return np.unique(np.stack([np.concatenate(keys), np.concatenate(places)]), axis=1)
 
 
 def _rows_of_epochs(columns: GridColumns, wanted: WantedRows) -> tuple[Int64, Int64]:
@@ -275,26 +268,6 @@ def _rows_of_epochs(columns: GridColumns, wanted: WantedRows) -> tuple[Int64, In
     place = np.minimum(np.searchsorted(wanted.epochs, here), len(wanted.epochs) - 1)
     rows = np.flatnonzero((wanted.epochs[place] == here) & wanted.whole[place])
     return rows, place[rows]
-
-
-def _changing(bucket: Bucket, applier: int, wanted: WantedRows, key: Int64, place: Int64) -> tuple[Int64, Int64]:
-    """Return keys and their epochs without those that did not change where that is asked for."""
-    kept = ~wanted.changing[place]
-    open_ = np.flatnonzero(~kept)
-    asked = np.zeros(len(bucket.key_table), np.bool_)
-    asked[key[open_]] = True
-    after = _after(wanted.until[place[open_]])
-    arrived, arrived_group = wanted.arrived[place[open_]], wanted.arrived_group[place[open_]]
-    for columns in (bucket.changes[applier], bucket.consequences[applier]):
-        if len(columns) and len(open_):
-            rows = np.flatnonzero(asked[columns.array("key")])
-            keys, epoch, group = (columns.of_rows(name, rows) for name in ("key", "epoch", "group"))
-            last = _last_before(keys, epoch, key[open_], after)
-            found = last >= 0
-            at, in_group = epoch[last[found]], group[last[found]]
-            later = (at > arrived[found]) | ((at == arrived[found]) & (in_group > arrived_group[found]))
-            kept[open_[found]] |= later
-    return key[kept], place[kept]
 
 
 def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64, applied: WantedRows) -> UInt64:
@@ -326,7 +299,7 @@ def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64, applied:
         tells = (rows.operation == Operation.DELETE_ROW) | ~compared[bucket.key_table[rows.key]] | carried
         tells = np.where(rows.operation > max(Operation), rows.operation == RowStep.EMPTIED, tells)
         chosen = np.flatnonzero(tells & asked[rows.key])
-        found = np.maximum(found, _epochs_before(rows.key[chosen], rows.epoch[chosen], key, before))
+        found = np.maximum(found, epochs_before(rows.key[chosen], rows.epoch[chosen], key, before))
     columns = bucket.consequences[side]
     if len(columns):
         keys, effect = columns.array("key"), columns.array("effect")
@@ -335,7 +308,7 @@ def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64, applied:
         changed = np.flatnonzero(~tells & asked[keys] & (effect == Effect.CHANGED))
         tells[changed] = _gave_last_image(bucket, side, changed, applied)
         chosen = np.flatnonzero(tells & asked[keys])
-        found = np.maximum(found, _epochs_before(keys[chosen], columns.array("epoch")[chosen], key, before))
+        found = np.maximum(found, epochs_before(keys[chosen], columns.array("epoch")[chosen], key, before))
     return found
 
 
@@ -359,7 +332,7 @@ def _gave_last_image(bucket: Bucket, side: int, effects: Int64, applied: WantedR
         return np.zeros(len(effects), np.bool_)
     apply = applied.applied_at(epoch, group)
     foreign = np.append(applied.traced_foreign, LAST)[apply]
-    last = _last_before(rows.key[own], rows.epoch[own], key, _after(foreign))
+    last = last_before(rows.key[own], rows.epoch[own], key, next_epoch(foreign))
     change = own[last]
     carried = (rows.after_presence[change] == Presence.PRESENT) & (rows.operation[change] <= max(Operation))
     given = bucket.changes[1 - side].of_rows("after_digest", change)
@@ -367,31 +340,10 @@ def _gave_last_image(bucket: Bucket, side: int, effects: Int64, applied: WantedR
     return np.asarray(found & carried & (digest != 0) & (given == digest))
 
 
-def _after(epoch: UInt64) -> UInt64:
-    """Return the epochs up to which the given ones are; the greatest epoch is that of no change."""
-    return np.minimum(epoch, LAST - 1) + 1
-
-
 def last_change(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt64:
     """Return, per key, the last own epoch before a given one in which a cluster or its applier changed it, or 0."""
     found = np.zeros(len(key), np.uint64)
     for columns in (bucket.changes[side], bucket.consequences[side]):
         if len(columns):
-            found = np.maximum(found, _epochs_before(columns.array("key"), columns.array("epoch"), key, before))
+            found = np.maximum(found, epochs_before(columns.array("key"), columns.array("epoch"), key, before))
     return found
-
-
-def _epochs_before(keys: Int32, epochs: UInt64, key: Int64, before: UInt64) -> UInt64:
-    """Return, per key, the last epoch among its own before a given one; 0 if there is none."""
-    last = _last_before(keys, epochs, key, before)
-    return np.where(last >= 0, epochs[last], FIRST) if len(epochs) else np.zeros(len(key), np.uint64)
-
-
-def _last_before(keys: Int32 | Int64, epochs: UInt64, key: Int32 | Int64, before: UInt64) -> Int64:
-    """Return, per key, the last of its rows before a given epoch; -1 if there is none. `epochs` is in order."""
-    if not len(keys):
-        return np.full(len(key), -1, np.int64)
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    last = _Places(ordered, epochs[order]).of(key, before, "left") - 1
-    return np.where((last >= 0) & (ordered[last] == key), order[last], -1)

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from conflict.config.arguments import StageProgress
+from conflict.engine.columnar.applier_stops import can_stop_by_rows
 from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.columnar.order import Located
 from conflict.engine.inference.background import Recorded
@@ -149,7 +150,8 @@ class Settling:
             whole: Applier and number of the epochs that are looked at with all of their rows. Of others, rows that did
                 not change meanwhile do not count: they tell only that an epoch was applied nowhere.
         """
-        placed = self._placed(schedule, whole)
+        wanted = self._wanted(schedule, whole)
+        placed = self._placed(schedule, wanted, whole)
         # All rows of an epoch are needed to say what it does where its place is open.
         slots = placed.schedule.slots
         still_open = whole | {
@@ -157,7 +159,14 @@ class Settling:
             for place in placed.schedule.places
             if slots[place.applier, place.source][place.slot].certain
         }
-        return placed if still_open <= whole else self._placed(schedule, still_open)
+        few = {name: set(own.epochs[own.few].tolist()) for name, own in wanted.items()}
+        still_open |= {
+            (name, slot.foreign_epoch)
+            for (name, _), own in slots.items()
+            for slot in own
+            if slot.choices and slot.foreign_epoch in few[name]
+        }
+        return placed if still_open <= whole else self._placed(schedule, self._wanted(schedule, still_open), still_open)
 
     def place_contradicted(
         self, schedule: Schedule, placed: Placed, differing: Mapping[str, AbstractSet[Position]]
@@ -186,15 +195,26 @@ class Settling:
         )
         return self.place_untraced(schedule, whole) if whole else placed
 
-    def _placed(self, schedule: Schedule, whole: AbstractSet[tuple[str, int]]) -> Placed:
-        """Place the epochs; `whole`: applier and number of those whose rows are all read."""
-        windowed = {name: own.windowed for name, own in schedule.items()}
-        wanted = {
-            name: WantedRows.of_schedule(own, windowed[name], whole={epoch for by, epoch in whole if by == name})
+    def _wanted(self, schedule: Schedule, whole: AbstractSet[tuple[str, int]]) -> dict[str, WantedRows]:
+        """Return which rows decide on the places; `whole`: applier and number of epochs with all of their rows."""
+        # Where an operation can stop its applier because of what rows are, each row of an epoch counts.
+        each_counts = can_stop_by_rows(self.common.clusters) or self.common.manifest.has_rows_without_key
+        few_tell = not each_counts and not any(self.changes.values())
+        return {
+            name: WantedRows.of_schedule(
+                own, own.windowed, whole={epoch for by, epoch in whole if by == name}, few_tell=few_tell
+            )
             for name, own in schedule.items()
         }
+
+    def _placed(
+        self, schedule: Schedule, wanted: Mapping[str, WantedRows], whole: AbstractSet[tuple[str, int]]
+    ) -> Placed:
+        """Place the epochs; `whole`: applier and number of those whose rows are all read."""
         parts = self._read("placing epochs", wanted, placing=True)
-        history, recorded, facts = self._history(parts, schedule, windowed)
+        history, recorded, facts = self._history(
+            parts, schedule, {name: own.windowed for name, own in schedule.items()}
+        )
         setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing, whole=whole, facts=facts)
 

@@ -34,8 +34,9 @@ from conflict.history.scheduling.start import changes_older_rows
 from conflict.history.shown_effects import Effect, recorded_effects, recorded_images
 from conflict.results.contradictions import Images
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.row_spans import Spans, WantedRows, rows_in_spans, spans_of
+from conflict.runs.row_spans import Spans, WantedRows, rows_in_spans, rows_looked_at, spans_of
 from conflict.runs.runner import Shared
+from conflict.runs.telling_rows import rows_that_tell
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -125,8 +126,12 @@ def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
     """Return, per cluster, what is needed of the rows."""
     run = task.run
     everything = task.placing or run.part.starts_in_the_middle
-    reflecting = rules_of(run.clusters).tables["reflects"]
-    spans = spans_of(bucket, task.wanted.load(), [everything or bool(own.any()) for own in reflecting])
+    sends_all = [everything or bool(own.any()) for own in rules_of(run.clusters).tables["reflects"]]
+    wanted, looked_at = task.wanted.load(), []
+    for applier, name in enumerate(bucket.clusters):
+        rows = rows_looked_at(bucket, applier, wanted[name], everything=sends_all[1 - applier])
+        looked_at.append(rows_that_tell(bucket, run.clusters, applier, wanted[name], rows))
+    spans = spans_of(bucket, wanted, looked_at)
     whole = np.zeros(len(bucket.key_table), np.bool_)
     if task.placing:
         with_unique = np.array([bool(table.unique_keys) for table in run.numbers.tables], np.bool_)

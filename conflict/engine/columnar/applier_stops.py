@@ -46,6 +46,7 @@ __all__ = [
     "first_stopping",
     "hangs_on_rows",
     "stop_of",
+    "stopping_changes",
     "stopping_decisions",
     "transactions_stop",
 ]
@@ -135,6 +136,11 @@ def _stopping_rows(bucket: Bucket, applier: int, rules: StopRules) -> Int64:
     columns = (bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence, unidentified)
     kinds = np.maximum.reduceat(rules.kinds, rules.first)
     return np.asarray(stopping_rows(CheckedRows(*each_read_only(*columns)), read_only(kinds)))
+
+
+def stopping_changes(bucket: Bucket, clusters: Sequence[ClusterSetup], applier: int) -> Int64:
+    """Return the numbers of the other cluster's own changes that stop an applier under a setup of their table."""
+    return _stopping_rows(bucket, applier, stop_rules(clusters[applier]))
 
 
 def _unidentified(bucket: Bucket, applier: int, rules: StopRules) -> Bool:
