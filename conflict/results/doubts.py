@@ -208,8 +208,11 @@ def _not_examined(run: Document) -> Iterator[Doubt]:
     """Yield how many applied epochs were too many to look at row by row."""
     epochs = run["epochs_not_examined"]
     if epochs:
-        text = "may leave open when their rows were judged, and so may the counters; no row depends on it."
-        yield Doubt("Not looked at", f"{counted(epochs, 'applied epoch')} {text}")
+        text = "may leave open when their rows were judged, and so may the counters"
+        more = (
+            "that may explain what the binlogs contradict" if run["contradicted_by_binlogs"] else "no row depends on it"
+        )
+        yield Doubt("Not looked at", f"{counted(epochs, 'applied epoch')} {text}; {more}.")
 
 
 def _changes_under_way(run: Document) -> Iterator[Doubt]:

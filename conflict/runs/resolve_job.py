@@ -181,11 +181,11 @@ def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options:
 def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory:
     """Return the result with the moments of judging that explain what the binlogs show."""
     job, resolved = settled.job, settled.resolved
-    examined = Examined({name: {} for name in job.run.manifest.clusters})
-    examined.add_whole(resolved.positions(resolved.left_out))
-    examined.add_open(resolved, job.run)
+    examined = Examined.nothing(job.run)
+    examined.add_whole(resolved, resolved.left_out)
+    examined.add_open(resolved)
     if settled.contradicted:
-        examined.add_whole(settled.differing())
+        examined.add_whole(resolved, resolved.numbers(settled.differing()))
     schedule, starts = settled.schedule, job.run.part.starts
     moments, applied, more = Moments(), settled.applied, len(examined) > 0
     if more:
@@ -201,9 +201,10 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory:
                 for name, own in schedule.items()
             ]
             resolved = job.resolve(applied)
-            more = examined.add_whole(resolved.positions(resolved.left_out))
-            more = examined.add_open(resolved, job.run) or more
-    return attrs.evolve(settled, applied=applied, resolved=resolved, moments=moments, not_examined=examined.left)
+            more = examined.add_whole(resolved, resolved.left_out)
+            more = examined.add_open(resolved) or more
+    left = examined.count_left + moments.not_examined
+    return attrs.evolve(settled, applied=applied, resolved=resolved, moments=moments, not_examined=left)
 
 
 @attrs.frozen(eq=False)

@@ -5,6 +5,7 @@ The stages of the resolve job: each runs one task per bucket. `conflict.runs.res
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from conflict.engine.columnar.unique_keys import find_duplicates, has_unique_key
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.errors import NotBuiltError
 from conflict.history.model import Position
+from conflict.history.scheduling.schedule_columns import among
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.summary import BucketSummary
@@ -90,6 +92,15 @@ class Resolved:
             name, place = self._place(number)
             wanted[name].add(place)
         return wanted
+
+    def numbers(self, positions: Mapping[str, AbstractSet[Position]]) -> Int64:
+        """Return the numbers of epoch applies, given per applier by own position, sorted."""
+        applies, found = self.found.applies, list[int]()
+        for side, name in enumerate(self.names):
+            epochs = np.array(sorted({epoch for epoch, _ in positions[name]}), np.uint64)
+            there = np.flatnonzero((applies.applier == side) & among(applies.epoch, epochs))
+            found += [number for number in there.tolist() if self._place(number)[1] in positions[name]]
+        return np.array(sorted(found), np.int64)
 
     def _place(self, number: int) -> tuple[str, Position]:
         """Return the applier of an epoch apply, and its own position."""

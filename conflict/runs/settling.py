@@ -57,17 +57,29 @@ class Examined:
     What is looked at.
 
     Attributes:
+        run: The run.
         rows: By applier and own position of the epoch apply, the rows; None for all rows of the epoch.
-        left: How many epoch applies with rows that may be open were too many, the last time.
+        left: Per applier, the own positions of epoch applies that were too many.
     """
 
+    run: ResolveRun
     rows: dict[str, dict[Position, ContestedRows | None]]
-    left: int = 0
+    left: dict[str, set[Position]] = attrs.field(factory=dict)
+
+    @classmethod
+    def nothing(cls, run: ResolveRun) -> Examined:
+        """Return that nothing is looked at."""
+        return cls(run, {name: {} for name in run.manifest.clusters})
 
     def __len__(self) -> int:
         return sum(map(len, self.rows.values()))
 
-    def add_open(self, resolved: Resolved, run: ResolveRun) -> bool:
+    @property
+    def count_left(self) -> int:
+        """How many epoch applies were too many, and are not looked at for other reasons."""
+        return sum(len(places - self.rows[name].keys()) for name, places in self.left.items())
+
+    def add_open(self, resolved: Resolved) -> bool:
         """
         Add the rows of a result that may be open, the first ones up to a limit; return whether any is new.
 
@@ -75,20 +87,37 @@ class Examined:
         all rows of an epoch are looked at, as where they are asked for.
         """
         contradicted = any(summary.contradicted for summary in resolved.summaries)
-        whole = run.options.whole_open_epochs or (run.needs_rounds and contradicted)
-        chosen = _first(resolved, run, whole=whole)
-        self.left = len(np.unique(resolved.contested.apply)) - len(np.unique(chosen.apply))
+        if self.run.options.whole_open_epochs or (self.run.needs_rounds and contradicted):
+            return self.add_whole(resolved, np.unique(resolved.contested.apply))
+        rows = resolved.contested
+        applies, starts = np.unique(rows.apply, return_index=True)
+        ends = np.append(starts, len(rows))[1:]
+        kept = int(np.searchsorted(ends, MAX_OPEN_ROWS, "right"))
+        self._leave(resolved, applies[kept:])
+        chosen = rows.chosen(slice(0, int(ends[kept - 1]) if kept else 0))
         added = [
-            self._add(name, place, None if whole else rows)
+            self._add(name, place, some)
             for name, own in resolved.rows_at(chosen).items()
-            for place, rows in own.items()
+            for place, some in own.items()
         ]
         return any(added)
 
-    def add_whole(self, positions: Mapping[str, AbstractSet[Position]]) -> bool:
-        """Add epoch applies with all rows, by applier and own position; return whether any is new."""
-        added = [self._add(name, place, None) for name, own in positions.items() for place in own]
+    def add_whole(self, resolved: Resolved, applies: Int64) -> bool:
+        """Add epoch applies, by number, with all rows, the first ones up to a limit; return whether any is new."""
+        found, manifest = resolved.found.applies, self.run.manifest
+        sizes = [read_epoch_sizes(self.run.history, name, manifest.batches) for name in manifest.clusters]
+        first, second = (own.of(found.foreign_epoch[applies]) for own in sizes)
+        read = np.cumsum(np.where(found.applier[applies] == 1, first, second))
+        kept = int(np.searchsorted(read, MAX_OPEN_CHANGES, "right"))
+        self._leave(resolved, applies[kept:])
+        added = [
+            self._add(name, place, None) for name, own in resolved.positions(applies[:kept]).items() for place in own
+        ]
         return any(added)
+
+    def _leave(self, resolved: Resolved, applies: Int64) -> None:
+        for name, places in resolved.positions(applies).items():
+            self.left.setdefault(name, set()).update(places)
 
     def _add(self, name: str, place: Position, rows: ContestedRows | None) -> bool:
         known = self.rows[name]
@@ -102,20 +131,6 @@ class Examined:
         _, first = np.unique(np.stack([joined.bucket, joined.key]), axis=1, return_index=True)
         known[place] = joined.chosen(np.sort(first))
         return len(first) > len(before)
-
-
-def _first(resolved: Resolved, run: ResolveRun, *, whole: bool) -> ContestedRows:
-    """Return the rows that may be open of the first epoch applies, up to a limit."""
-    rows, applies = resolved.contested, resolved.found.applies
-    numbers, starts = np.unique(rows.apply, return_index=True)
-    ends = np.append(starts, len(rows))[1:]
-    read, most = ends, MAX_OPEN_ROWS
-    if whole:
-        sizes = [read_epoch_sizes(run.history, name, run.manifest.batches) for name in run.manifest.clusters]
-        first, second = (own.of(applies.foreign_epoch[numbers]) for own in sizes)
-        read, most = np.cumsum(np.where(applies.applier[numbers] == 1, first, second)), MAX_OPEN_CHANGES
-    kept = int(np.searchsorted(read, most, "right"))
-    return rows.chosen(slice(0, int(ends[kept - 1]) if kept else 0))
 
 
 # By applier and own position of an epoch apply, some of its rows; None for all.
