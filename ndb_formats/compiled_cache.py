@@ -48,6 +48,8 @@ def provide_cache(package: Path) -> None:
     """
     if package not in _packages:
         _packages.append(package)
+    if archive_of(package) is not None:
+        return  # see `ndb_formats.sent_kernels`
     given = os.environ.get(_OPTION)
     if given and given != _state["place"] and can_be_written(Path(given)):
         return
@@ -100,6 +102,16 @@ def private_folders(name: str) -> Iterator[Path]:
                 yield place
         except OSError:
             continue
+
+
+def archive_of(path: Path) -> Path | None:
+    """Return the archive that holds a module or package; None if it is a file or folder by itself."""
+    return next((each for each in path.parents if each.is_file()), None)
+
+
+def lasting_folder() -> Path | None:
+    """Return a folder for compiled kernels that is there the next time: the one that is given, or one of this user."""
+    return kernels_place() or next(private_folders(_NAME), None)
 
 
 def _place_of_this_user() -> str | None:

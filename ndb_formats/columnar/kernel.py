@@ -31,7 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.columnar.kernel_mode import Mode, Process
-from ndb_formats.compiled_cache import cache_folder
+from ndb_formats.compiled_cache import archive_of, cache_folder
+from ndb_formats.sent_kernels import keep_by_content
 
 _ALL_BITS = (1 << 64) - 1
 # Entrances of compiled functions that nobody uses; those of a function with many arguments take long to compile.
@@ -108,6 +109,8 @@ class Kernel:
 
         while Process.loading:
             Process.loading.pop()()
+        if archive_of(Path(function.__code__.co_filename)) is not None:
+            keep_by_content()
         if self.use is Use.CALLED:
             self._forget_what_moved()
             return njit(cache=True, nogil=True, **_NO_C)(function)
