@@ -6,8 +6,9 @@ The ingest job: from binlogs to a History on disk.
 3. One task per bucket gives new keys dense numbers, in the order in which they appear.
 4. The driver derives the schedule from the summaries of all epochs, and writes `schedule.parquet` and `history.json`.
 
-Row files are never written again, so a History can grow. Each task writes last that it is done, and the plan is deleted
-last of all, so an interrupted ingest can continue.
+Row files are never written again, so a History can grow: a new batch takes over the rows of the last ones if they are
+small, and the files of those are deleted by the next ingest. Each task writes last that it is done, and the plan is
+deleted last of all, so an interrupted ingest can continue.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from conflict.history.grid.manifest import (
     with_schedule,
     write_manifest,
 )
-from conflict.history.grid.schemas import SCHEDULE_PART
+from conflict.history.grid.merging import batches_to_merge
+from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.grid.writer import join_logs
 from conflict.history.ingestion.extension import KeptSegments, definition_changes, extended, kept_segments, row_steps
 from conflict.history.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
@@ -137,19 +139,23 @@ class _Job:
 
     def carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         """Do what is planned and not yet done, and return what the History holds then."""
+        done = held
         if held is None or plan.batch >= held.next_batch:  # else only the cleaning up is left
             try:
                 with refusing_contradictions(None if held is None else self.history, AGAIN):
-                    held = self._carry_out(plan, held)
+                    done = self._carry_out(plan, held)
             except (ConflictError, FormatError):
-                self._abandon(plan)
+                self._clean_up(held)
                 raise
-        self._clean_up()
-        return held
+        self._clean_up(done)
+        assert done is not None
+        return done
 
     def _carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         kept = self._read_segments(plan)
-        manifest = extended(held, plan, kept)
+        added = sum(record.facts.changes for each in kept.values() for record in each.records)
+        merged = () if held is None else batches_to_merge(self.history, held, added)
+        manifest = extended(held, plan, kept, merged)
         if plan.batch in manifest.batches:
             files = self._number_keys(plan, kept, manifest)
             manifest = with_files(self.history, manifest, plan.batch, files)
@@ -194,17 +200,17 @@ class _Job:
             name: [segment.number for segment in segments[: len(kept[name].records)]]
             for name, segments in plan.segments.items()
         }
-        numbers = self.run.numbers
+        numbers, left, merged = self.run.numbers, manifest.batches[:-1], manifest.merged
         steps = {
             name: [each for each in own if each.segment in new[name]]
             for name, own in row_steps(self.run, manifest, numbers).items()
         }
         tasks = [
-            KeyTask(self.history, bucket, manifest.batches[:-1], plan.batch, new, numbers, manifest.types, steps)
+            KeyTask(self.history, bucket, left, plan.batch, new, numbers, manifest.types, steps, merged)
             for bucket in range(plan.buckets)
         ]
         numbered = self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
-        logs = [join_logs(self.history, name, segments, plan.batch) for name, segments in new.items()]
+        logs = [join_logs(self.history, name, each, plan.batch, merged) for name, each in new.items()]
         return [each for files in (*numbered, *logs) for each in files]
 
     def _derive_schedule(self, manifest: Manifest) -> Manifest:
@@ -231,14 +237,9 @@ class _Job:
             changes=sum(int(own.changes.sum()) for own in summaries.values()),
         )
 
-    def _clean_up(self) -> None:
-        """Delete what is needed no more."""
-        for path in (ATTEMPTS, STAGED, PLAN):
+    def _clean_up(self, manifest: Manifest | None) -> None:
+        """Delete what the History does not need, the plan last of all."""
+        kept = {None} if manifest is None else {None, *manifest.batches, *manifest.merged}
+        others = [path for path in self.history.sizes() if batch_of(path) not in kept]
+        for path in (*others, ATTEMPTS, STAGED, PLAN):
             self.history.delete(path)
-
-    def _abandon(self, plan: Plan) -> None:
-        """Restore the History as it was before the plan."""
-        for path in self.history.sizes():
-            if path.endswith(f"/batch={plan.batch:05d}.parquet"):
-                self.history.delete(path)
-        self._clean_up()

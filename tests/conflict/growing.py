@@ -17,7 +17,7 @@ from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.manifest import read_manifest
+from conflict.history.grid.manifest import Manifest, read_manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file, hints_of_steps
@@ -97,9 +97,15 @@ def ingested(recording: Recording, history: Folder, runner: Runner = in_process,
     return ingest(runner, recording.run(), history, **options)
 
 
-def rows_of(history: Folder) -> dict[str, Any]:
-    """Return everything that a History holds, keys by their identity, in whatever buckets and segments it is."""
-    manifest = read_manifest(history)
+def rows_of(history: Folder, manifest: Manifest | None = None) -> dict[str, Any]:
+    """
+    Return everything that a History holds, keys by their identity, in whatever batches and segments it is.
+
+    Args:
+        history: Its folder.
+        manifest: What it held when its reader began; by default, what it holds.
+    """
+    manifest = manifest or read_manifest(history)
     found: dict[str, Any] = {"applies": history.read_table("schedule.parquet", SCHEDULE).to_pylist(), "keys": {}}
     for bucket in range(manifest.buckets):
         keys = history.read_tables((keys_part(bucket, batch) for batch in manifest.batches), KEYS)

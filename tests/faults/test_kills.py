@@ -14,7 +14,8 @@ import pytest
 import conflict
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest, refuse_damage
-from tests.conflict.growing import rows_of
+from conflict.history.grid.schemas import batch_of
+from tests.conflict.growing import Recording, commits, rows_of
 from tests.corpora import DEMO
 from tests.faults.commands import left_in
 from tests.faults.forked import Forks
@@ -89,6 +90,47 @@ def test_killed_at_any_moment(name: str, forked: Forks, times: int, tmp_path: Pa
         assert left_in(folder) == {"out"}
         shutil.rmtree(folder)
     print(f"{name}: {stopped} stopped of {number + 1}")  # noqa: T201
+
+
+@pytest.mark.slow
+def test_killed_while_batches_are_merged(forked: Forks, times: int, tmp_path: Path) -> None:
+    """The rows are those from before or those from after; the same command finishes, and the History is sound."""
+    demo = Recording.copy(DEMO, tmp_path / "demo")
+    words = ("ingest", demo.folder / "run.toml", "--out")
+    begun, whole, rows = tmp_path / "begun", tmp_path / "whole", list[object]()
+    for share in (6, 3, 1):
+        ends = {name: commits(DEMO / file.name) for name, file in demo.files.items()}
+        demo.cut({name: own[len(own) // share - 1] for name, own in ends.items()})
+        if share == 1:
+            shutil.copytree(begun, whole)
+        out, start = whole if share == 1 else begun, perf_counter()
+        (ended,) = forked.run([*words, out])
+        seconds = perf_counter() - start
+        assert ended.code == 0, ended.said
+        rows.append(_rows_alone(out))
+    manifests = [read_manifest(Folder(str(each))) for each in (begun, whole)]
+    assert [(each.batches, each.merged) for each in manifests] == [((1,), (0,)), ((2,), (1,))]
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")  # noqa: T201  # shown if it fails
+    chance, stopped, number = random.Random(seed), 0, -1
+    while stopped < times:
+        number += 1
+        out = tmp_path / f"{number}" / "out"
+        shutil.copytree(begun, out)
+        ended = forked.stopped([*words, out], (how := HOW[number % len(HOW)]), chance.uniform(0, seconds))
+        assert ended.code in (0, INTERRUPTED, -how), ended.said
+        stopped += ended.code != 0
+        assert _rows_alone(out) in rows[1:]
+        (again,) = forked.run([*words, out])
+        assert again.code == 0, again.said
+        assert whole_history(out) == whole_history(whole)
+        assert {batch_of(path) for path in Folder(str(out)).sizes()} == {None, 1, 2}
+        shutil.rmtree(out.parent)
+
+
+def _rows_alone(out: Path) -> object:
+    """Return the rows of a History, however far an ingest into it is; the schedule may be of later rows already."""
+    return {name: rows for name, rows in rows_of(Folder(str(out))).items() if name != "applies"}
 
 
 def _undisturbed(

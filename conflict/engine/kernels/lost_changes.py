@@ -327,21 +327,30 @@ def _overwritten(side, judged, own, foreign, keys):
     last, previous = np.full(keys, -1, np.int32), np.full(len(own.key), -1, np.int32)
     # Of each change and the earlier ones of its row: an epoch that the other cluster skipped was never seen.
     latest = own.seen.copy()
+    # Of each row, what the other cluster's changes overwrote since an own change last wrote it. A replica that is set
+    # back applies old changes after newer ones that had seen more; what these overwrote, the old ones find no more.
+    taken = np.zeros((keys, foreign.shape[1]), np.uint64)
     left, done = np.zeros(foreign.shape[1], np.uint64), 0
     for decision in range(len(judged.apply)):
         number, apply = judged.source[decision], judged.apply[decision]
         if judged.applier[apply] != side:
             continue
         for place in range(done, judged.own_end[apply]):
-            before = last[own.key[place]]
-            previous[place], last[own.key[place]] = before, place
+            row = own.key[place]
+            before = last[row]
+            previous[place], last[row] = before, place
+            for word in range(len(left)):
+                taken[row, word] &= ~own.hides[place, word]
             if before >= 0:
                 latest[place] = max(latest[place], latest[before])
         done = max(done, judged.own_end[apply])
         if number < 0 or judged.kind[decision] != OWN or judged.verdict[decision] != APPLIED:
             continue
-        left[:] = foreign[number]
-        place = last[judged.key[decision]]
+        row = judged.key[decision]
+        for word in range(len(left)):
+            left[word] = foreign[number, word] & ~taken[row, word]
+            taken[row, word] |= foreign[number, word]
+        place = last[row]
         # From the last change back: what a later own change wrote over, the foreign one does not take away.
         while place >= 0 and latest[place] > number and left.any():
             hit, unseen = False, own.seen[place] > number

@@ -63,12 +63,13 @@ class KeyTask:
     Attributes:
         history: Folder of the History.
         bucket: The bucket.
-        batches: Numbers of the batches that the History has.
+        batches: Numbers of the batches that stay.
         batch: Number of the new one.
         segments: Numbers of the new segments of each cluster.
         numbers: The tables.
         types: Wire types of the columns of each table that the segments mention.
         steps: Per cluster, what statements at the start of these segments do to rows.
+        merged: Numbers of the batches after those that stay, whose rows the new one takes over.
     """
 
     history: Folder
@@ -79,6 +80,7 @@ class KeyTask:
     numbers: TableNumbers
     types: Mapping[str, tuple[WireType, ...]]
     steps: Mapping[str, Sequence[SegmentStep]] = attrs.field(factory=dict)
+    merged: Sequence[int] = ()
 
 
 _GROUP_ROWS = 1 << 17  # a part of a log needs no others
@@ -89,8 +91,8 @@ def number_keys(task: KeyTask) -> list[FileFacts]:
     """
     Number the new keys of a bucket in the order in which they appear, and write the files of the new batch.
 
-    A known key keeps its number. The result depends only on the staged files and on earlier batches, so a task that was
-    killed can run again.
+    What the new batch takes over of others comes first in it, as it is. A known key keeps its number. The result
+    depends only on the staged files and on earlier batches, so a task that was killed can run again.
 
     Returns:
         What the files are.
@@ -102,13 +104,17 @@ def number_keys(task: KeyTask) -> list[FileFacts]:
         for cluster, segments in task.segments.items()
     }
     identities = [chunk for parts in read.values() for part in parts for chunk in part.column("identity").chunks]
-    known = history.read_tables((keys_part(bucket, batch) for batch in task.batches), KEYS).column("identity")
+    older, merged = (
+        history.read_tables((keys_part(bucket, batch) for batch in batches), KEYS)
+        for batches in (task.batches, task.merged)
+    )
+    known = pa.chunked_array([*older.column("identity").chunks, *merged.column("identity").chunks], pa.binary())
     # Known keys come first, once each, so the dictionary gives them their own numbers again.
     encoded = pa.chunked_array([*known.chunks, *identities], pa.binary()).cast(pa.large_binary()).dictionary_encode()
     dictionary = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.large_binary())
     numbers = pa.chunked_array([chunk.indices for chunk in encoded.chunks], pa.int32())
     written, start = [keys_part(bucket, task.batch)], len(known)
-    history.write_table(written[0], _keys_table(task, dictionary, len(known)))
+    history.write_table(written[0], pa.concat_tables([merged, _keys_table(task, dictionary, len(known))]))
     for (kind, cluster), parts in read.items():
         rows = pa.concat_tables([_STAGED[kind].empty_table(), *parts])
         columns = [numbers.slice(start, len(rows)), *rows.drop_columns(["identity"]).columns]
@@ -117,12 +123,14 @@ def number_keys(task: KeyTask) -> list[FileFacts]:
             tables = {kind: pa.table(columns, schema=CONSEQUENCES)}
         else:
             keyed = pa.table(columns, schema=_KEYED_CHANGES)
-            keyed = _with_steps(keyed, [len(each) for each in parts], task, cluster, dictionary).unify_dictionaries()
+            keyed = _with_steps(keyed, [len(each) for each in parts], task, cluster, dictionary)
             tables = {kind: keyed.select(CHANGES.names), "images": keyed.select(IMAGES.names)}
         for name, table in tables.items():
-            if len(table):
+            before = history.read_tables((part(name, cluster, bucket, each) for each in task.merged), table.schema)
+            whole = pa.concat_tables([before, table]).unify_dictionaries()
+            if len(whole):
                 written.append(part(name, cluster, bucket, task.batch))
-                history.write_table(written[-1], never_null(table), _GROUP_ROWS)
+                history.write_table(written[-1], never_null(whole), _GROUP_ROWS)
     return facts_of(history, written)
 
 

@@ -21,7 +21,7 @@ from conflict.history.grid.catalogue import (
 )
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import SCHEDULE_PART
+from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.run import Run, TableNumbers, table_definitions
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.types.column_types import WireType
@@ -137,7 +137,8 @@ class Manifest(HistorySubject):
     A History on disk.
 
     Attributes:
-        batches: Numbers of the batches that row files belong to, in order; every ingest adds one.
+        batches: Numbers of the batches that row files belong to, in order; every ingest adds one, and may merge the
+            last ones into it.
         files: Binlog files per cluster, by number.
         segments: Segments per cluster, in order.
         types: Wire types of the columns of each table that a binlog mentions.
@@ -148,6 +149,8 @@ class Manifest(HistorySubject):
         epochs_left_out: Per cluster, how many later own epochs depend on missing epochs of the other cluster.
         changes: Row changes of both clusters up to the last epochs that can be resolved.
         listed: What the schedule is, and the catalogue of each batch, in which all other files are listed.
+        merged: Batches that the last ingest merged into its own. Their files stay until the next ingest, for who was
+            reading them.
     """
 
     batches: tuple[int, ...]
@@ -161,6 +164,7 @@ class Manifest(HistorySubject):
     epochs_left_out: dict[str, int]
     changes: int
     listed: tuple[FileFacts, ...] = ()
+    merged: tuple[int, ...] = ()
 
     @property
     def has_rows_without_key(self) -> bool:
@@ -265,7 +269,7 @@ def refuse_damage(history: Folder, manifest: Manifest, *, growing: bool = False)
     refuse_damages(what, damages(history, facts, there), remedy)
     refuse_damages(what, _unequal(facts), remedy)
     known = {MANIFEST, *(each.path for each in (*facts, *manifest.listed))}
-    others = () if growing else sorted(there.keys() - known)
+    others = () if growing else sorted(each for each in there.keys() - known if batch_of(each) not in manifest.merged)
     refuse_damages(what, (f"{path} does not belong to it" for path in others), remedy)
 
 

@@ -11,12 +11,14 @@ A History on disk: the paths of its Parquet files and their columns.
     keyless/cluster=A/batch=00000.parquet                    rows of tables without a primary key, as they are logged
     epochs/cluster=A/batch=00000.parquet                     what the schedule is derived from
 
-A batch is what one ingest added; what has no rows has no file. Row n of a file of `images` belongs to row n of the same
-file of `changes`. Unsigned 64-bit numbers are Parquet's UINT_64, which Spark reads as DECIMAL(20, 0).
+A batch is what one ingest added, with the batches that it merged; what has no rows has no file. Row n of a file of
+`images` belongs to row n of the same file of `changes`. Unsigned 64-bit numbers are Parquet's UINT_64, which Spark
+reads as DECIMAL(20, 0).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -34,6 +36,7 @@ __all__ = [
     "STAGED_CHANGES",
     "STAGED_CONSEQUENCES",
     "RowStep",
+    "batch_of",
     "keys_part",
     "log_part",
     "never_null",
@@ -158,6 +161,15 @@ def staged_part(kind: str, cluster: str, segment: int) -> str:
 def keys_part(bucket: int, batch: int) -> str:
     """Return the path of the keys that one batch added to a bucket, below the History."""
     return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"
+
+
+_IN_BATCH = re.compile(r"/batch=(\d+)\.parquet$")
+
+
+def batch_of(path: str) -> int | None:
+    """Return the batch that a file below the History belongs to; None for one that belongs to none."""
+    found = _IN_BATCH.search(path)
+    return int(found.group(1)) if found else None
 
 
 def table_of_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:

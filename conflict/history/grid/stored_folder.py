@@ -4,7 +4,8 @@ Folders on object storage, where nothing can be renamed or locked: versions, eac
 A writer works on a local copy, uploads what it wrote under a name that no other writer has, and then creates one small
 file, ``versions/000001.json``, which says where the files of the folder are. Storage creates it only if it is not there
 (a conditional put), so of several writers that began with the same version one publishes the next one. Nothing that
-was published is written again. Readers take the last version, and fetch the files that they use.
+was published is written again. Readers take the last version, and fetch the files that they use. Files that are in no
+later version stay until the version after the next one is published, for readers who are not done.
 
 Tasks on other machines do the same: each attempt uploads what it wrote under a name of its own, and the driver takes
 the objects of one attempt of each task for the files.
@@ -66,6 +67,7 @@ class _Contents:
         root: The folder's address.
         version: Number of the version; 0 if there is none yet.
         files: Its files, by path, and those that this run has uploaded.
+        began: Its files when this run began.
         own: Where this run uploads.
         scratch: Where this machine has what was fetched, and what was written and is not uploaded yet.
         is_apart: Whether tasks run on other machines.
@@ -77,18 +79,18 @@ class _Contents:
     own: str = ""
     scratch: str = attrs.field(factory=scratch_folder)
     is_apart: bool = False
-    _began: dict[str, StoredFile] = attrs.field(factory=dict)
+    began: dict[str, StoredFile] = attrs.field(factory=dict)
     _listed: tuple[dict[str, StoredFile] | None, str] = (None, "")
 
     def __attrs_post_init__(self) -> None:
         """Remember what was there."""
-        self._began = dict(self.files)
+        self.began = dict(self.files)
         self.own = self.own or f"{self.root}/{secrets.token_hex(8)}"
 
     @property
     def is_changed(self) -> bool:
         """Whether the next version is another one."""
-        return self.files != self._began
+        return self.files != self.began
 
     def __reduce__(self) -> tuple[object, ...]:
         """Return what makes it again elsewhere; what was written is uploaded for who reads it there."""
@@ -286,6 +288,7 @@ class StoredFolder(Folder):
             _live.pop(contents.own, None)
         if contents.is_apart:
             self._remove_others(contents.files)
+        self._remove_outdated()
 
     def _remove_others(self, files: dict[str, StoredFile]) -> None:
         """Remove what this run uploaded and is in no version."""
@@ -293,6 +296,14 @@ class StoredFolder(Folder):
             kept = {file.object.partition("://")[2] for file in files.values()}
             uploaded = storage(self.uri).find(self.contents.own)
             storage(self.uri).rm([each for each in uploaded if each.lstrip("/") not in kept])
+
+    def _remove_outdated(self) -> None:
+        """Remove what only the version before the one that this run began with has."""
+        if self.contents.is_changed and self.version > 1:
+            with suppress(Exception):  # it is in nobody's way
+                outdated = _files_of(self.uri, storage(self.uri).cat_file(_version(self.uri, self.version - 1)))
+                kept = {*self.contents.began.values(), *self.files.values()}
+                storage(self.uri).rm([each.object for each in outdated.values() if each not in kept])
 
     def remove_objects(self) -> None:
         """Remove the files of this version, which another one has replaced."""

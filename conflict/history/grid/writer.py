@@ -230,11 +230,24 @@ def write_parts(
         folder.write_parts(staged_part(kind, cluster, segment), tables)
 
 
-def join_logs(folder: Folder, cluster: str, segments: Iterable[int], batch: int) -> list[FileFacts]:
-    """Write the epochs of new segments, and the rows without a primary key, as files of a batch; return their facts."""
+def join_logs(
+    folder: Folder, cluster: str, segments: Sequence[int], batch: int, merged: Sequence[int] = ()
+) -> list[FileFacts]:
+    """
+    Write the epochs of new segments, and the rows without a primary key, as files of a batch; return their facts.
+
+    Args:
+        folder: Folder of the History.
+        cluster: Name of the cluster.
+        segments: Numbers of the new segments.
+        batch: Number of the new batch.
+        merged: Numbers of the batches whose rows it takes over.
+    """
     written = []
     for kind, schema in (("epochs", EPOCHS), ("keyless", KEYLESS)):
-        table = folder.read_tables((staged_part(kind, cluster, segment) for segment in segments), schema)
+        paths = [log_part(kind, cluster, each) for each in merged]
+        paths += [staged_part(kind, cluster, segment) for segment in segments]
+        table = folder.read_tables(paths, schema)
         if len(table):
             written.append(log_part(kind, cluster, batch))
             folder.write_table(written[-1], table)

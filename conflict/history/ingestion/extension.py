@@ -17,7 +17,7 @@ import attrs
 from conflict.history.epochs import disordered
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.grid.manifest import Manifest, SegmentFacts
-from conflict.history.grid.schemas import RowStep
+from conflict.history.grid.schemas import RowStep, batch_of
 from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
 from conflict.history.model import DefinitionChange
@@ -119,7 +119,9 @@ def kept_segments(records: Sequence[SegmentRecord]) -> KeptSegments:
     return KeptSegments(tuple(kept), error, left_out)
 
 
-def extended(held: Manifest | None, plan: Plan, kept: Mapping[str, KeptSegments]) -> Manifest:
+def extended(
+    held: Manifest | None, plan: Plan, kept: Mapping[str, KeptSegments], merged: Sequence[int] = ()
+) -> Manifest:
     """
     Return the manifest of a History with the segments that were read; its schedule is not yet derived.
 
@@ -127,6 +129,7 @@ def extended(held: Manifest | None, plan: Plan, kept: Mapping[str, KeptSegments]
         held: What the History held before; None for a new one.
         plan: What was read.
         kept: What is kept of it, per cluster.
+        merged: The batches that the new one replaces.
 
     Raises:
         HistoryError: Epochs do not rise.
@@ -138,9 +141,12 @@ def extended(held: Manifest | None, plan: Plan, kept: Mapping[str, KeptSegments]
     for facts in segments.values():
         _refuse_disorder(facts)
     read = {name: each for name, each in kept.items() if plan.segments[name]}
+    if new:
+        left = tuple(batch for batch in held.batches if batch not in merged)
+        listed = tuple(each for each in held.listed if batch_of(each.path) not in merged)
+        held = attrs.evolve(held, batches=(*left, plan.batch), listed=listed, merged=tuple(merged))
     return attrs.evolve(
         held,
-        batches=(*held.batches, plan.batch) if new else held.batches,
         files=plan.files if new else held.files,
         segments=segments,
         types=_types(held.types, [record for each in kept.values() for record in each.records]),

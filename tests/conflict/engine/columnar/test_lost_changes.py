@@ -21,6 +21,8 @@ from tests.conflict.worlds import random_steps, world
 from tests.examples import examples
 
 EPOCH2 = {"A": Role.PRIMARY, "B": Role.SECONDARY}
+# A's update in epoch 2 had not seen B's update; then A has.
+SEEN = "A:i1=5/5@1 B:<1@11 A:u1=5>6@2 B:<2@12 B:u1=6>7@13 A:<13@3"
 
 
 def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]]:
@@ -65,6 +67,11 @@ def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]
         ("A:i1=5@1 B:<1@11 B:u1=5>9@12 A:<12@2 A:u1=9>6@3 B:<3@13", None, {"A": ([], []), "B": ([], [])}),
         # B skipped epoch 1 and took epoch 2: its delete had seen the update of A, and not the insert before it.
         ("A:i1=5/5@1 A:u1=5>6@2 B:i1=8/8@11 B:<2@12 B:d1=6/8@13 A:<13@3", None, {"A": ([], [0]), "B": ([], [0])}),
+        # B is set back, and applies A's epoch 2 again: what it overwrites is A's epoch 4, which had seen B's update.
+        (f"{SEEN} A:u1=7/5>8/8@4 B:<4@14 B:<2@15", None, {"A": ([], []), "B": ([], [])}),
+        # The same, but epoch 4 set the other column; or B has changed the row again, and nobody has seen that.
+        (f"{SEEN} A:u1=/5>/8@4 B:<4@14 B:<2@15", None, {"A": ([], []), "B": ([], [0])}),
+        (f"{SEEN} A:u1=7/5>8/8@4 B:<4@14 B:u1=8>9@15 B:<2@16", None, {"A": ([], []), "B": ([], [1])}),
         # Both delete, and one delete is rejected for it: nothing is lost.
         ("A:i1=5@1 B:<1@11 A:d1=5@2 B:d1=5@12 A:<12@3", "NDB$EPOCH()", {"A": ([], []), "B": ([], [])}),
         # A write that lacks a column is an update, logged as a write: it changes its own columns alone.

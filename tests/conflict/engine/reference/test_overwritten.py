@@ -32,3 +32,11 @@ def test_an_epoch_that_is_applied_again_in_the_same_own_epoch() -> None:
     """B applies A's epoch 2, updates row 1, and applies epoch 2 once more: that undoes B's update."""
     found = overwritten("A:in1=5@1 B:<1@11 A:un1=5>6@2 B:<2@12 B:un1=6>7@12 B:<2@12")
     assert found == {"A": [], "B": [(12, 1)]}
+
+
+def test_what_a_change_that_had_seen_it_overwrote_is_not_lost_later() -> None:
+    """A's update in epoch 4 had seen B's. When B is set back and applies epoch 2 again, nothing of B's is there."""
+    seen = "A:in1=5/5@1 B:<1@11 A:un1=5>6@2 B:<2@12 B:un1=6>7@13 A:<13@3"
+    assert overwritten(f"{seen} A:un1=7/5>8/8@4 B:<4@14 B:<2@15") == {"A": [], "B": []}
+    assert overwritten(f"{seen} A:un1=/5>/8@4 B:<4@14 B:<2@15") == {"A": [], "B": [(13, 0)]}
+    assert overwritten(f"{seen} A:un1=7/5>8/8@4 B:<4@14 B:un1=8>9@15 B:<2@16") == {"A": [], "B": [(15, 0)]}

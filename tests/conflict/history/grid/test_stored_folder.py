@@ -88,6 +88,21 @@ def test_the_next_version_has_what_is_left_of_this_one(uri: str):
     assert (old.version, old.read_json("a"), old.read_json("b")) == (1, 1, 1)
 
 
+def test_what_no_version_has_any_more_is_removed_one_version_later(uri: str):
+    """Who reads the version before the last one goes on; who reads an older one may not."""
+    _publish(uri, a=1, b=1, kept=1)
+    first = stored_folder(uri)
+    _publish(uri, a=2)
+    second = stored_folder(uri)
+    assert (first.read_json("a"), len(_objects(uri))) == (1, 4)
+    with only_writer(folder := stored_folder(uri)):
+        folder.write_json("a", 3)
+        folder.delete("b")
+    assert (second.read_json("a"), second.read_json("b"), len(_objects(uri))) == (2, 1, 4)
+    _publish(uri, a=4)
+    assert (stored_folder(uri).read_json("kept"), len(_objects(uri))) == (1, 3)
+
+
 def test_nothing_new_is_no_version(uri: str):
     """Nor does an error publish anything."""
     _publish(uri, a=1)
