@@ -18,9 +18,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import lru_cache, partial
 from multiprocessing import connection
 from typing import Any, Generic, Protocol, TypeVar, cast
+from weakref import WeakValueDictionary
 
 import attrs
 
@@ -120,7 +122,11 @@ class Shared(Generic[Value]):
         Raises:
             HistoryError: The file is not as it was written.
         """
-        return cast(Value, _read(self.folder, self.name, self.digest))
+        here = _written_here.get(self.name)
+        if here is not None:
+            return cast(Value, here)
+        with _reading:  # threads that begin together would each read it
+            return cast(Value, _read(self.folder, self.name, self.digest))
 
 
 def share(folder: Folder, value: Value) -> Shared[Value]:
@@ -128,7 +134,14 @@ def share(folder: Folder, value: Value) -> Shared[Value]:
     data = pickle.dumps(value, protocol=5)
     shared: Shared[Value] = Shared(folder, uuid.uuid4().hex, hashlib.sha256(data).hexdigest())
     folder.write_bytes(shared.name, data)
+    with suppress(TypeError):  # tuples and dicts cannot be referred to
+        _written_here[shared.name] = value
     return shared
+
+
+# Values that this process has written, as long as it has them: its own tasks do not read them again.
+_written_here = WeakValueDictionary[str, Any]()
+_reading = threading.Lock()
 
 
 @lru_cache(maxsize=4)  # the epoch applies of a run, and the conflicts and changed transactions of a round

@@ -7,6 +7,7 @@ one access to memory. A named tuple of many arrays is one argument.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -324,9 +325,17 @@ class Work(NamedTuple):
         )
 
 
-@lru_cache(maxsize=2)  # the schedule is the same for all buckets of a worker process
 def packed_schedule(applies: EpochApplies) -> Schedule:
     """Return the epoch applies in the form that the fold reads."""
+    with _packing:  # threads that begin together would each do it
+        return _packed_schedule(applies)
+
+
+_packing = threading.Lock()
+
+
+@lru_cache(maxsize=2)  # the schedule is the same for all buckets of a worker process
+def _packed_schedule(applies: EpochApplies) -> Schedule:
     records = np.zeros(len(applies), EPOCH_APPLY)
     for name in attrs.fields_dict(EpochApplies).keys() & set(EPOCH_APPLY.names or ()):
         records[name] = getattr(applies, name)
