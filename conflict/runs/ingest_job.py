@@ -34,7 +34,7 @@ from conflict.history.grid.manifest import (
     with_schedule,
     write_manifest,
 )
-from conflict.history.grid.merging import batches_to_merge
+from conflict.history.grid.merging import MergedRows, batches_to_merge
 from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.grid.writer import join_logs
 from conflict.history.ingestion.extension import KeptSegments, definition_changes, extended, kept_segments, row_steps
@@ -154,10 +154,10 @@ class _Job:
     def _carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         kept = self._read_segments(plan)
         added = sum(record.facts.changes for each in kept.values() for record in each.records)
-        merged = () if held is None else batches_to_merge(self.history, held, added)
+        merged = () if held is None else batches_to_merge(self.history, held, added, plan.buckets)
         manifest = extended(held, plan, kept, merged)
         if plan.batch in manifest.batches:
-            files = self._number_keys(plan, kept, manifest)
+            files = self._number_keys(plan, kept, manifest, plan.buckets if held is None else held.buckets)
             manifest = with_files(self.history, manifest, plan.batch, files)
             manifest = self._derive_schedule(manifest)
         write_manifest(self.history, manifest)
@@ -194,8 +194,18 @@ class _Job:
             for name, segments in plan.segments.items()
         }
 
-    def _number_keys(self, plan: Plan, kept: Mapping[str, KeptSegments], manifest: Manifest) -> list[FileFacts]:
-        """Number the keys of the new segments, write their final files, and return what all new files are."""
+    def _number_keys(
+        self, plan: Plan, kept: Mapping[str, KeptSegments], manifest: Manifest, divided: int
+    ) -> list[FileFacts]:
+        """
+        Number the keys of the new segments, write their final files, and return what all new files are.
+
+        Args:
+            plan: What was read.
+            kept: What is kept of it, per cluster.
+            manifest: What the History holds then.
+            divided: How many buckets it had before.
+        """
         new = {
             name: [segment.number for segment in segments[: len(kept[name].records)]]
             for name, segments in plan.segments.items()
@@ -206,8 +216,9 @@ class _Job:
             for name, own in row_steps(self.run, manifest, numbers).items()
         }
         tasks = [
-            KeyTask(self.history, bucket, left, plan.batch, new, numbers, manifest.types, steps, merged)
+            KeyTask(self.history, bucket, left, plan.batch, new, numbers, manifest.types, steps, each)
             for bucket in range(plan.buckets)
+            for each in [MergedRows(self.history, merged, bucket, plan.buckets, divided)]
         ]
         numbered = self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
         logs = [join_logs(self.history, name, each, plan.batch, merged) for name, each in new.items()]

@@ -129,9 +129,9 @@ def rows_of(history: Folder, manifest: Manifest | None = None) -> dict[str, Any]
     return found
 
 
-def results(recording: Recording, history: Folder, out: Folder) -> dict[str, Any]:
+def results(run: Run, history: Folder, out: Folder) -> dict[str, Any]:
     """Resolve a History, and return the summary and the rows of every table of the result."""
-    found: dict[str, Any] = {"summary": resolve_history(in_process, recording.run(), history, out)}
+    found: dict[str, Any] = {"summary": resolve_history(in_process, run, history, out)}
     for file in Path(out.uri).rglob("*.parquet"):
         rows = pq.read_table(file, partitioning=None).to_pylist()
         name = str(file.relative_to(out.uri).parent)

@@ -98,8 +98,8 @@ def test_killed_while_batches_are_merged(forked: Forks, times: int, tmp_path: Pa
     demo = Recording.copy(DEMO, tmp_path / "demo")
     words = ("ingest", demo.folder / "run.toml", "--out")
     begun, whole, rows = tmp_path / "begun", tmp_path / "whole", list[object]()
+    ends = {name: commits(DEMO / file.name) for name, file in demo.files.items()}
     for share in (6, 3, 1):
-        ends = {name: commits(DEMO / file.name) for name, file in demo.files.items()}
         demo.cut({name: own[len(own) // share - 1] for name, own in ends.items()})
         if share == 1:
             shutil.copytree(begun, whole)

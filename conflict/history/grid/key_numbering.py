@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from conflict.history.grid.catalogue import FileFacts, facts_of
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.merging import MergedRows
 from conflict.history.grid.schemas import (
     CHANGES,
     CONSEQUENCES,
@@ -69,7 +70,7 @@ class KeyTask:
         numbers: The tables.
         types: Wire types of the columns of each table that the segments mention.
         steps: Per cluster, what statements at the start of these segments do to rows.
-        merged: Numbers of the batches after those that stay, whose rows the new one takes over.
+        merged: The rows of the batches after those that stay, which the new one takes over.
     """
 
     history: Folder
@@ -80,7 +81,7 @@ class KeyTask:
     numbers: TableNumbers
     types: Mapping[str, tuple[WireType, ...]]
     steps: Mapping[str, Sequence[SegmentStep]] = attrs.field(factory=dict)
-    merged: Sequence[int] = ()
+    merged: MergedRows | None = None
 
 
 _GROUP_ROWS = 1 << 17  # a part of a log needs no others
@@ -104,17 +105,15 @@ def number_keys(task: KeyTask) -> list[FileFacts]:
         for cluster, segments in task.segments.items()
     }
     identities = [chunk for parts in read.values() for part in parts for chunk in part.column("identity").chunks]
-    older, merged = (
-        history.read_tables((keys_part(bucket, batch) for batch in batches), KEYS)
-        for batches in (task.batches, task.merged)
-    )
-    known = pa.chunked_array([*older.column("identity").chunks, *merged.column("identity").chunks], pa.binary())
+    merged = task.merged or MergedRows(history)
+    older = history.read_tables((keys_part(bucket, batch) for batch in task.batches), KEYS)
+    known = pa.concat_tables([older, merged.keys]).column("identity")
     # Known keys come first, once each, so the dictionary gives them their own numbers again.
     encoded = pa.chunked_array([*known.chunks, *identities], pa.binary()).cast(pa.large_binary()).dictionary_encode()
     dictionary = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.large_binary())
     numbers = pa.chunked_array([chunk.indices for chunk in encoded.chunks], pa.int32())
     written, start = [keys_part(bucket, task.batch)], len(known)
-    history.write_table(written[0], pa.concat_tables([merged, _keys_table(task, dictionary, len(known))]))
+    history.write_table(written[0], pa.concat_tables([merged.keys, _keys_table(task, dictionary, len(known))]))
     for (kind, cluster), parts in read.items():
         rows = pa.concat_tables([_STAGED[kind].empty_table(), *parts])
         columns = [numbers.slice(start, len(rows)), *rows.drop_columns(["identity"]).columns]
@@ -126,8 +125,7 @@ def number_keys(task: KeyTask) -> list[FileFacts]:
             keyed = _with_steps(keyed, [len(each) for each in parts], task, cluster, dictionary)
             tables = {kind: keyed.select(CHANGES.names), "images": keyed.select(IMAGES.names)}
         for name, table in tables.items():
-            before = history.read_tables((part(name, cluster, bucket, each) for each in task.merged), table.schema)
-            whole = pa.concat_tables([before, table]).unify_dictionaries()
+            whole = pa.concat_tables([merged.rows(name, cluster, table.schema), table]).unify_dictionaries()
             if len(whole):
                 written.append(part(name, cluster, bucket, task.batch))
                 history.write_table(written[-1], never_null(whole), _GROUP_ROWS)

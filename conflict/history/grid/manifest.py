@@ -78,7 +78,7 @@ class SegmentFacts:
 @attrs.frozen(kw_only=True)
 class HistorySubject:
     """
-    What a History is about. None of it changes once the first row is written.
+    What a History is about. Only the number of buckets changes once the first row is written.
 
     Attributes:
         buckets: Into how many buckets keys are divided.

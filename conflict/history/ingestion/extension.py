@@ -144,7 +144,9 @@ def extended(
     if new:
         left = tuple(batch for batch in held.batches if batch not in merged)
         listed = tuple(each for each in held.listed if batch_of(each.path) not in merged)
-        held = attrs.evolve(held, batches=(*left, plan.batch), listed=listed, merged=tuple(merged))
+        held = attrs.evolve(
+            held, buckets=plan.buckets, batches=(*left, plan.batch), listed=listed, merged=tuple(merged)
+        )
     return attrs.evolve(
         held,
         files=plan.files if new else held.files,

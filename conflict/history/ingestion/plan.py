@@ -115,7 +115,8 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
     Args:
         run: The run.
         held: What the History holds already; None for a new one.
-        buckets: Into how many buckets keys are divided; by default the size of the binlogs decides.
+        buckets: Into how many buckets keys are divided; by default the size of the binlogs decides, and buckets of a
+            History that grows are divided.
         segment_bytes: About how many bytes of binlog a segment has.
 
     Raises:
@@ -136,7 +137,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
             else _plan_files(cluster, held, segment_bytes, cuts)
         )
     return Plan(
-        buckets=(buckets or default_buckets(run)) if held is None else held.buckets,
+        buckets=buckets or (default_buckets(run) if held is None else _divided_buckets(held, segments)),
         clusters=run.links.server_ids,
         tables=table_definitions(numbers),
         resolve_columns=dict(numbers.resolve_columns),
@@ -155,6 +156,16 @@ def default_buckets(run: Run) -> int:
     """
     size = sum(file.stat().st_size for file in run.configuration.files)
     return max(1 << (max(size - 1, 0) // BUCKET_BYTES).bit_length(), MIN_BUCKETS)
+
+
+def _divided_buckets(held: Manifest, planned: Mapping[str, Sequence[Segment]]) -> int:
+    """Return the number of buckets of a History that grows: each is divided in two while it has too much binlog."""
+    size = sum(each.stop - each.start for own in held.segments.values() for each in own)
+    size += sum(each.stop - each.start for own in planned.values() for each in own)
+    buckets = held.buckets
+    while size > buckets * BUCKET_BYTES:
+        buckets *= 2
+    return buckets
 
 
 def _cuts(run: Run, cluster: str) -> dict[str, list[int]]:

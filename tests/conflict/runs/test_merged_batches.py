@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,15 +22,16 @@ from conflict.history.grid.epoch_files import EPOCHS
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.merging import batches_to_merge
-from conflict.history.grid.schemas import CHANGES, KEYLESS, RowStep, batch_of, log_part, part
+from conflict.history.grid.schemas import CHANGES, KEYLESS, KEYS, RowStep, batch_of, keys_part, log_part, part
 from conflict.history.grid.whole_files import only_writer
+from conflict.history.ingestion import plan
 from conflict.runs import ingest_job
 from conflict.runs.columnar_run import finished_history
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process
 from tests.conflict.changing_logs import SETTINGS, write_logs
-from tests.conflict.growing import DEMO, Recording, commits, ingested, rows_of
+from tests.conflict.growing import DEMO, Recording, commits, ingested, results, rows_of
 from tests.conflict.keyless_logs import Epoch, keyless_run
 from tests.conflict.random_histories import USUAL_ROLES
 from tests.examples import examples
@@ -62,7 +64,8 @@ def test_which_batches_are_merged(batches: list[int], added: int, merged: int, t
             row = {**dict.fromkeys(EPOCHS.names), "number": last + batch, "changes": own}
             folder.write_table(log_part("epochs", cluster, batch), pa.Table.from_pylist([row], EPOCHS))
     held = manifest_of(batches)
-    assert batches_to_merge(folder, held, added) == held.batches[len(batches) - merged :]
+    assert batches_to_merge(folder, held, added, 2) == held.batches[len(batches) - merged :]
+    assert batches_to_merge(folder, held, added, 4) == held.batches  # buckets are divided
 
 
 def manifest_of(batches: Sequence[int]) -> Manifest:
@@ -81,7 +84,7 @@ class Nights:
         self.whole = {cluster.name: cluster.log.files[0].read_bytes() for cluster in configuration.clusters}
         self.ends = {cluster.name: commits(cluster.log.files[0]) for cluster in configuration.clusters}
 
-    def ingest(self, history: Folder, shares: Sequence[float]) -> list[Manifest]:
+    def ingest(self, history: Folder, shares: Sequence[float], buckets: int | None = 2) -> list[Manifest]:
         """Ingest as of several nights, each with a share of what the binlogs have in the end, and then all."""
         found = []
         for share in (*sorted(shares), None):
@@ -90,7 +93,7 @@ class Nights:
                 size = len(whole) if share is None or not ends else ends[int(share * (len(ends) - 1))]
                 cluster.log.files[0].write_bytes(whole[:size])
             run = make_run(self.configuration)
-            found.append(ingest(in_process, run, history, buckets=2, segment_bytes=3000).manifest)
+            found.append(ingest(in_process, run, history, buckets=buckets, segment_bytes=3000).manifest)
         return found
 
     def result(self, history: Folder, out: Folder) -> dict[str, Any]:
@@ -106,7 +109,7 @@ class Nights:
     setting=st.integers(0, len(SETTINGS) - 1),
     shares=st.lists(st.floats(0, 1), min_size=1, max_size=9),
 )
-@examples(5)
+@examples(4)
 def test_any_nights_give_what_one_ingest_gives(seed: int, steps: int, setting: int, shares: list[float]):
     """The same rows, in as many batches as the number of changes has binary digits, at most."""
     with tempfile.TemporaryDirectory() as folder:
@@ -126,6 +129,40 @@ def test_nights_with_a_statement(tmp_path: Path):
     assert [manifest.batches for manifest in found] == [(0,), (1,), (2,)]
     changes = Folder(f"{tmp_path}/merged").read_table(part("changes", "A", 0, 2), CHANGES)
     assert RowStep.EMPTIED in changes.column("operation").to_pylist()
+
+
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(60, 150), shares=st.lists(st.floats(0, 1), max_size=5))
+@examples(3)
+def test_buckets_that_are_divided_give_what_one_ingest_gives(seed: int, steps: int, shares: list[float]):
+    """However often: in the end there are 16, and rows and results are the same."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        nights = Nights(write_logs(Path(folder), seed, steps, seed % len(SETTINGS), statements=0, roles=USUAL_ROLES))
+        grown, once = (Folder(f"{folder}/{name}") for name in ("grown", "once"))
+        patch.setattr(plan, "BUCKET_BYTES", sum(map(len, nights.whole.values())) // 10)
+        found = nights.ingest(grown, [0, 0.1, *shares], None)
+        assert found[0].buckets < found[-1].buckets == 16
+        nights.ingest(once, [], 16)
+        assert rows_of(grown) == rows_of(once)
+        run = make_run(nights.configuration)
+        assert results(run, grown, Folder(f"{folder}/of-grown")) == results(run, once, Folder(f"{folder}/of-once"))
+
+
+def test_a_bucket_is_divided(demo: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """By an ingest after which it would be too large; all batches become one, and who reads the old ones goes on."""
+    history = Folder(str(tmp_path / "history"))
+    halved(demo, 1)
+    first = ingested(demo, history, buckets=None).manifest
+    rows = rows_of(history)
+    halved(demo, 0)
+    monkeypatch.setattr(plan, "BUCKET_BYTES", sum(file.stat().st_size for file in demo.files.values()) // 8 + 1)
+    second = ingested(demo, history, buckets=None).manifest
+    assert (first.buckets, second.buckets, second.batches, second.merged) == (4, 8, (1,), (0,))
+    for bucket in range(8):
+        identities = history.read_table(keys_part(bucket, 1), KEYS).column("identity").to_pylist()
+        assert {zlib.crc32(each) % 8 for each in identities} <= {bucket}
+    assert {**rows_of(history, first), "applies": rows["applies"]} == rows
+    assert finished_history(history, make_run(demo.configuration)) == second
+    assert ingested(demo, history, buckets=None).manifest == second
 
 
 def merged_and_apart(nights: Nights, shares: Sequence[float], folder: str) -> list[Manifest]:

@@ -20,13 +20,15 @@ import pytest
 
 import conflict
 from conflict.config.run_file import load_run_file
-from conflict.history.grid.folder import Folder
+from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.manifest import read_manifest
 from conflict.pipeline import run_of
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process
+from tests.conflict.growing import commits
 from tests.conflict.object_storage import BUCKET, s3_server
 from tests.corpora import DEMO
 
@@ -213,15 +215,24 @@ def test_spark_submit_finds_what_one_process_finds(cluster: Cluster, expected: d
 
 @pytest.mark.slow
 def test_object_storage_is_all_that_machines_share(cluster: Cluster, tmp_path: Path) -> None:
-    """Binlogs, History and result are there; each process has a folder of its own; nothing else is left there."""
+    """
+    Binlogs, History and result are there; each process has a folder of its own; nothing else is left there.
+
+    The binlogs grow, and a second ingest merges the batch of the first one with its own.
+    """
     here = conflict.resolve(RUN_FILE, out=tmp_path / "here", engine="local")
     with pytest.MonkeyPatch.context() as patch, s3_server(patch.setenv) as s3:
-        s3.put((f"demo/{file.name}", file.read_bytes()) for file in DEMO.iterdir() if file.is_file())
+        files = [file for file in DEMO.iterdir() if file.is_file()]
+        s3.put((f"demo/{file.name}", file.read_bytes()[: begun(file)]) for file in files)
         keys = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
         lines = "".join(f"spark.executorEnv.{name} {value}\n" for name, value in keys.items())
         environment = cluster.configured("storage", f"spark.master {cluster.master}\n{lines}") | keys
         place, command = f"s3://{BUCKET}", f"{shlex.quote(sys.executable)} -m conflict"
-        run(f"{command} ingest {place}/demo/run.toml --out {place}/history", environment)
+        for _ in range(2):
+            run(f"{command} ingest {place}/demo/run.toml --out {place}/history", environment)
+            s3.put((f"demo/{file.name}", file.read_bytes()) for file in files)
+        manifest = read_manifest(folder_of(f"{place}/history"))
+        assert (manifest.batches, manifest.merged) == ((1,), (0,))
         arguments = f"--history {place}/history --engine spark --out {place}/result"
         run(f"{command} resolve {place}/demo/run.toml {arguments}", environment)
         found = conflict.read_result(f"{place}/result")
@@ -229,10 +240,16 @@ def test_object_storage_is_all_that_machines_share(cluster: Cluster, tmp_path: P
         for each in [(name, table) for name in here.clusters for table in here.tables]:
             assert found.rows(*each).to_pylist() == here.rows(*each).to_pylist()
         for name in ("history", "result"):
-            (version,) = s3.keys(f"{name}/versions/")
-            document = json.loads(s3.client().get_object(Bucket=BUCKET, Key=version)["Body"].read())
-            listed = {f"{name}/{each}" for each, _ in document["files"].values()}
-            assert {*s3.keys(f"{name}/")} == listed | {version}
+            versions = s3.keys(f"{name}/versions/")
+            bodies = (s3.client().get_object(Bucket=BUCKET, Key=each)["Body"].read() for each in versions)
+            listed = {f"{name}/{each}" for body in bodies for each, _ in json.loads(body)["files"].values()}
+            assert {*s3.keys(f"{name}/")} == listed | {*versions}
+
+
+def begun(file: Path) -> int | None:
+    """Return the end of the first third of a binlog's transactions; None for another file."""
+    ends = commits(file) if ".binlog." in file.name else []
+    return ends[len(ends) // 3] if ends else None
 
 
 @pytest.fixture(scope="module")
