@@ -204,7 +204,7 @@ def test_what_a_page_runs_prints_what_it_shows(page: str, shell: Shell, spark: S
             assert_shown(block.text, output)
             output = None
         else:
-            assert block.language in ("dockerfile", "text", "toml")
+            assert block.language in ("dockerfile", "template", "text", "toml")
             output = None
 
 

@@ -34,6 +34,7 @@ from conflict.discovery.logs import files_of
 from conflict.errors import ConfigurationError
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.schema.tables import Schema
+from ndb_formats.stored import path_of
 
 __all__ = ["KNOWN", "BinlogOptions", "read_options"]
 
@@ -172,7 +173,7 @@ def _number(options: Mapping[str, str], name: str, what: str) -> int | None:
 
 def _files(pattern: str) -> list[str]:
     try:
-        return [str(plain_path(file)) for file in files_of([Path(pattern.removeprefix("file:"))], unpacks=True)]
+        return [str(plain_path(file)) for file in files_of([path_of(pattern.removeprefix("file:"))], unpacks=True)]
     except ConfigurationError as error:
         message = f"ndb_binlog: no binlog found at {pattern}: {error}"
         raise ConfigurationError(message) from error

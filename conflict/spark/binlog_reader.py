@@ -7,9 +7,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import socket
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.tables import Schema
+from ndb_formats.stored import path_of, reading
 
 __all__ = ["BinlogReader", "EnvelopeReader", "Piece", "Plan", "TableReader"]
 
@@ -56,6 +57,7 @@ class Piece(InputPartition):
         stop: Position after its last event.
         schema: The definitions that are in force; None for those of the options.
         fault: Why definitions are not known after it; None if they are.
+        packed: Whether the file is compressed; its positions are those of what it holds.
     """
 
     file: str
@@ -63,6 +65,7 @@ class Piece(InputPartition):
     stop: int
     schema: Schema | None = None
     fault: FormatError | None = None
+    packed: bool = False
 
 
 @attrs.frozen
@@ -88,7 +91,7 @@ class Plan:
 
 def _identities(files: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
     """Return path, size and time of files that are there."""
-    facts = ((file, Path(file).stat()) for file in files if Path(file).exists())
+    facts = ((file, path_of(file).stat()) for file in files if path_of(file).exists())
     return tuple((file, fact.st_size, fact.st_mtime_ns) for file, fact in facts)
 
 
@@ -123,7 +126,7 @@ class BinlogReader(DataSourceReader):
         """
         plan = self._plan
         if plan is None or not plan.is_new:
-            with opened_inputs(list(map(Path, self.options.files))) as inputs:
+            with opened_inputs(list(map(path_of, self.options.files))) as inputs:
                 plan = self.plan(inputs)
         self.fail_with(plan.remarks)
         return [*plan.pieces]
@@ -162,16 +165,16 @@ class BinlogReader(DataSourceReader):
 
         A compressed one is not cut, but at definitions.
         """
-        size = (os.path.getsize(path) if stop is None else stop) - start
+        size, packed = (path_of(path).stat().st_size if stop is None else stop) - start, path != file
         segments = plan_segments(
-            [Path(path)], _piece_bytes(size) if path == file else size, start=start, stop=stop
+            [path_of(path)], size if packed else _piece_bytes(size), start=start, stop=stop
         ).segments
         chosen = chosen_parts(path, self.options, start, stop)
         for stretch in stretches:
             schema = None if stretch.schema == self.options.schema else stretch.schema
             within = [stretch.within(segment.start, segment.stop) for segment in segments]
             bounds = [chosen.within(start, stop) for start, stop in filter(None, within) if stop is not None]
-            yield from (Piece(file, *each, schema) for each in filter(None, bounds))
+            yield from (Piece(file, *each, schema, packed=packed) for each in filter(None, bounds))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """
@@ -184,7 +187,8 @@ class BinlogReader(DataSourceReader):
         """
         if not isinstance(partition, Piece):  # Spark makes a partition of its own where there are none
             return
-        if not Path(partition.file).exists():
+        file = path_of(partition.file)
+        if not file.exists():
             message = (
                 f"ndb_binlog: {partition.file} is not there for the executor on {socket.gethostname()}; give a path on "
                 "storage that the driver and all executors share"
@@ -192,7 +196,8 @@ class BinlogReader(DataSourceReader):
             raise ConfigurationError(message)
         options = self.options
         found = 0
-        with opened_inputs([Path(partition.file)]) as inputs:
+        piece = nullcontext() if partition.packed else reading(file, partition.start, partition.stop)
+        with piece, opened_inputs([file]) as inputs:
             (path,) = inputs.paths
             try:
                 for batch in self._batches(partition, path):

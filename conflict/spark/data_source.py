@@ -30,7 +30,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from conflict.config.text_file import refuse_address
+from conflict.config.text_file import place_of, refuse_address
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.one_table import joined_schema
 from conflict.errors import ConfigurationError
@@ -39,6 +39,7 @@ from conflict.spark.binlog_reader import BinlogReader, EnvelopeReader, Plan, Tab
 from conflict.spark.binlog_stream import BinlogStream
 from conflict.spark.envelope import envelope_schema
 from ndb_formats.columnar.records import RECORDS
+from ndb_formats.stored import is_address, path_of
 
 __all__ = ["NdbBinlogDataSource", "register"]
 
@@ -105,7 +106,10 @@ class NdbBinlogDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Return a reader of files that grow, for the options given."""
-        return BinlogStream(self.reader(schema))
+        reader = self.reader(schema)
+        for path in reader.options.paths:
+            refuse_address(path.removeprefix("file:"), "ndb_binlog: the path of a stream")
+        return BinlogStream(reader)
 
     def _given(self, schema: StructType | None) -> dict[str, str]:
         """
@@ -124,13 +128,15 @@ class NdbBinlogDataSource(DataSource):
     def _checked(self, given: Mapping[str, str]) -> BinlogOptions:
         options = dict(given)
         for name in options.keys() & {"path", "schema", "badrecordspath"}:
-            options[name] = self._here(options[name])
+            options[name] = self._here(options[name], stored=name != "badrecordspath")
         if "paths" in options:
             options["paths"] = json.dumps([self._here(each) for each in json.loads(options["paths"])])
         return read_options(options)
 
-    def _here(self, path: str) -> str:
+    def _here(self, path: str, *, stored: bool = True) -> str:
         local = path.removeprefix("file:")
+        if stored and is_address(local):
+            return str(place_of(local, "ndb_binlog: a path"))
         refuse_address(local, "ndb_binlog: a path")
         return path if path != local else str(Path(self.folder, path))
 
@@ -144,7 +150,7 @@ def _read_of_table(options: BinlogOptions) -> tuple[pa.Schema, Plan]:
     """
     assert options.table is not None
     try:
-        with opened_inputs(list(map(Path, options.files))) as inputs:
+        with opened_inputs(list(map(path_of, options.files))) as inputs:
             schema = joined_schema(
                 inputs.paths,
                 options.table,
