@@ -8,7 +8,10 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from s3fs import S3FileSystem
 from werkzeug.serving import WSGIRequestHandler, make_server
+
+from ndb_formats import stored
 
 BUCKET = "lake"
 _REFUSALS = {"503 Slow Down": "SlowDown", "500 Internal Server Error": "InternalError"}
@@ -93,7 +96,9 @@ def _error(start: StartResponse, status: str) -> list[bytes]:
 
 @contextmanager
 def s3_server(setenv: Callable[[str, str], None]) -> Iterator[S3]:
-    """Give a server, which this process's libraries use."""
+    """Give a server, which this process's libraries use; they forget another one that they have used before."""
+    S3FileSystem.clear_instance_cache()
+    stored._opened.cache_clear()
     server = S3()
     server.start()
     for name, value in (
