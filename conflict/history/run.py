@@ -174,7 +174,7 @@ class Run:
         definitions: By cluster, its definitions over time, where they change or differ between the clusters; else
             empty.
         history_tables: The tables with every column that they ever had, and the exceptions tables, if there are
-            definitions over time; else None.
+            definitions over time, or their order is that of a History; else None.
         span: Which part of the logs it reads, and what was before it.
         kept_columns: By table, the column whose values a History keeps although no function compares it.
         notes: What is to be said about the definitions.
@@ -229,6 +229,12 @@ class Run:
     def data_schema(self) -> Schema:
         """The tables without the exceptions tables."""
         return Schema(tuple(table for table in self.schema.tables if not is_exceptions_table(table)))
+
+    def numbered_as(self, names: Iterable[str]) -> Self:
+        """Return the run with tables in the order in which a History numbers them, and all others after them."""
+        places = {name: place for place, name in enumerate(names)}
+        tables = sorted(self.schema.tables, key=lambda table: places.get(table.full_name, len(places)))
+        return attrs.evolve(self, history_tables=attrs.evolve(self.schema, tables=tuple(tables)))
 
     @cached_property
     def setups(self) -> Setups:

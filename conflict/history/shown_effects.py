@@ -22,6 +22,8 @@ __all__ = [
     "NO_EFFECT",
     "Effect",
     "add_text",
+    "bitmap_of",
+    "carried_by",
     "columns_of_text",
     "copy_effects",
     "effect_of",
@@ -149,7 +151,7 @@ def logged_images(epochs: Iterable[BinlogEpoch]) -> dict[str, list[str]]:
 def add_text(found: dict[str, set[str]], change: RowChange) -> None:
     """Add the text of a change to those of its table; reads have images of their own, and no text."""
     if not change.flags & ConflictFlag.READ:
-        text = text_of_bitmaps(change.operation, _bitmap(change.before), _bitmap(change.after))
+        text = text_of_bitmaps(change.operation, *map(carried_by, (change.before, change.after)))
         found.setdefault(change.table, set()).add(text)
 
 
@@ -158,7 +160,17 @@ def sorted_texts(found: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return {table: sorted(texts) for table, texts in sorted(found.items())}
 
 
-def _bitmap(image: RowImage | None) -> bytes:
-    if image is None:
-        return b""
-    return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
+def carried_by(image: RowImage | None) -> bytes:
+    """Return `bitmap_of` the columns that an image carries."""
+    return bitmap_of(None if image is None else image.present)
+
+
+def bitmap_of(places: Iterable[int] | None) -> bytes:
+    """
+    Return which columns an image carries: a bit per column, the lowest of the first byte for the first one.
+
+    It has at least one byte, and no more than it needs, so that it stays the same when its table gets more columns. No
+    image has no bytes.
+    """
+    bits = sum(1 << place for place in places or ())
+    return b"" if places is None else bits.to_bytes(max((bits.bit_length() + 7) // 8, 1), "little")

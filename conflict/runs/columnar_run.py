@@ -149,6 +149,7 @@ def settle_run(
         LeftToReferenceError: Only the reference engine can resolve it.
     """
     history, held = read
+    run = run.numbered_as(held.tables)
     if not run.compressed.isdisjoint(traced_clusters(history)):
         raise LeftToReferenceError(CareKind.COMPRESSED)
     if roles_change(history):

@@ -100,6 +100,7 @@ def ingest(
     for subject in (held, pending):
         if subject is not None:
             refuse_differences(subject, run, history, writing=True)
+            run = run.numbered_as(subject.tables)
     if held is not None:
         refuse_damage(history, held, growing=pending is not None)
     there = 0 if held is None else sum(map(len, held.segments.values()))

@@ -173,6 +173,7 @@ def _settled(
 def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options: ResultOptions) -> ResolveRun:
     """Return what all tasks of a run have in common; arguments as for `resolve_history`."""
     log_part, _, manifest = part
+    run = run.numbered_as(manifest.tables)
     steps = row_steps(run, manifest, run.numbers)
     setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps)
     return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)

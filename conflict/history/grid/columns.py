@@ -24,14 +24,13 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYS, RowStep, keys_part, part
 from conflict.history.scheduling.start import Bounds
-from conflict.history.shown_effects import Effect
+from conflict.history.shown_effects import Effect, carried_by
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "COLUMNS_SHIFT",
     "GridColumns",
-    "carried_by",
     "columns_of_bucket",
     "digest_of",
     "digests_of_columns",
@@ -90,11 +89,6 @@ def _bad_dictionary(column: pa.ChunkedArray) -> str | None:
 
 
 COLUMNS_SHIFT = 32
-
-
-def carried_by(image: RowImage) -> bytes:
-    """Return the columns that an image carries, one bit each, as in `conflict.history.grid.schemas.CHANGES`."""
-    return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
 
 
 def digest_of(image: RowImage) -> int:

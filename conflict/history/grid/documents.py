@@ -79,7 +79,7 @@ def _hints(kind: type[attrs.AttrsInstance]) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-FORMAT = 17
+FORMAT = 18
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from conflict.history.grid.catalogue import FileFacts, facts_of
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import layout_of_grown
 from conflict.history.grid.merging import MergedRows
 from conflict.history.grid.schemas import (
     CHANGES,
@@ -30,7 +31,6 @@ from conflict.history.grid.schemas import (
 )
 from conflict.history.run import TableNumbers
 from ndb_formats.columnar.keys import key_texts
-from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.types.column_types import WireType
 
 __all__ = ["KeyTask", "SegmentStep", "number_keys", "tables_and_texts"]
@@ -200,6 +200,6 @@ def tables_and_texts(
     for number in np.unique(tables).tolist():
         table = numbers.tables[number]
         rows.append(np.flatnonzero(tables == number))
-        layout = layout_of_types(table, types[table.full_name])
+        layout = layout_of_grown(table, types[table.full_name])
         texts.append(key_texts(table, layout, plain, bounds[rows[-1]] + 2, bounds[rows[-1] + 1]))
     return tables, pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(rows))))

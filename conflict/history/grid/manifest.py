@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import attrs
 
@@ -24,6 +25,8 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.run import Run, TableNumbers, table_definitions
 from ndb_formats.events.row_image import RowLayout, layout_of_types
+from ndb_formats.events.table_map_of_table import wire_type_of
+from ndb_formats.schema.tables import Table
 from ndb_formats.types.column_types import WireType
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "HistorySubject",
     "Manifest",
     "SegmentFacts",
+    "layout_of_grown",
     "load_manifest",
     "read_manifest",
     "refuse_damage",
@@ -96,7 +100,9 @@ class HistorySubject:
 
     def differences(self, run: Run, *, writing: bool) -> list[str]:
         """
-        Return in words how a run differs from the History.
+        Return in words why a run does not continue the History.
+
+        What statements in newer binlogs added is no difference: further tables, and columns after those of a table.
 
         Args:
             run: The run.
@@ -107,20 +113,25 @@ class HistorySubject:
         found = []
         if self.clusters != run.links.server_ids:
             found.append(f"it is of {_servers(self.clusters)}, not of {_servers(run.links.server_ids)}")
-        if list(self.tables) != list(tables):
-            found.append(f"its tables are {_names(self.tables)}, not {_names(tables)}, in that order")
+        if not self.tables.keys() <= tables.keys():
+            found.append(f"its tables are {_names(self.tables)}, not {_names(tables)}")
         if self.databases != run.databases.own:
             before, now = (each.renamed or "none is" for each in (DatabaseNames(self.databases), run.databases))
             found.append(f"appliers renamed databases otherwise: {before}, not {now}")
-        for name in self.tables.keys() & tables.keys():
-            columns, others = (", ".join(each[name]) for each in (self.tables, tables))
+        for name in sorted(self.with_rows & tables.keys()):
+            columns, others = self.tables[name], tables[name]
             held, wanted = (each.resolve_columns.get(name) for each in (self, numbers))
-            if columns != others:
-                found.append(f"its table {name} is ({columns}), not ({others})")
+            if others[: len(columns) - 1] + others[-1:] != columns:
+                found.append(f"its table {name} is ({', '.join(columns)}), not ({', '.join(others)})")
             if held != wanted and (writing or wanted is not None):
                 kept, needed = (f"column {each}" if each else "no column" for each in (held, wanted))
                 found.append(f"it keeps {kept} of {name} for a conflict function, not {needed}")
         return found
+
+    @property
+    def with_rows(self) -> AbstractSet[str]:
+        """The tables of which there may be rows."""
+        return self.tables.keys()
 
 
 def _servers(clusters: Mapping[str, int]) -> str:
@@ -167,6 +178,11 @@ class Manifest(HistorySubject):
     merged: tuple[int, ...] = ()
 
     @property
+    def with_rows(self) -> AbstractSet[str]:
+        """The tables of which there may be rows."""
+        return self.types.keys()
+
+    @property
     def has_rows_without_key(self) -> bool:
         """Whether tables without a primary key have rows."""
         return any(segment.keyless for own in self.segments.values() for segment in own)
@@ -183,9 +199,14 @@ class Manifest(HistorySubject):
     def layouts(self, numbers: TableNumbers) -> list[RowLayout | None]:
         """Return the layout of each table, by number; None for a table that no binlog mentions."""
         return [
-            layout_of_types(table, self.types[table.full_name]) if table.full_name in self.types else None
+            layout_of_grown(table, self.types[table.full_name]) if table.full_name in self.types else None
             for table in numbers.tables
         ]
+
+
+def layout_of_grown(table: Table, types: Sequence[WireType]) -> RowLayout:
+    """Return the layout of a table, to which columns may have been added since its rows were read with some types."""
+    return layout_of_types(table, (*types, *map(wire_type_of, table.columns[len(types) :])))
 
 
 def load_manifest(history: Folder) -> Manifest | None:

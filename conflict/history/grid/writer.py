@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.catalogue import FileFacts, facts_of
-from conflict.history.grid.columns import carried_by, digest_of
+from conflict.history.grid.columns import digest_of
 from conflict.history.grid.epoch_files import EPOCHS, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.key_numbering import KeyTask, number_keys
@@ -31,7 +31,7 @@ from conflict.history.model import EpochApply, History, Position, RowChange, Tra
 from conflict.history.roles import mark_of
 from conflict.history.run import TableNumbers, table_definitions
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
-from conflict.history.shown_effects import Effect, add_text, effect_of, sorted_texts
+from conflict.history.shown_effects import Effect, add_text, carried_by, effect_of, sorted_texts
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.types.values import ABSENT
@@ -114,10 +114,10 @@ class PartBuilder:
                 epoch,
                 group,
                 ordinal,
-                _carried(change.before),
+                carried_by(change.before),
                 _value(change.before, resolve),
                 self._before_digest(change, number),
-                _carried(change.after),
+                carried_by(change.after),
                 _value(change.after, resolve),
                 _digest(change),
                 change.transaction_id,
@@ -138,7 +138,7 @@ class PartBuilder:
         """Add a row of a table without a primary key; `place`: epoch, group, and number among the own rows of it."""
         number, _ = self._table(change.table)
         decision = (number, int(change.operation), int(change.flags), *place)
-        carried = (_carried(change.before), _carried(change.after))
+        carried = (carried_by(change.before), carried_by(change.after))
         self._keyless.append((own, *decision, *carried, change.transaction_id, *self._place(change), *_images(change)))
 
     def _place(self, change: RowChange) -> tuple[int, int, int, int]:
@@ -177,11 +177,6 @@ class PartBuilder:
         if name not in self._table_numbers:
             self._table_numbers[name] = (self.numbers.number(name), self.numbers.resolve_ordinal(name))
         return self._table_numbers[name]
-
-
-def _carried(image: RowImage | None) -> bytes:
-    """Return the columns that an image carries, one bit each; no bytes for no image."""
-    return b"" if image is None else carried_by(image)
 
 
 def _images(change: RowChange) -> tuple[bytes | None, ...]:

@@ -149,6 +149,8 @@ def extended(
         )
     return attrs.evolve(
         held,
+        tables=plan.tables,
+        resolve_columns=plan.resolve_columns,
         files=plan.files if new else held.files,
         segments=segments,
         types=_types(held.types, [record for each in kept.values() for record in each.records]),
@@ -198,7 +200,12 @@ def _types(
     types = dict(known)
     for record in records:
         for name, wires in record.types.items():
-            if types.setdefault(name, wires) != wires:
-                message = "its columns are not the same in all binlogs; give only binlogs in which they are"
+            shorter, longer = sorted((types.get(name, wires), wires), key=len)
+            if longer[: len(shorter)] != shorter:
+                message = (
+                    "its columns are not the same in all binlogs; give only binlogs in which they are, and if a "
+                    "statement has changed them since the last ingest, ingest all of them into another folder"
+                )
                 raise SchemaError(message, file=record.facts.file, table=name)
+            types[name] = longer
     return types

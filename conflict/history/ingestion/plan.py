@@ -87,7 +87,8 @@ def refuse_differences(subject: HistorySubject, run: Run, history: Folder, *, wr
     if differences:
         message = (
             f"the History in {history.uri} was made for another run: {'; '.join(differences)}. "
-            "Use the run file that it was made with, or ingest into another folder"
+            "Use the run file that it was made with; if the binlogs have changed its tables so that the rows that it "
+            "has cannot be continued, ingest all of them into another folder"
         )
         raise HistoryError(message)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from conflict.config.definitions import Moment, TableVersion
 from conflict.history.run import TableNumbers
+from conflict.history.shown_effects import bitmap_of
 from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.row_image import has_same_bytes
@@ -86,12 +87,10 @@ class RowShapes:
         self.table.append(0 if status else self._table(shape, version))
         self.keyless.append(version is not None and not version.table.primary_key)
         self.operation.append(int(shape.operation))
-        columns_there = len(shape.layout.codecs) if version is None else len(version.whole.columns)
-        places = range(columns_there) if version is None else version.places
+        places = range(len(shape.layout.codecs)) if version is None else version.places
         self.places.append(places)
         for bitmaps, columns in ((self.before, shape.before), (self.after, shape.after)):
-            here = 0 if columns is None else sum(1 << places[each] for each in columns)
-            bitmaps.append(b"" if columns is None else here.to_bytes((columns_there + 7) // 8, "little"))
+            bitmaps.append(bitmap_of(None if columns is None else [places[each] for each in columns]))
 
     def _table(self, shape: BatchShape, version: TableVersion | None) -> int:
         carried = shape.before if shape.before is not None else shape.after
