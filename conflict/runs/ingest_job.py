@@ -157,6 +157,8 @@ class _Job:
         added = sum(record.facts.changes for each in kept.values() for record in each.records)
         merged = () if held is None else batches_to_merge(self.history, held, added, plan.buckets)
         manifest = extended(held, plan, kept, merged)
+        steps = {name: len(own) for name, own in definition_changes(self.run, manifest).items()}
+        manifest = attrs.evolve(manifest, steps=steps)
         if plan.batch in manifest.batches:
             files = self._number_keys(plan, kept, manifest, plan.buckets if held is None else held.buckets)
             manifest = with_files(self.history, manifest, plan.batch, files)
@@ -212,10 +214,7 @@ class _Job:
             for name, segments in plan.segments.items()
         }
         numbers, left, merged = self.run.numbers, manifest.batches[:-1], manifest.merged
-        steps = {
-            name: [each for each in own if each.segment in new[name]]
-            for name, own in row_steps(self.run, manifest, numbers).items()
-        }
+        steps = row_steps(self.run, manifest, numbers)
         tasks = [
             KeyTask(self.history, bucket, left, plan.batch, new, numbers, manifest.types, steps, each)
             for bucket in range(plan.buckets)

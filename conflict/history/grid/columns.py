@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYS, RowStep, keys_part, part
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYS, RowStep, epoch_order, keys_part, part
 from conflict.history.scheduling.start import Bounds
 from conflict.history.shown_effects import Effect, carried_by
 from ndb_formats.events.row_image import RowImage, put_image
@@ -117,6 +117,7 @@ class GridColumns:
         schema: Their columns.
         bounds: Rows of other epochs are left out; None to read all.
         ranges: Of the numbers that index arrays.
+        stepped: Whether there may be rows of statements, which are not in order (see `epoch_order`).
         chosen: Of the rows that are not left out, which ones these are; None for all. Shape (rows,).
     """
 
@@ -125,6 +126,7 @@ class GridColumns:
     schema: pa.Schema
     bounds: Bounds | None = None
     ranges: Ranges = _FIXED
+    stepped: bool = False
     chosen: npt.NDArray[np.bool_] | None = None
     _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
     _arrays: dict[str, np.ndarray] = attrs.field(factory=dict, repr=False)
@@ -174,14 +176,25 @@ class GridColumns:
         """Return what the files of another kind have of the same rows."""
         return self._read(schema, lambda path: f"{kind}/{path.partition('/')[2]}")
 
-    def _read(self, schema: pa.Schema, place: Callable[[str], str] = str) -> pa.Table:
-        """Return columns of the rows; `place`: the file that has them, given the one in `paths`."""
+    def _in_files(self, schema: pa.Schema, place: Callable[[str], str] = str) -> pa.Table:
+        """Return what `_read` does, in the order of the files."""
         if self.bounds is None:
             table = self.history.read_tables(map(place, self.paths), schema)
         else:
             parts = (self.history.read_rows(place(path), schema, *rows) for path, rows in self.kept.items())
             table = pa.concat_tables([schema.empty_table(), *parts])
         _refuse_out_of_range(self.history, self.paths, table, self.ranges)
+        return table
+
+    @cached_property
+    def _order(self) -> pa.Array | None:
+        """The order of the rows that are not left out; None if it is that of the files."""
+        return epoch_order(self._in_files(_MOMENT)) if self.stepped else None
+
+    def _read(self, schema: pa.Schema, place: Callable[[str], str] = str) -> pa.Table:
+        """Return columns of the rows; `place`: the file that has them, given the one in `paths`."""
+        table = self._in_files(schema, place)
+        table = table if self._order is None else table.take(self._order)
         return table if self.chosen is None else table.filter(pa.array(self.chosen))
 
     def row(self, number: int) -> dict[str, Any]:
@@ -198,6 +211,7 @@ class GridColumns:
         return {path: rows for path, rows in found.items() if rows[1]}
 
 
+_MOMENT = pa.schema([CHANGES.field(name) for name in ("epoch", "group")])
 _SCHEMAS = {"changes": CHANGES, "consequences": CONSEQUENCES}
 
 
@@ -226,4 +240,5 @@ def columns_of_bucket(
     if kind == "keys":
         return GridColumns(history, keys, KEYS, ranges=ranges)
     paths = [part(kind, cluster, bucket, batch) for batch in batches]
-    return GridColumns(history, paths, _SCHEMAS[kind], bounds, ranges)
+    stepped = kind == "changes" and any(manifest.steps.values())
+    return GridColumns(history, paths, _SCHEMAS[kind], bounds, ranges, stepped)

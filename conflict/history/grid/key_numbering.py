@@ -23,6 +23,7 @@ from conflict.history.grid.schemas import (
     STAGED_CHANGES,
     STAGED_CONSEQUENCES,
     RowStep,
+    epoch_order,
     keys_part,
     never_null,
     part,
@@ -69,7 +70,7 @@ class KeyTask:
         segments: Numbers of the new segments of each cluster.
         numbers: The tables.
         types: Wire types of the columns of each table that the segments mention.
-        steps: Per cluster, what statements at the start of these segments do to rows.
+        steps: Per cluster, what statements at the start of these and earlier segments do to rows.
         merged: The rows of the batches after those that stay, which the new one takes over.
     """
 
@@ -122,13 +123,18 @@ def number_keys(task: KeyTask) -> list[FileFacts]:
             tables = {kind: pa.table(columns, schema=CONSEQUENCES)}
         else:
             keyed = pa.table(columns, schema=_KEYED_CHANGES)
-            keyed = _with_steps(keyed, [len(each) for each in parts], task, cluster, dictionary)
+            keyed = _with_steps(keyed, [len(each) for each in parts], task, cluster, (dictionary, len(known)))
             tables = {kind: keyed.select(CHANGES.names), "images": keyed.select(IMAGES.names)}
-        for name, table in tables.items():
-            whole = pa.concat_tables([merged.rows(name, cluster, table.schema), table]).unify_dictionaries()
+        wholes = {
+            name: pa.concat_tables([merged.rows(name, cluster, table.schema), table]).unify_dictionaries()
+            for name, table in tables.items()
+        }
+        order = epoch_order(wholes[kind]) if task.steps else None
+        for name, whole in wholes.items():
             if len(whole):
                 written.append(part(name, cluster, bucket, task.batch))
-                history.write_table(written[-1], never_null(whole), _GROUP_ROWS)
+                ordered = whole if order is None else whole.take(order)
+                history.write_table(written[-1], never_null(ordered), _GROUP_ROWS)
     return facts_of(history, written)
 
 
@@ -136,38 +142,43 @@ _STAGED = {"changes": STAGED_CHANGES, "consequences": STAGED_CONSEQUENCES}
 
 
 def _with_steps(
-    rows: pa.Table, sizes: Sequence[int], task: KeyTask, cluster: str, identities: pa.LargeBinaryArray
+    rows: pa.Table, sizes: Sequence[int], task: KeyTask, cluster: str, keys: tuple[pa.LargeBinaryArray, int]
 ) -> pa.Table:
     """
     Put what statements do to rows before the rows of the segments that begin with these statements.
+
+    What earlier segments begin with is put before all rows, for new keys: the other cluster may have changed such a row
+    before the statement.
 
     Args:
         rows: The rows of new segments as `_KEYED_CHANGES`.
         sizes: How many rows each segment has.
         task: The task.
         cluster: The cluster.
-        identities: All keys of the bucket.
+        keys: All keys of the bucket, and how many of them are not new.
     """
     steps = task.steps.get(cluster, ())
     if not steps:
         return rows
-    tables = np.array([int.from_bytes(each.as_py()[:2], "little") for each in identities], np.int64)
-    parts, start = [], 0
-    for segment, size in zip(task.segments[cluster], sizes, strict=True):
-        for step in steps:
-            if step.segment == segment:
-                found = [(key, *_step_row(step)) for key in np.flatnonzero(tables == step.table).tolist()]
-                parts.append(table_of_rows(found, _KEYED_CHANGES))
+    (identities, known), segments = keys, task.segments[cluster]
+    tables, start = _table_numbers(identities), 0
+    parts = [_step_rows(step, tables, known) for step in steps if step.segment not in segments]
+    for segment, size in zip(segments, sizes, strict=True):
+        parts += [_step_rows(step, tables) for step in steps if step.segment == segment]
         parts.append(rows.slice(start, size))
         start += size
-    return pa.concat_tables(parts)
+    return pa.concat_tables([rows.schema.empty_table(), *parts]).unify_dictionaries()
 
 
-def _step_row(step: SegmentStep) -> tuple[object, ...]:
-    """Return the columns after the key; it has no image and comes from no binlog."""
+def _step_rows(step: SegmentStep, tables: npt.NDArray[np.int16], first: int = 0) -> pa.Table:
+    """Return the rows of a step, for the keys of its table from a number on; they have no images, and no binlog."""
+    keys = np.flatnonzero(tables == step.table)
+    keys = keys[keys >= first]
     known = {"table": step.table, "operation": int(step.kind), "epoch": step.epoch, "group": step.group, "file": -1}
     nothing = {"before_columns": b"", "after_columns": b"", "transaction_id": None, **dict.fromkeys(IMAGES.names)}
-    return tuple({**nothing, **known}.get(name, 0) for name in _KEYED_CHANGES.names if name != "key")
+    row = table_of_rows([tuple({**nothing, **known}.get(name, 0) for name in _KEYED_CHANGES.names)], _KEYED_CHANGES)
+    numbers = pa.array(keys, pa.int32())
+    return row.take(pa.array(np.zeros(len(keys), np.int64))).set_column(0, _KEYED_CHANGES.field("key"), numbers)
 
 
 def _keys_table(task: KeyTask, identities: pa.LargeBinaryArray, first: int) -> pa.Table:
@@ -178,6 +189,21 @@ def _keys_table(task: KeyTask, identities: pa.LargeBinaryArray, first: int) -> p
     tables, texts = tables_and_texts(new, task.numbers, task.types)
     numbers = pa.array(np.arange(first, first + len(new), dtype=np.int32))
     return pa.table([numbers, pa.array(tables), new.cast(pa.binary()), texts], schema=KEYS)
+
+
+def _bytes_of(identities: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of identities, and where each starts and the last one ends. Shapes (bytes,), (keys + 1,)."""
+    _, offsets, data = identities.buffers()
+    first, stop = identities.offset, identities.offset + len(identities)
+    return np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)[first : stop + 1]
+
+
+def _table_numbers(identities: pa.LargeBinaryArray) -> npt.NDArray[np.int16]:
+    """Return the table number of each identity. Shape (keys,)."""
+    if not len(identities):
+        return np.zeros(0, np.int16)
+    plain, bounds = _bytes_of(identities)
+    return (plain[bounds[:-1]] | plain[bounds[:-1] + 1].astype(np.int16) << 8).astype(np.int16)
 
 
 def tables_and_texts(
@@ -191,11 +217,8 @@ def tables_and_texts(
         numbers: The tables.
         types: Wire types of the columns of each table that they are of.
     """
-    _, offsets, data = identities.buffers()
-    first, stop = identities.offset, identities.offset + len(identities)
-    bounds = np.frombuffer(offsets, np.int64)[first : stop + 1]
-    plain = np.frombuffer(data or b"", np.uint8)
-    tables = (plain[bounds[:-1]] | plain[bounds[:-1] + 1].astype(np.int16) << 8).astype(np.int16)
+    plain, bounds = _bytes_of(identities)
+    tables = _table_numbers(identities)
     texts, rows = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
     for number in np.unique(tables).tolist():
         table = numbers.tables[number]

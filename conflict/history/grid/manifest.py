@@ -159,6 +159,7 @@ class Manifest(HistorySubject):
         last_epochs: Per cluster, the last own epoch that can be resolved.
         epochs_left_out: Per cluster, how many later own epochs depend on missing epochs of the other cluster.
         changes: Row changes of both clusters up to the last epochs that can be resolved.
+        steps: Per cluster, how many changes of definitions stand in its rows.
         listed: What the schedule is, and the catalogue of each batch, in which all other files are listed.
         merged: Batches that the last ingest merged into its own. Their files stay until the next ingest, for who was
             reading them.
@@ -174,6 +175,7 @@ class Manifest(HistorySubject):
     last_epochs: dict[str, int]
     epochs_left_out: dict[str, int]
     changes: int
+    steps: dict[str, int] = attrs.field(factory=dict)
     listed: tuple[FileFacts, ...] = ()
     merged: tuple[int, ...] = ()
 

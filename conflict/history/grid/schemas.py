@@ -22,6 +22,7 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 
+import numpy as np
 import pyarrow as pa
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "STAGED_CONSEQUENCES",
     "RowStep",
     "batch_of",
+    "epoch_order",
     "keys_part",
     "log_part",
     "never_null",
@@ -177,6 +179,17 @@ def table_of_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.T
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.table(arrays, schema=schema)
+
+
+def epoch_order(changes: pa.Table) -> pa.Array | None:
+    """
+    Return the numbers of rows of `CHANGES` in the order of epochs; None if they are in order.
+
+    They are not where keys were met after a statement: its steps on them were written then (`RowStep`).
+    """
+    epoch, own = changes.column("epoch").to_numpy(), changes.column("group").to_numpy() >= 0
+    rises = (epoch[1:] > epoch[:-1]) | ((epoch[1:] == epoch[:-1]) & (own[1:] >= own[:-1]))
+    return None if rises.all() else pa.array(np.lexsort((own, epoch)))
 
 
 def never_null(table: pa.Table) -> pa.Table:

@@ -2,8 +2,8 @@
 What a History holds after more segments were read, and where changes of definitions stand in it.
 
 A segment starts with them. Their effect on rows is kept as rows of `CHANGES` at its beginning, one per key: see
-`conflict.history.grid.schemas.RowStep`. They come after all epochs before the statement, under an epoch that no other
-row has.
+`conflict.history.grid.schemas.RowStep`. They come after the epoch before the statement and what the applier did then,
+and before the next epoch, whatever it will be: under its least number, before all groups.
 """
 
 from __future__ import annotations
@@ -58,21 +58,15 @@ def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[st
         for change in changes:
             place = _segment_of(segments, change.step.file, change.step.position)
             assert place is not None
-            following = next((facts.first_epoch for facts in segments[place:] if facts.last_epoch), None)
-            position = step_position(change.epoch, following)
             for table in change.step.touched:
                 kind = RowStep.EMPTIED if table in change.step.emptied else RowStep.CHANGED
-                found.setdefault(name, []).append(SegmentStep(place, numbers.number(table), kind, *position))
+                found.setdefault(name, []).append(
+                    SegmentStep(place, numbers.number(table), kind, change.epoch + 1, _BEFORE_ALL)
+                )
     return found
 
 
-def step_position(before: int, following: int | None) -> tuple[int, int]:
-    """
-    Return the own epoch and group under which the effect of a statement stands.
-
-    It has to come after the epoch before the statement and what the applier did then, and before the next epoch.
-    """
-    return (before + 1, 0) if following != before + 1 else (before + 1, -1)
+_BEFORE_ALL = -1
 
 
 def _segment_of(segments: Sequence[SegmentFacts], file: str, position: int) -> int | None:
