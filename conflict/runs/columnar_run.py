@@ -19,6 +19,7 @@ from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
+from conflict.history.ingestion.extension import refuse_other_statements
 from conflict.history.ingestion.plan import load_plan, refuse_differences
 from conflict.history.run import Run
 from conflict.results.careful import CareKind, LeftToReferenceError
@@ -274,4 +275,5 @@ def finished_history(history: Folder, run: Run) -> Manifest:
         raise HistoryError(message)
     refuse_differences(manifest, run, history, writing=False)
     refuse_damage(history, manifest, growing=plan is not None)
+    refuse_other_statements(run, manifest)
     return manifest

@@ -37,7 +37,14 @@ from conflict.history.grid.manifest import (
 from conflict.history.grid.merging import MergedRows, batches_to_merge
 from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.grid.writer import join_logs
-from conflict.history.ingestion.extension import KeptSegments, definition_changes, extended, kept_segments, row_steps
+from conflict.history.ingestion.extension import (
+    KeptSegments,
+    definition_changes,
+    extended,
+    kept_segments,
+    refuse_other_statements,
+    row_steps,
+)
 from conflict.history.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, STAGED, load_record, record_path
@@ -103,6 +110,7 @@ def ingest(
             run = run.numbered_as(subject.tables)
     if held is not None:
         refuse_damage(history, held, growing=pending is not None)
+        refuse_other_statements(run, held)
     there = 0 if held is None else sum(map(len, held.segments.values()))
     job = _Job(runner, run, history, progress, there=there, with_holes=with_holes)
     if pending is not None:

@@ -72,7 +72,7 @@ SETTINGS = [
 
 
 @attrs.define
-class _Side:
+class Side:
     """
     A cluster that writes its binlog.
 
@@ -140,9 +140,21 @@ def _table_id(name: str) -> int:
 
 
 @attrs.define
-class _Maker:
+class Maker:
+    """
+    Writes the binlogs of two clusters step by step.
+
+    Attributes:
+        chance: Where everything random comes from.
+        sides: The clusters.
+        statements: How many statements may still be run at random.
+        columns: How many columns were added.
+        transactions: How many there were.
+        narrowed: Tables that have lost a column.
+    """
+
     chance: Random
-    sides: dict[str, _Side]
+    sides: dict[str, Side] = attrs.field(factory=lambda: {name: Side(name) for name in "AB"})
     statements: int = 0
     columns: int = 0
     transactions: int = 0
@@ -164,7 +176,7 @@ class _Maker:
             self.statements -= 1
             self.define(self.sides["A"])
 
-    def take(self, side: _Side, other: _Side) -> None:
+    def take(self, side: Side, other: Side) -> None:
         """Let the applier of a side take what comes next from the other."""
         if other.taken >= len(other.sent):
             return
@@ -187,7 +199,7 @@ class _Maker:
                     self.take(self.sides[side], self.sides[other])
                     self.sides[side].close(1)
 
-    def define(self, side: _Side) -> None:
+    def define(self, side: Side) -> None:
         """Run a statement on a side."""
         tables = dict(side.tables)
         statement = self._statement(tables)
@@ -221,7 +233,7 @@ class _Maker:
             return f"DROP TABLE {name}"
         return f"TRUNCATE TABLE {name}"
 
-    def change(self, side: _Side) -> tuple[int, bytes]:
+    def change(self, side: Side) -> tuple[int, bytes]:
         """Return the code and body of the event of a row change."""
         name = self.chance.choice(sorted(side.tables))
         columns = side.tables[name]
@@ -241,9 +253,7 @@ class _Maker:
     def _image(self, columns: Columns, number: int) -> bytes:
         nulls, payloads = 0, b""
         for place, column in enumerate(columns):
-            value = (
-                number if place == 0 else self.chance.choice(VALUES) if place == 1 else self.chance.choice((None, 7))
-            )
+            value = number if place == 0 else self.chance.choice(VALUES if "BIGINT" in column else (None, 7))
             if value is None:
                 nulls |= 1 << place
             else:
@@ -263,8 +273,8 @@ def write_logs(
     return Configuration(tuple(clusters), parse_schema(SCHEMA, database="d"), rows, span=Span(empty=True))
 
 
-def _sides(seed: int, steps: int, statements: int) -> list[_Side]:
-    maker = _Maker(Random(seed), {name: _Side(name) for name in "AB"}, statements)
+def _sides(seed: int, steps: int, statements: int) -> list[Side]:
+    maker = Maker(Random(seed), statements=statements)
     for _ in range(steps):
         maker.step()
     maker.take_all()

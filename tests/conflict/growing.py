@@ -18,7 +18,7 @@ from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, epoch_order, keys_part, part
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file, hints_of_steps
 from conflict.history.scheduling.schedule import HintsOf
@@ -114,18 +114,35 @@ def rows_of(history: Folder, manifest: Manifest | None = None) -> dict[str, Any]
         found["keys"].update(zip(identities, keys.column("text").to_pylist(), strict=True))
         for cluster in manifest.clusters:
             changes, images, consequences = (
-                history.read_tables(
-                    (part(kind, cluster, bucket, batch) for batch in manifest.batches), schema
-                ).to_pylist()
+                history.read_tables((part(kind, cluster, bucket, batch) for batch in manifest.batches), schema)
                 for kind, schema in (("changes", CHANGES), ("images", IMAGES), ("consequences", CONSEQUENCES))
             )
+            order = epoch_order(changes)
+            if order is not None:
+                changes, images = changes.take(order), images.take(order)
+            both = zip(changes.to_pylist(), images.to_pylist(), strict=True)
             for kind, rows in (
-                ("changes", [{**row, **image} for row, image in zip(changes, images, strict=True)]),
-                ("consequences", consequences),
+                ("changes", [{**row, **image} for row, image in both]),
+                ("consequences", consequences.to_pylist()),
             ):
                 for row in rows:
                     row["key"] = identities[row["key"]]
                     found.setdefault((kind, cluster, bucket), []).append(row)
+    return found
+
+
+def rows_by_key(history: Folder) -> dict[Any, Any]:
+    """Return the rows of a History by cluster, table and key, whatever the numbers of tables are; and the schedule."""
+    names, found = list(read_manifest(history).tables), dict[Any, Any]()
+    for place, rows in rows_of(history).items():
+        if place == "keys":
+            found[place] = sorted((names[identity[0]], text) for identity, text in rows.items())
+        elif place == "applies":
+            found[place] = rows
+        else:
+            for row in rows:
+                table, key = names[row["table"]], row["key"][2:]
+                found.setdefault((*place[:2], table, key), []).append({**row, "table": table, "key": key})
     return found
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import attrs
 
+from conflict.errors import HistoryError
 from conflict.history.epochs import disordered
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.grid.manifest import Manifest, SegmentFacts
@@ -26,7 +27,15 @@ from conflict.history.run import Run, TableNumbers
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["KeptSegments", "changes_that_count", "definition_changes", "extended", "kept_segments", "row_steps"]
+__all__ = [
+    "KeptSegments",
+    "changes_that_count",
+    "definition_changes",
+    "extended",
+    "kept_segments",
+    "refuse_other_statements",
+    "row_steps",
+]
 
 
 def definition_changes(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
@@ -48,6 +57,23 @@ def changes_that_count(run: Run, manifest: Manifest) -> dict[str, list[Definitio
         name: kept_changes(own, manifest.last_epochs[name], cut=manifest.is_cut(name))
         for name, own in definition_changes(run, manifest).items()
     }
+
+
+def refuse_other_statements(run: Run, held: Manifest) -> None:
+    """
+    Make sure that a run knows the statements of a History, whose steps stand among the rows.
+
+    Raises:
+        HistoryError: Files that are not given hold some, or they count otherwise.
+    """
+    for name, own in definition_changes(run, held).items():
+        known = held.steps.get(name, 0)
+        if len(own) != known:
+            message = (
+                f"the History holds {known} changes of definitions of cluster {name}, and the binlogs that are given "
+                f"have {len(own)} of them. Give all files from the first one on, or ingest into another folder"
+            )
+            raise HistoryError(message)
 
 
 def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[str, Sequence[SegmentStep]]:

@@ -1,0 +1,244 @@
+"""A History grows past statements: what several ingests give is what one gives, or they are refused."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
+from conflict.errors import HistoryError
+from conflict.history.definitions_over_time import make_run
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import load_manifest
+from conflict.history.run import Run
+from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.columnar_run import finished_history
+from conflict.runs.ingest_job import ingest
+from conflict.runs.runner import in_process
+from ndb_formats.binlog_reader import read_events
+from ndb_formats.constants import EventType
+from ndb_formats.events.query_event import decode_query
+from ndb_formats.schema.create_table import parse_schema
+from tests.conflict.changing_logs import FIRST, KEY, MORE, SCHEMA, SERVER_IDS, SETTINGS, VALUE, Columns, Maker
+from tests.conflict.growing import commits, results, rows_by_key, written
+from tests.conflict.random_histories import USUAL_ROLES
+from tests.examples import examples
+
+# A statement, and the columns of the tables that it changes; None for a table that is gone.
+Statement = tuple[str, dict[str, Columns | None]]
+WIDER: Columns = (*FIRST, "w INT")
+WIDEST: Columns = (*FIRST, *(f"w{number} INT" for number in range(6)))  # nine columns
+
+
+def created(name: str, columns: Columns = FIRST) -> Statement:
+    """Return the creation of a table."""
+    return f"CREATE TABLE {name} ({', '.join(columns)})", {name: columns}
+
+
+DROPPED: Statement = ("DROP TABLE other", {"other": None})
+RENAMED: Statement = ("RENAME TABLE other TO third", {"other": None, "third": FIRST})
+CONTINUED: dict[str, list[Statement]] = {
+    "a table": [created("zz")],
+    "two tables, the first by name last": [created("zz"), created("aa")],
+    "a table with a function": [created("other_new")],
+    "dropped": [DROPPED],
+    "dropped and created": [DROPPED, created("other")],
+    "dropped and created with another column": [DROPPED, created("other", WIDER)],
+    "truncated": [("TRUNCATE TABLE judged", {})],
+    "renamed": [RENAMED],
+    "renamed and created": [RENAMED, created("other")],
+    "exchanged": [
+        created("copy", WIDER),
+        ("RENAME TABLE other TO old, copy TO other", {"copy": None, "old": FIRST, "other": WIDER}),
+        ("DROP TABLE old", {"old": None}),
+    ],
+    "a column": [("ALTER TABLE judged ADD COLUMN w INT", {"judged": WIDER})],
+    "columns of another byte of bitmaps": [
+        (f"ALTER TABLE judged {', '.join(f'ADD COLUMN w{number} INT' for number in range(6))}", {"judged": WIDEST})
+    ],
+    "a column by copying": [("ALTER TABLE other ADD COLUMN w INT, ALGORITHM=COPY", {"other": WIDER})],
+    "a column dropped": [("ALTER TABLE other DROP COLUMN v", {"other": (KEY, VALUE)})],
+    "an index": [("ALTER TABLE other ADD INDEX (v)", {})],
+    "a foreign key": [("ALTER TABLE other ADD FOREIGN KEY (k) REFERENCES judged (k)", {})],
+    "another engine": [("ALTER TABLE other ENGINE=InnoDB", {"other": None})],
+    "a database": [("DROP DATABASE d", {"judged": None, "other": None}), ("CREATE DATABASE d", {}), created("new")],
+}
+REFUSED: dict[str, list[Statement]] = {
+    "a column between others": [("ALTER TABLE other ADD COLUMN w INT AFTER k", {"other": (KEY, "w INT", VALUE, MORE)})],
+    "another type": [("ALTER TABLE other MODIFY v BIGINT", {"other": (KEY, VALUE, "v BIGINT")})],
+    "another name": [("ALTER TABLE other CHANGE v w INT", {"other": (KEY, VALUE, "w INT")})],
+}
+
+
+@attrs.define
+class Scripted(Maker):
+    """Writes logs with given statements."""
+
+    script: list[Statement] = attrs.field(factory=list)
+
+    def _statement(self, tables: dict[str, Columns]) -> str:
+        text, changed = self.script.pop(0)
+        for name, columns in changed.items():
+            if columns is None:
+                del tables[name]
+            else:
+                tables[name] = columns
+        return text
+
+
+@attrs.frozen
+class Logs:
+    """Two binlogs with statements, which can be as they were at some time."""
+
+    configuration: Configuration
+    whole: dict[str, bytes]
+    ends: dict[str, list[int]]
+
+    @classmethod
+    def write(cls, folder: Path, seed: int, setting: int, script: Sequence[Statement]) -> Logs:
+        """Write the logs; the statements are run on A, at even distances."""
+        maker = Scripted(Random(seed), script=list(script))
+        for _ in range(len(script) + 1):
+            for _ in range(100 // (len(script) + 1)):
+                maker.step()
+            if maker.script:
+                maker.define(maker.sides["A"])
+        maker.take_all()
+        clusters = []
+        for side, role in zip(maker.sides.values(), USUAL_ROLES, strict=True):
+            side.close(1)
+            path = side.write(folder / f"{side.name}.000001")
+            clusters.append(ClusterConfiguration(side.name, (LoggingServer(side.server_id, (path,)),), role))
+        rows = tuple(ReplicationRow("d", table, server, 7, function) for table, server, function in SETTINGS[setting])
+        schema = parse_schema(SCHEMA, database="d")
+        configuration = Configuration(tuple(clusters), schema, rows, span=Span(empty=True))
+        files = {each.name: each.log.files[0] for each in clusters}
+        whole = {name: file.read_bytes() for name, file in files.items()}
+        return cls(configuration, whole, {name: _ends(file) for name, file in files.items()})
+
+    def ingest(self, history: Folder, shares: dict[str, float]) -> None:
+        """Ingest what the logs are when they have a share of their transactions and statements."""
+        for name, file in self.files.items():
+            ends = self.ends[name]
+            stop = ends[int(shares[name] * (len(ends) - 1))]
+            file.write_bytes(self.whole[name][:stop])
+        ingest(in_process, make_run(self.configuration), history, buckets=2, segment_bytes=2000)
+
+    @property
+    def before(self) -> dict[str, float]:
+        """The shares of what stands before the first statement."""
+        found = {}
+        for name, ends in self.ends.items():
+            known = set(commits(self.files[name]))
+            place = next(place for place, end in enumerate(ends) if end not in known)
+            assert place > 0
+            found[name] = (place - 0.5) / (len(ends) - 1)
+        return found
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The binlog of each cluster."""
+        return {cluster.name: cluster.log.files[0] for cluster in self.configuration.clusters}
+
+    def found(self, history: Folder, out: Folder) -> tuple[dict[Any, Any], dict[str, Any]]:
+        """Return what a History holds, and what it gives with the whole logs."""
+        resolved = results(make_run(self.configuration), history, out)
+        return rows_by_key(history), {**resolved, "summary": resolved["summary"].to_json()}
+
+
+ALL = dict.fromkeys(SERVER_IDS, 1.0)
+
+
+def _ends(file: Path) -> list[int]:
+    """Return where transactions and statements end."""
+    events = (event for event in read_events(file) if event.type is EventType.QUERY_EVENT)
+    return [event.end for event in events if decode_query(event.body).statement != "BEGIN"]
+
+
+@pytest.mark.parametrize("name", CONTINUED)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    setting=st.integers(0, len(SETTINGS) - 1),
+    nights=st.lists(st.fixed_dictionaries({name: st.floats(0, 1) for name in SERVER_IDS}), min_size=1, max_size=3),
+)
+@examples(3)
+def test_several_ingests_give_what_one_gives(name: str, seed: int, setting: int, nights: list[dict[str, float]]):
+    """The same rows of each key, and the same result, wherever the logs ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        logs = Logs.write(Path(folder), seed, setting, CONTINUED[name])
+        once, grown = Folder(f"{folder}/once"), Folder(f"{folder}/grown")
+        logs.ingest(once, ALL)
+        expected = logs.found(once, Folder(f"{folder}/of-once"))
+        seen = dict.fromkeys(SERVER_IDS, 0.0)
+        for night in nights:
+            seen = {each: max(share, night[each]) for each, share in seen.items()}
+            logs.ingest(grown, seen)
+        logs.ingest(grown, ALL)
+        assert logs.found(grown, Folder(f"{folder}/of-grown")) == expected
+
+
+def test_a_run_whose_logs_are_longer_resolves_a_history(tmp_path: Path):
+    """Their newer tables and columns have no rows in it."""
+    logs = Logs.write(tmp_path, 7, 1, [created("aa"), CONTINUED["a column"][0]])
+    history = Folder(str(tmp_path / "history"))
+    logs.ingest(history, logs.before)
+    held = load_manifest(history)
+    assert held is not None
+    assert list(held.tables) == ["d.judged", "d.other"]
+    shorter = make_run(logs.configuration)
+    for name, file in logs.files.items():
+        file.write_bytes(logs.whole[name])
+    run = make_run(logs.configuration)
+    assert (len(shorter.numbers.tables), len(run.numbers.tables)) == (2, 3)
+    assert finished_history(history, run) == held
+    found, expected = (
+        results(each, history, Folder(str(tmp_path / f"out-{name}"))) for name, each in (("1", run), ("2", shorter))
+    )
+    assert {**found, "summary": 0} == {**expected, "summary": 0}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rows_that_cannot_be_continued(name: str, tmp_path: Path):
+    """The refusal says what has changed and what to do, and the History stays as it was."""
+    logs = Logs.write(tmp_path, 7, 1, REFUSED[name])
+    history = Folder(str(tmp_path / "history"))
+    logs.ingest(history, logs.before)
+    before = written(history), load_manifest(history)
+    words = r"its table d\.other is \(k int, x bigint unsigned, v int, primary key k\), not .*into another folder"
+    with pytest.raises(HistoryError, match=words):
+        logs.ingest(history, ALL)
+    assert (written(history), load_manifest(history)) == before
+    again = Folder(str(tmp_path / "again"))
+    logs.ingest(again, ALL)
+    assert load_manifest(again) is not None
+
+
+def test_the_statements_of_a_history_must_be_given(tmp_path: Path):
+    """A file with one may not be missing: what it does to later rows would be missing, too."""
+    logs = Logs.write(tmp_path, 7, 1, CONTINUED["truncated"])
+    first, second = logs.configuration.clusters
+    files, whole, ends = (tmp_path / "A.000001", tmp_path / "A.000002"), logs.whole["A"], logs.ends["A"]
+    head, cut = whole[: next(read_events(files[0])).end], ends[len(ends) * 3 // 4]
+    files[0].write_bytes(whole[:cut])
+    files[1].write_bytes(head + whole[cut:])
+
+    def run_of(*given: Path) -> Run:
+        clusters = (attrs.evolve(first, servers=(LoggingServer(SERVER_IDS["A"], given),)), second)
+        return make_run(attrs.evolve(logs.configuration, clusters=clusters))
+
+    history = Folder(str(tmp_path / "history"))
+    held = ingest(in_process, run_of(*files), history, buckets=2).manifest
+    assert held.steps == {"A": 1, "B": 1}
+    words = "holds 1 changes of definitions of cluster A, and the binlogs that are given have 0 of them"
+    with pytest.raises(HistoryError, match=words):
+        ingest(in_process, run_of(files[1]), history)
+    with pytest.raises(HistoryError, match=words):
+        finished_history(history, run_of(files[1]))
