@@ -42,6 +42,7 @@ from conflict.history.ingestion.extension import (
     definition_changes,
     extended,
     kept_segments,
+    refuse_moved_steps,
     refuse_other_statements,
     row_steps,
 )
@@ -165,6 +166,8 @@ class _Job:
         added = sum(record.facts.changes for each in kept.values() for record in each.records)
         merged = () if held is None else batches_to_merge(self.history, held, added, plan.buckets)
         manifest = extended(held, plan, kept, merged)
+        if held is not None:
+            refuse_moved_steps(self.run, held, manifest)
         steps = {name: len(own) for name, own in definition_changes(self.run, manifest).items()}
         manifest = attrs.evolve(manifest, steps=steps)
         if plan.batch in manifest.batches:

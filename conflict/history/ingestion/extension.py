@@ -2,8 +2,8 @@
 What a History holds after more segments were read, and where changes of definitions stand in it.
 
 A segment starts with them. Their effect on rows is kept as rows of `CHANGES` at its beginning, one per key: see
-`conflict.history.grid.schemas.RowStep`. They come after the epoch before the statement and what the applier did then,
-and before the next epoch, whatever it will be: under its least number, before all groups.
+`conflict.history.grid.schemas.RowStep`. They come after all epochs before the statement, under an epoch that no other
+row has.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ __all__ = [
     "definition_changes",
     "extended",
     "kept_segments",
+    "refuse_moved_steps",
     "refuse_other_statements",
     "row_steps",
 ]
@@ -76,6 +77,23 @@ def refuse_other_statements(run: Run, held: Manifest) -> None:
             raise HistoryError(message)
 
 
+def refuse_moved_steps(run: Run, held: Manifest, grown: Manifest) -> None:
+    """
+    Make sure that the steps of a History stay where they stand among its rows.
+
+    Raises:
+        HistoryError: It ended with a statement, and the next epoch takes the number under which that stands.
+    """
+    steps = row_steps(run, grown, run.numbers)
+    for name, own in row_steps(run, held, run.numbers).items():
+        if steps[name][: len(own)] != own:
+            message = (
+                f"the History ends with a change of definitions of cluster {name}, and the number of the next epoch "
+                "leaves no place for it between the epochs; ingest all files into another folder"
+            )
+            raise HistoryError(message)
+
+
 def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[str, Sequence[SegmentStep]]:
     """Return, per cluster, what the statements do to the rows of each table, and the segment that begins with each."""
     found: dict[str, list[SegmentStep]] = {}
@@ -84,15 +102,21 @@ def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[st
         for change in changes:
             place = _segment_of(segments, change.step.file, change.step.position)
             assert place is not None
+            following = next((facts.first_epoch for facts in segments[place:] if facts.last_epoch), None)
+            position = step_position(change.epoch, following)
             for table in change.step.touched:
                 kind = RowStep.EMPTIED if table in change.step.emptied else RowStep.CHANGED
-                found.setdefault(name, []).append(
-                    SegmentStep(place, numbers.number(table), kind, change.epoch + 1, _BEFORE_ALL)
-                )
+                found.setdefault(name, []).append(SegmentStep(place, numbers.number(table), kind, *position))
     return found
 
 
-_BEFORE_ALL = -1
+def step_position(before: int, following: int | None) -> tuple[int, int]:
+    """
+    Return the own epoch and group under which the effect of a statement stands.
+
+    It has to come after the epoch before the statement and what the applier did then, and before the next epoch.
+    """
+    return (before + 1, 0) if following != before + 1 else (before + 1, -1)
 
 
 def _segment_of(segments: Sequence[SegmentFacts], file: str, position: int) -> int | None:

@@ -27,7 +27,7 @@ from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.create_table import parse_schema
-from tests.conflict.changing_logs import FIRST, KEY, MORE, SCHEMA, SERVER_IDS, SETTINGS, VALUE, Columns, Maker
+from tests.conflict.changing_logs import FIRST, KEY, MORE, SCHEMA, SERVER_IDS, SETTINGS, VALUE, Columns, Maker, Side
 from tests.conflict.growing import commits, results, rows_by_key, written
 from tests.conflict.random_histories import USUAL_ROLES
 from tests.examples import examples
@@ -94,6 +94,15 @@ class Scripted(Maker):
         return text
 
 
+class SpacedSide(Side):
+    """A cluster that leaves a number between the epochs before and after a statement."""
+
+    def define(self, statement: str, tables: dict[str, Columns], server_id: int) -> None:
+        """Log a statement."""
+        self.close(1)
+        super().define(statement, tables, server_id)
+
+
 @attrs.frozen
 class Logs:
     """Two binlogs with statements, which can be as they were at some time."""
@@ -103,9 +112,11 @@ class Logs:
     ends: dict[str, list[int]]
 
     @classmethod
-    def write(cls, folder: Path, seed: int, setting: int, script: Sequence[Statement]) -> Logs:
+    def write(
+        cls, folder: Path, seed: int, setting: int, script: Sequence[Statement], kind: type[Side] = SpacedSide
+    ) -> Logs:
         """Write the logs; the statements are run on A, at even distances."""
-        maker = Scripted(Random(seed), script=list(script))
+        maker = Scripted(Random(seed), {name: kind(name) for name in SERVER_IDS}, script=list(script))
         for _ in range(len(script) + 1):
             for _ in range(100 // (len(script) + 1)):
                 maker.step()
@@ -242,3 +253,14 @@ def test_the_statements_of_a_history_must_be_given(tmp_path: Path):
         ingest(in_process, run_of(files[1]), history)
     with pytest.raises(HistoryError, match=words):
         finished_history(history, run_of(files[1]))
+
+
+def test_epochs_that_leave_no_place_for_a_statement(tmp_path: Path):
+    """A History that ends with it has it under the number that the next epoch has: that is refused."""
+    logs = Logs.write(tmp_path, 7, 1, CONTINUED["truncated"], Side)
+    history = Folder(str(tmp_path / "history"))
+    ends = logs.ends["A"]
+    place = next(place for place, end in enumerate(ends) if end not in commits(logs.files["A"]))
+    logs.ingest(history, {"A": (place + 0.5) / (len(ends) - 1), "B": 1.0})
+    with pytest.raises(HistoryError, match="leaves no place for it between the epochs; ingest all files into another"):
+        logs.ingest(history, ALL)
