@@ -268,7 +268,7 @@ def _judged_keys(result: BucketResult, judged: Bool) -> Bool:
     return judged[result.bucket.key_table]
 
 
-def _windows(result: BucketResult, number: int, apply: Int64) -> tuple[Int64, Int64]:
+def _windows(result: BucketResult, number: int, apply: Int64) -> tuple[Int64, Int32]:
     """Return the first own change after an applier began with each epoch apply, and the first one after its commit."""
     schedule, changes = packed_schedule(result.applies), packed_changes(result.bucket.rows)
     distinct, place = np.unique(apply, return_inverse=True)

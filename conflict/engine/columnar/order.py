@@ -54,6 +54,7 @@ __all__ = [
     "sorted_by_order",
 ]
 
+_GIVEN = ("committed", "server", "source_server")
 _COLUMNS = (
     "foreign_epoch",
     "epoch",
@@ -62,9 +63,7 @@ _COLUMNS = (
     "restarted",
     "arrived_epoch",
     "arrived_group",
-    "committed",
-    "server",
-    "source_server",
+    *_GIVEN,
 )
 
 # Bucket and number in it of rows, by table and key.
@@ -170,7 +169,12 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     returned = np.array([each.returned for each in applied], np.uint64)
     known = known_before(applier, number, epochs, foreign, traced, returned)
     chosen = number + applier.astype(np.int64) * len(applied[0])
-    columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _COLUMNS}
+    given = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _GIVEN}
+    columns = (
+        (name, np.concatenate([getattr(each, name) for each in applied])[chosen])
+        for name in _COLUMNS
+        if name not in given
+    )
     place = np.empty(len(chosen), np.int32)
     place[chosen] = np.arange(len(chosen), dtype=np.int32)
     moments = [
@@ -178,7 +182,7 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
         for side, each in enumerate(applied)
     ]
     joined = RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
-    return EpochApplies(applier=applier, number=number, max_replicated_epoch=known, moments=joined, **columns)
+    return EpochApplies.of([("applier", applier), ("max_replicated", known), *columns], number, joined, given)
 
 
 ORDER = OPERATION_ORDER.type

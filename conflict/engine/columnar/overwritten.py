@@ -53,9 +53,11 @@ class OverwrittenRows:
         side = 1 - result.applies.applier[made.apply[kept]].astype(np.int64)
         source = np.where(side == 0, *(np.searchsorted(own, made.source[kept]) for own in chosen))
         decisions = attrs.evolve(made.chosen(kept), source=source.astype(np.int32))
-        ends = result.folded.own_end
-        ends = np.where(result.applies.applier == 0, *(np.searchsorted(own, ends) for own in chosen))
-        timed = TimedDecisions(result.applies.applier, ends, decisions)
+        applier, ends = result.applies.applier, np.zeros(len(result.applies), np.int32)
+        active = np.flatnonzero(result.folded.own_end)
+        before = (np.searchsorted(own, result.folded.own_end[active]) for own in chosen)
+        ends[active] = np.where(applier[active] == 0, *before)
+        timed = TimedDecisions(applier, ends, decisions)
         keys = [each.key[own] for each, own in zip(rows, chosen, strict=True)]
         by = overwriting(timed, keys, self._written(chosen), len(asked))
         for own, places, numbers in zip(found, chosen, by, strict=True):
