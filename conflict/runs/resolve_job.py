@@ -311,11 +311,15 @@ def _row_moments(name: str, own: ScheduleColumns, moments: Moments, located: Loc
     return RowMoments.of_rows(rows)
 
 
+_WRITTEN = 1 << 20  # applied epochs in memory at a time
+
+
 def _write_applied_epochs(out: Folder, clusters: Sequence[ClusterSetup], applies: EpochApplies) -> None:
     for number, cluster in enumerate(clusters):
-        mine, source = applies.applier == number, clusters[1 - number].name
-        applied = applied_epochs_table(source, applies.foreign_epoch[mine], applies.epoch[mine], applies.group[mine])
-        out.write_table(applied_epochs_path(cluster.name), applied)
+        mine, source = np.flatnonzero(applies.applier == number), clusters[1 - number].name
+        parts = (mine[first : first + _WRITTEN] for first in range(0, max(len(mine), 1), _WRITTEN))
+        columns = ((applies.foreign_epoch[part], applies.epoch[part], applies.group[part]) for part in parts)
+        out.write_rows(applied_epochs_path(cluster.name), (applied_epochs_table(source, *each) for each in columns))
 
 
 def count_transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:

@@ -166,7 +166,7 @@ def numbered_stretches(
     numbers, stretches = np.zeros(len(applies), np.int8), list[tuple[int, Stretch]]()
     for number, cluster in enumerate(clusters):
         mine = np.flatnonzero(applies.applier == number)
-        servers = applies.server[mine].astype(np.uint64)
+        servers = applies.server[mine]
         servers[servers == 0] = cluster.server_id
         of, found = stretches_of(servers, applies.epoch[mine], applies.traced[mine], cluster.restarts)
         numbers[mine] = of + len(stretches)

@@ -8,7 +8,7 @@ function anew for each literal that it is called with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Self
 
@@ -204,7 +204,7 @@ class EpochApplies:
         columns: Iterable[tuple[str, npt.NDArray[Any]]],
         number: Int32,
         moments: RowMoments,
-        others: Mapping[str, npt.NDArray[Any]],
+        others: Iterable[tuple[str, npt.NDArray[Any]]],
     ) -> Self:
         """
         Return epoch applies in order.
@@ -228,7 +228,7 @@ class EpochApplies:
             start = 0 if side else second
             records["received_start"][mine] = start + np.searchsorted(theirs, own, "left")
             records["received_stop"][mine] = start + np.searchsorted(theirs, own, "right")
-        return cls(records, np.concatenate(sides), second, number, moments=moments, **others)
+        return cls(records, np.concatenate(sides), second, number, moments=moments, **dict(others))
 
     @property
     def applier(self) -> Int8:
