@@ -326,14 +326,14 @@ def count_transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, 
     """Count the rejected transactions, and the epochs that hold some. Computes docs/functions.md, "Counters"."""
     summary = BucketSummary()
     of, stretches = numbered_stretches(clusters, applies)
-    rejected = np.diff(conflicts.offsets)
     for number, cluster in enumerate(clusters):
         mine = conflicts.applies[applies.applier[conflicts.applies] == number]
-        summary.counters[cluster.name] = transaction_counters(len(mine), int(rejected[mine].sum()))
+        rejected = conflicts.offsets[mine + 1] - conflicts.offsets[mine]
+        summary.counters[cluster.name] = transaction_counters(len(mine), int(rejected.sum()))
         own = {place: each for place, (side, each) in enumerate(stretches) if side == number}
         summary.stretches[cluster.name] = {
-            stretch: transaction_counters(len(chosen), int(rejected[chosen].sum()))
+            stretch: transaction_counters(int(chosen.sum()), int(rejected[chosen].sum()))
             for place, stretch in own.items()
-            for chosen in [mine[of[mine] == place]]
+            for chosen in [of[mine] == place]
         }
     return summary

@@ -171,14 +171,18 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
         yield "max_replicated", known_before(applier, number, epochs, foreign, traced, returned)
         yield from ordered(_DECISIVE)
 
+    return EpochApplies.of(decisive(), number, _moments_in_order(applied, chosen), ordered(_GIVEN))
+
+
+def _moments_in_order(applied: Sequence[ApplierEpochs], chosen: Int64) -> RowMoments:
+    """Return the moments of both appliers; `chosen`: of each epoch apply in order, its number among all of them."""
     place = np.empty(len(chosen), np.int32)
     place[chosen] = np.arange(len(chosen), dtype=np.int32)
     moments = [
         attrs.evolve(each.moments, apply=place[each.moments.apply + side * len(applied[0])])
         for side, each in enumerate(applied)
     ]
-    joined = RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
-    return EpochApplies.of(decisive(), number, joined, ordered(_GIVEN))
+    return RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
 
 
 ORDER = OPERATION_ORDER.type

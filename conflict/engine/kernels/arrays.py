@@ -219,16 +219,8 @@ class EpochApplies:
         for name, column in columns:
             records[name] = column
         records["source"] = 1 - records["applier"]
-        applies = [np.flatnonzero(records["applier"] == side).astype(np.int32) for side in (0, 1)]
-        sides = [mine[np.argsort(records["foreign_epoch"][mine], kind="stable")] for mine in applies]
-        second = len(sides[0])
-        for side, mine in enumerate(applies):
-            records["previous"][mine] = np.append(np.int32(-1), mine)[: len(mine)]
-            theirs, own = records["foreign_epoch"][sides[1 - side]], records["epoch"][mine]
-            start = 0 if side else second
-            records["received_start"][mine] = start + np.searchsorted(theirs, own, "left")
-            records["received_stop"][mine] = start + np.searchsorted(theirs, own, "right")
-        return cls(records, np.concatenate(sides), second, number, moments=moments, **dict(others))
+        by_epoch, second = _receivers(records)
+        return cls(records, by_epoch, second, number, moments=moments, **dict(others))
 
     @property
     def applier(self) -> Int8:
@@ -279,6 +271,20 @@ class EpochApplies:
         return len(self.records)
 
 
+def _receivers(records: npt.NDArray[np.void]) -> tuple[Int32, int]:
+    """Fill in what epoch applies are to each other; return `EpochApplies.by_epoch` and `second`."""
+    applies = [np.flatnonzero(records["applier"] == side).astype(np.int32) for side in (0, 1)]
+    sides = [mine[np.argsort(records["foreign_epoch"][mine], kind="stable")] for mine in applies]
+    second = len(sides[0])
+    for side, mine in enumerate(applies):
+        records["previous"][mine] = np.append(np.int32(-1), mine)[: len(mine)]
+        theirs, own = records["foreign_epoch"][sides[1 - side]], records["epoch"][mine]
+        start = 0 if side else second
+        records["received_start"][mine] = start + np.searchsorted(theirs, own, "left")
+        records["received_stop"][mine] = start + np.searchsorted(theirs, own, "right")
+    return np.concatenate(sides), second
+
+
 class Conflicts(NamedTuple):
     """
     Transactions in conflict, as far as they are known. Compiled code receives it in this form.
@@ -294,7 +300,7 @@ class Conflicts(NamedTuple):
     @property
     def applies(self) -> Int64:
         """Numbers of the epoch applies with transactions in conflict. Shape (applies with conflicts,)."""
-        return np.flatnonzero(np.diff(self.offsets))
+        return np.flatnonzero(self.offsets[1:] != self.offsets[:-1])
 
 
 @attrs.frozen
