@@ -99,7 +99,7 @@ def in_threads(function: Callable[[Task], Result], tasks: Sequence[Task], progre
 Value = TypeVar("Value")
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen
 class _File:
     """
     A file that holds a value.
@@ -110,7 +110,7 @@ class _File:
         digest: SHA-256 of its bytes. Spark brings it to the tasks, so a file that somebody else wrote is not loaded.
     """
 
-    folder: Folder
+    folder: Folder = attrs.field(eq=False)
     name: str
     digest: str
 
