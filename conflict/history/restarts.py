@@ -69,9 +69,6 @@ def stretches_of(server: Servers, epoch: UInt64, traced: Bool, restarts: Restart
     Returns:
         The number of the stretch of each, shape (applies,), and the stretches.
     """
-    one = server[:1] if (server == server[:1]).all() else None
-    if one is not None and not restarts:  # mostly
-        return np.broadcast_to(np.int64(0), len(server)), [(each, False, False) for each in one.tolist()]
     side, server = np.zeros(len(server), np.uint64), server.astype(np.uint64)
     for each, epochs in restarts.items():
         mine = np.flatnonzero(server == each)

@@ -258,7 +258,7 @@ def _not_simply_applied(result: BucketResult, number: int) -> tuple[Int64, Int64
     )
     chosen = (decisions.verdict != Verdict.APPLIED) | (decisions.operation == Operation.DELETE_ROW)
     rows = np.flatnonzero(chosen)
-    rows = rows[(applies.applier == number)[decisions.apply[rows]] & applies.traced[decisions.apply[rows]]]
+    rows = rows[(applies.applier[decisions.apply[rows]] == number) & applies.traced[decisions.apply[rows]]]
     rows = rows[_judged_keys(result, judged)[decisions.key[rows]]]
     return decisions.apply[rows].astype(np.int64), decisions.key[rows].astype(np.int64)
 

@@ -124,11 +124,5 @@ class OverwrittenRows:
     def _committed(self, number: int, epochs: np.ndarray) -> Int64:
         """Return when own epochs of a cluster committed, as the other one received them; 0 if not known."""
         applies = self.result.applies
-        others = np.flatnonzero(applies.applier == 1 - number)
-        order = others[np.argsort(applies.foreign_epoch[others], kind="stable")]
-        if not len(order):
-            return np.zeros(len(epochs), np.int64)
-        numbers = applies.foreign_epoch[order]
-        place = np.minimum(np.searchsorted(numbers, epochs), len(order) - 1)
-        found: Int64 = np.where(numbers[place] == epochs, applies.committed[order][place], 0)
-        return found
+        found = applies.receiving(1 - number, epochs)
+        return np.where(found < 0, 0, applies.committed[found]) if len(applies) else np.zeros(len(epochs), np.int64)

@@ -180,6 +180,7 @@ class EpochApplies:
 
     Attributes:
         records: `EPOCH_APPLY`.
+        applier: Number of the applying cluster: a column of its own, which is read as a whole.
         by_epoch: Their numbers by foreign epoch, the first applier's before the second's. int32.
         second: Index in `by_epoch` of the second applier's first.
         number: Its number among the epoch applies of its applier, from 0. int32.
@@ -190,6 +191,7 @@ class EpochApplies:
     """
 
     records: npt.NDArray[np.void]
+    applier: Int8
     by_epoch: Int32
     second: int
     number: Int32
@@ -220,12 +222,21 @@ class EpochApplies:
             records[name] = column
         records["source"] = 1 - records["applier"]
         by_epoch, second = _receivers(records)
-        return cls(records, by_epoch, second, number, moments=moments, **dict(others))
+        applier = np.ascontiguousarray(records["applier"])
+        return cls(records, applier, by_epoch, second, number, moments=moments, **dict(others))
 
-    @property
-    def applier(self) -> Int8:
-        """Number of the applying cluster."""
-        return self.records["applier"]
+    def receiving(self, applier: int, epochs: UInt64) -> Int64:
+        """Return the first epoch apply of each of some foreign epochs by an applier; -1 for none. Shape (epochs,)."""
+        own = self.by_epoch[self.second :] if applier else self.by_epoch[: self.second]
+        low, high = np.zeros(len(epochs), np.int64), np.full(len(epochs), len(own))
+        while (low < high).any():  # by halves: few are asked for of very many
+            middle = (low + high) // 2
+            before = self.foreign_epoch[own[np.minimum(middle, len(own) - 1)]] < epochs
+            low, high = np.where(before & (low < high), middle + 1, low), np.where(before, high, middle)
+        found, there = np.full(len(epochs), -1), np.flatnonzero(low < len(own))
+        there = there[self.foreign_epoch[own[low[there]]] == epochs[there]]
+        found[there] = own[low[there]]
+        return found
 
     @property
     def foreign_epoch(self) -> UInt64:
