@@ -17,6 +17,7 @@ __all__ = ["Restart", "Restarts", "Stretch", "restarts_before", "stretches_of"]
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
+Servers = npt.NDArray[np.unsignedinteger]
 
 _NEVER = 2**64
 
@@ -53,7 +54,7 @@ class Restart:
         return _NEVER if self.epoch is None else self.epoch
 
 
-def stretches_of(server: UInt64, epoch: UInt64, traced: Bool, restarts: Restarts) -> tuple[Int64, list[Stretch]]:
+def stretches_of(server: Servers, epoch: UInt64, traced: Bool, restarts: Restarts) -> tuple[Int64, list[Stretch]]:
     """
     Return to which counters each epoch apply of a cluster belongs.
 
@@ -68,7 +69,7 @@ def stretches_of(server: UInt64, epoch: UInt64, traced: Bool, restarts: Restarts
     Returns:
         The number of the stretch of each, shape (applies,), and the stretches.
     """
-    side = np.zeros(len(server), np.uint64)
+    side, server = np.zeros(len(server), np.uint64), server.astype(np.uint64)
     for each, epochs in restarts.items():
         mine = np.flatnonzero(server == each)
         late = _at_least(epoch[mine], epochs[-1])

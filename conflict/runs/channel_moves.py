@@ -82,7 +82,8 @@ def _applies(run: ResolveRun, number: int, applies: EpochApplies) -> Iterator[Ep
     """Yield the epoch applies of a cluster, if its channel moved or it applied an epoch again."""
     mine = applies.applier == number
     foreign, servers = applies.foreign_epoch[mine], applies.source_server[mine]
-    if len(np.unique(servers)) < 2 and len(np.unique(foreign)) == len(foreign):
+    once = (foreign[1:] > foreign[:-1]).all() or len(np.unique(foreign)) == len(foreign)
+    if once and (servers == servers[:1]).all():
         return
     source = run.clusters[1 - number].name
     columns = (applies.epoch[mine], applies.group[mine], foreign, applies.traced[mine], applies.server[mine], servers)

@@ -312,25 +312,29 @@ def _row_moments(name: str, own: ScheduleColumns, moments: Moments, located: Loc
     return RowMoments.of_rows(rows)
 
 
+_WRITTEN = 1 << 20  # applied epochs in memory at a time
+
+
 def _write_applied_epochs(out: Folder, clusters: Sequence[ClusterSetup], applies: EpochApplies) -> None:
     for number, cluster in enumerate(clusters):
-        mine, source = applies.applier == number, clusters[1 - number].name
-        applied = applied_epochs_table(source, applies.foreign_epoch[mine], applies.epoch[mine], applies.group[mine])
-        out.write_table(applied_epochs_path(cluster.name), applied)
+        mine, source = np.flatnonzero(applies.applier == number), clusters[1 - number].name
+        parts = (mine[first : first + _WRITTEN] for first in range(0, max(len(mine), 1), _WRITTEN))
+        columns = ((applies.foreign_epoch[part], applies.epoch[part], applies.group[part]) for part in parts)
+        out.write_rows(applied_epochs_path(cluster.name), (applied_epochs_table(source, *each) for each in columns))
 
 
 def count_transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
     """Count the rejected transactions, and the epochs that hold some. Computes docs/functions.md, "Counters"."""
     summary = BucketSummary()
     of, stretches = numbered_stretches(clusters, applies)
-    rejected = np.diff(conflicts.offsets)
     for number, cluster in enumerate(clusters):
         mine = conflicts.applies[applies.applier[conflicts.applies] == number]
-        summary.counters[cluster.name] = transaction_counters(len(mine), int(rejected[mine].sum()))
+        rejected = conflicts.offsets[mine + 1] - conflicts.offsets[mine]
+        summary.counters[cluster.name] = transaction_counters(len(mine), int(rejected.sum()))
         own = {place: each for place, (side, each) in enumerate(stretches) if side == number}
         summary.stretches[cluster.name] = {
-            stretch: transaction_counters(len(chosen), int(rejected[chosen].sum()))
+            stretch: transaction_counters(int(chosen.sum()), int(rejected[chosen].sum()))
             for place, stretch in own.items()
-            for chosen in [mine[of[mine] == place]]
+            for chosen in [of[mine] == place]
         }
     return summary

@@ -45,7 +45,7 @@ from conflict.runs.bucket_tasks import (
 )
 from conflict.runs.careful_rows import read_careful
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Runner, Shared, in_threads, share
+from conflict.runs.runner import Runner, Shared, in_threads
 from conflict.runs.touched_rows import TouchedRows
 
 __all__ = ["LINK_ACTS", "ResolveJob", "Resolved", "earliest_stops"]
@@ -125,7 +125,7 @@ class ResolveJob:
     progress: StageProgress
     further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
     _careful: Shared[TouchedRows] | None = None
-    _shared: dict[type, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
+    _shared: dict[type, Shared[Any]] = attrs.field(factory=dict)
 
     def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved:
         """
@@ -222,7 +222,7 @@ class ResolveJob:
         if self._careful is None:
             stage = "reading rows on which a foreign key acts"
             parts = [] if self.run.careful is None else self.stage(stage, read_careful_rows, tasks)
-            self._careful = share(self.run.shared, read_careful(self.run, parts))
+            self._careful = Shared(self.run.shared, read_careful(self.run, parts))
         return self._careful
 
     @property
@@ -295,11 +295,11 @@ class ResolveJob:
         return tasks
 
     def _share(self, value: Result) -> Shared[Result]:
-        """Write a value where all tasks can read it, unless it is the last one of its type."""
+        """Return a value as all tasks can have it, the same for the last one of its type."""
         known = self._shared.get(type(value))
-        if known is None or known[0] is not value:
-            known = self._shared[type(value)] = value, share(self.run.shared, value)
-        return known[1]
+        if known is None or known.load() is not value:
+            known = self._shared[type(value)] = Shared(self.run.shared, value)
+        return known
 
     def stage(
         self,

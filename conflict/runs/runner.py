@@ -2,8 +2,8 @@
 What runs the tasks of a job, what all of them share, and what is wanted of a run.
 
 Tasks run in this process, in several processes of this machine where they hold Python's lock, or on Spark
-(`conflict.spark.spark_runner`). Values that every task of a stage needs are written once to shared storage, and read
-once by each process.
+(`conflict.spark.spark_runner`). Values that every task of a stage needs are written once to shared storage, if tasks
+run in other processes, and mapped there.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import hashlib
 import multiprocessing
 import os
 import pickle
+import struct
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from functools import lru_cache, partial
 from multiprocessing import connection
 from typing import Any, Generic, Protocol, TypeVar, cast
-from weakref import WeakValueDictionary
 
 import attrs
+import numpy as np
 
 from conflict.errors import HistoryError, WorkerError
 from conflict.history.grid.folder import Folder
@@ -40,7 +40,6 @@ __all__ = [
     "in_process",
     "in_threads",
     "process_runner",
-    "share",
 ]
 
 
@@ -101,19 +100,49 @@ Value = TypeVar("Value")
 
 
 @attrs.frozen
-class Shared(Generic[Value]):
+class _File:
     """
-    A value in a file.
+    A file that holds a value.
 
     Attributes:
-        folder: Where the file is.
+        folder: Where it is.
         name: Its name, which is never used twice.
         digest: SHA-256 of its bytes. Spark brings it to the tasks, so a file that somebody else wrote is not loaded.
     """
 
-    folder: Folder
+    folder: Folder = attrs.field(eq=False)
     name: str
     digest: str
+
+
+class Shared(Generic[Value]):
+    """
+    A value that every task of a stage needs.
+
+    Tasks of this process have the value itself. For others it goes to a file, which all processes of a machine map.
+    """
+
+    def __init__(self, folder: Folder, value: Value) -> None:
+        self._folder, self._value = folder, value
+        # A folder that is copied to the tasks must have it before they are made.
+        self._file = _written(folder, value) if folder.is_apart else None
+
+    def load(self) -> Value:
+        """Return the value."""
+        return self._value
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Write the value down when a first task leaves this process."""
+        if self._file is None:
+            self._file = _written(self._folder, self._value)
+        return _Received, (self._file,)
+
+
+@attrs.frozen
+class _Received(Generic[Value]):
+    """A shared value in another process."""
+
+    file: _File
 
     def load(self) -> Value:
         """
@@ -122,35 +151,45 @@ class Shared(Generic[Value]):
         Raises:
             HistoryError: The file is not as it was written.
         """
-        here = _written_here.get(self.name)
-        if here is not None:
-            return cast(Value, here)
         with _reading:  # threads that begin together would each read it
-            return cast(Value, _read(self.folder, self.name, self.digest))
+            return cast(Value, _read(self.file))
 
 
-def share(folder: Folder, value: Value) -> Shared[Value]:
-    """Write a value, which can be pickled, to a new file in a folder."""
-    data = pickle.dumps(value, protocol=5)
-    shared: Shared[Value] = Shared(folder, uuid.uuid4().hex, hashlib.sha256(data).hexdigest())
-    folder.write_bytes(shared.name, data)
-    with suppress(TypeError):  # tuples and dicts cannot be referred to
-        _written_here[shared.name] = value
-    return shared
-
-
-# Values that this process has written, as long as it has them: its own tasks do not read them again.
-_written_here = WeakValueDictionary[str, Any]()
 _reading = threading.Lock()
+_HEAD = struct.Struct("<QQ")  # bytes of the pickle, and how many buffers follow it, each after its bytes
+_ALIGNED = 64
+
+
+def _written(folder: Folder, value: object) -> _File:
+    """Write a value, which can be pickled, to a new file; its arrays as they are, so that they can be mapped."""
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    sizes = np.array([each.raw().nbytes for each in buffers], np.int64).tobytes()
+    parts: list[bytes | memoryview] = [_HEAD.pack(len(head), len(buffers)) + sizes + head]
+    parts += [each.raw() for each in buffers]
+    whole = [each for part in parts for each in (part, bytes(-len(part) % _ALIGNED))]
+    digest = hashlib.sha256()
+    for each in whole:
+        digest.update(each)
+    name = uuid.uuid4().hex
+    folder.write_bytes(name, *whole)
+    return _File(folder, name, digest.hexdigest())
 
 
 @lru_cache(maxsize=4)  # the epoch applies of a run, and the conflicts and changed transactions of a round
-def _read(folder: Folder, name: str, digest: str) -> Any:
-    data = folder.read_bytes(name)
-    if hashlib.sha256(data).hexdigest() != digest:
-        message = f"{folder.uri}/{name} is not what this run wrote; run the command again"
+def _read(file: _File) -> Any:
+    data = memoryview(file.folder.mapped(file.name))
+    if hashlib.sha256(data).hexdigest() != file.digest:
+        message = f"{file.folder.uri}/{file.name} is not what this run wrote; run the command again"
         raise HistoryError(message)
-    return pickle.loads(data)
+    length, count = _HEAD.unpack_from(data)
+    start = _HEAD.size + 8 * count
+    head, place, buffers = data[start : start + length], start + length, []
+    for size in np.frombuffer(data, np.int64, count, _HEAD.size).tolist():
+        place += -place % _ALIGNED
+        buffers.append(data[place : place + size])
+        place += size
+    return pickle.loads(head, buffers=buffers)
 
 
 _ALONE = 3.0  # seconds: about what a process takes to import the simulator and load its kernels

@@ -32,7 +32,7 @@ from conflict.runs.deciding_applies import DecidingApplies, Schedule, deciding_n
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import WantedRows
-from conflict.runs.runner import Runner, share
+from conflict.runs.runner import Runner, Shared
 from conflict.runs.stated_rows import read_stated, states_tell
 from conflict.runs.touched_rows import (
     NOWHERE,
@@ -302,7 +302,7 @@ class Settling:
 
     def _tasks(self, wanted: Mapping[str, WantedRows], *, placing: bool = False) -> list[TouchedTask]:
         """Return a task for each bucket; what they want has columns of all epoch applies, so it is in a file."""
-        first = TouchedTask(self.common, 0, share(self.common.shared, wanted), placing)
+        first = TouchedTask(self.common, 0, Shared(self.common.shared, wanted), placing)
         return [attrs.evolve(first, bucket=bucket) for bucket in range(self.common.manifest.buckets)]
 
     def _history(

@@ -188,8 +188,8 @@ def first_stopping(
     for number, cluster in enumerate(clusters):
         rows, rules = bucket.rows[1 - number], stop_rules(cluster, applies)
         stopping = _stopping_rows(bucket, number, rules)
-        mine = np.flatnonzero(applies.applier == number)
         if len(stopping):
+            mine = np.flatnonzero(applies.applier == number)
             epochs, first = np.unique(applies.foreign_epoch[mine], return_index=True)
             stopping = stopping[np.isin(rows.epoch[stopping], epochs)]
         if len(stopping):

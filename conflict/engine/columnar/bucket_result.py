@@ -163,10 +163,14 @@ def numbered_stretches(
     Returns:
         The number of its stretch, shape (applies,), and the stretches, each with the number of its cluster.
     """
+    one = applies.server[:1] if (applies.server == applies.server[:1]).all() else np.zeros(0, np.uint32)
+    if 0 < applies.second < len(applies) and len(one) and not any(each.restarts for each in clusters):  # mostly
+        named = (int(one[0]) or each.server_id for each in clusters)
+        return applies.applier, [(side, (server, False, False)) for side, server in enumerate(named)]
     numbers, stretches = np.zeros(len(applies), np.int8), list[tuple[int, Stretch]]()
     for number, cluster in enumerate(clusters):
         mine = np.flatnonzero(applies.applier == number)
-        servers = applies.server[mine].astype(np.uint64)
+        servers = applies.server[mine]
         servers[servers == 0] = cluster.server_id
         of, found = stretches_of(servers, applies.epoch[mine], applies.traced[mine], cluster.restarts)
         numbers[mine] = of + len(stretches)

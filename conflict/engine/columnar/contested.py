@@ -258,7 +258,7 @@ def _not_simply_applied(result: BucketResult, number: int) -> tuple[Int64, Int64
     )
     chosen = (decisions.verdict != Verdict.APPLIED) | (decisions.operation == Operation.DELETE_ROW)
     rows = np.flatnonzero(chosen)
-    rows = rows[(applies.applier == number)[decisions.apply[rows]] & applies.traced[decisions.apply[rows]]]
+    rows = rows[(applies.applier[decisions.apply[rows]] == number) & applies.traced[decisions.apply[rows]]]
     rows = rows[_judged_keys(result, judged)[decisions.key[rows]]]
     return decisions.apply[rows].astype(np.int64), decisions.key[rows].astype(np.int64)
 
@@ -268,7 +268,7 @@ def _judged_keys(result: BucketResult, judged: Bool) -> Bool:
     return judged[result.bucket.key_table]
 
 
-def _windows(result: BucketResult, number: int, apply: Int64) -> tuple[Int64, Int64]:
+def _windows(result: BucketResult, number: int, apply: Int64) -> tuple[Int64, Int32]:
     """Return the first own change after an applier began with each epoch apply, and the first one after its commit."""
     schedule, changes = packed_schedule(result.applies), packed_changes(result.bucket.rows)
     distinct, place = np.unique(apply, return_inverse=True)

@@ -125,8 +125,10 @@ def number_exceptions(
 
 def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts, older: OlderEpochs) -> Int64:
     """Return how many passes of each epoch apply were rolled back for transactions in conflict. Shape (applies,)."""
-    in_conflict = np.diff(conflicts.offsets) > 0
     passes = np.zeros(len(applies), np.int64)
+    if not len(conflicts.groups):
+        return passes
+    in_conflict = np.diff(conflicts.offsets) > 0
     for applier in (0, 1):
         mine = np.flatnonzero((applies.applier == applier) & ~older.unknown)
         # After an epoch with conflicts the applier starts the next one in pass TRACK, unless it was restarted.

@@ -225,7 +225,9 @@ def _pairs(codes: Int64) -> Int64:
 
 def _conflicts_of(applies: EpochApplies, transactions: Int64) -> Conflicts:
     """Return transactions in conflict, epoch apply and group, sorted, in the form that the kernels read."""
-    offsets = np.append(0, np.cumsum(np.bincount(transactions[:, 0], minlength=len(applies))))
+    offsets = np.zeros(len(applies) + 1, np.int64)  # takes memory only if there are some
+    if len(transactions):
+        np.cumsum(np.bincount(transactions[:, 0], minlength=len(applies)), out=offsets[1:])
     return Conflicts(offsets, transactions[:, 1].astype(np.int32))
 
 

@@ -134,14 +134,14 @@ def find_older_rows(
     keys = len(bucket.key_table)
     schedule, changes = packed_schedule(applies), packed_changes(bucket.rows)
     work = Work.of(bucket.key_table, changes, applies, RowMoments.none(), 1, keeping=False)
-    start_arrivals(schedule, changes, work.arrivals)
+    start_arrivals(schedule, changes, work)
     states = np.zeros((keys, 2), ROW_STATE)
     states["table"] = bucket.key_table[:, None]
     found = FirstEvents(
         states, np.zeros((keys, 2), np.int8), np.full((keys, 2), -1, np.int32), np.full((keys, 2), -1, np.int32)
     )
     shown = _shown(bucket.consequences, any_shown)
-    find_first_states(schedule, changes, work.arrivals, rules_of(clusters), _limits(clusters, starts), shown, found)
+    find_first_states(schedule, changes, work, rules_of(clusters), _limits(clusters, starts), shown, found)
     left_open = (found.knowledge == OPEN).any(axis=1)
     for side in (0, 1):
         left_open[_of_older_epochs(bucket.consequences[side], applies, side, starts[1 - side])] = True

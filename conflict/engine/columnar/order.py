@@ -15,11 +15,12 @@ compare as lists do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from conflict.engine.kernels.apply_order import NO_CLUSTER, known_before, order
@@ -37,7 +38,7 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.history.scheduling.placing import circular_schedule
-from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, stored_once
 from conflict.results.layout import OPERATION_ORDER
 from ndb_formats.columnar.kernel import read_only
 
@@ -54,18 +55,9 @@ __all__ = [
     "sorted_by_order",
 ]
 
-_COLUMNS = (
-    "foreign_epoch",
-    "epoch",
-    "group",
-    "traced",
-    "restarted",
-    "arrived_epoch",
-    "arrived_group",
-    "committed",
-    "server",
-    "source_server",
-)
+_DECISIVE = ("foreign_epoch", "epoch", "group", "traced", "restarted", "arrived_epoch", "arrived_group")
+_GIVEN = ("committed", "server", "source_server")
+_COLUMNS = (*_DECISIVE, *_GIVEN)
 
 # Bucket and number in it of rows, by table and key.
 Located = Mapping[tuple[str, bytes], tuple[int, int]]
@@ -168,17 +160,29 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
         at = len(applier) - int((applier != stuck).sum())
         raise circular_schedule(names[stuck], int(applied[stuck].foreign_epoch[at]))
     returned = np.array([each.returned for each in applied], np.uint64)
-    known = known_before(applier, number, epochs, foreign, traced, returned)
     chosen = number + applier.astype(np.int64) * len(applied[0])
-    columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _COLUMNS}
+
+    def ordered(names: Sequence[str]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+        for name in names:  # one after the other: there can be very many epochs
+            yield name, stored_once(np.concatenate([getattr(each, name) for each in applied])[chosen])
+
+    def decisive() -> Iterator[tuple[str, npt.NDArray[Any]]]:
+        yield "applier", applier
+        yield "max_replicated", known_before(applier, number, epochs, foreign, traced, returned)
+        yield from ordered(_DECISIVE)
+
+    return EpochApplies.of(decisive(), number, _moments_in_order(applied, chosen), ordered(_GIVEN))
+
+
+def _moments_in_order(applied: Sequence[ApplierEpochs], chosen: Int64) -> RowMoments:
+    """Return the moments of both appliers; `chosen`: of each epoch apply in order, its number among all of them."""
     place = np.empty(len(chosen), np.int32)
     place[chosen] = np.arange(len(chosen), dtype=np.int32)
     moments = [
         attrs.evolve(each.moments, apply=place[each.moments.apply + side * len(applied[0])])
         for side, each in enumerate(applied)
     ]
-    joined = RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
-    return EpochApplies(applier=applier, number=number, max_replicated_epoch=known, moments=joined, **columns)
+    return RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
 
 
 ORDER = OPERATION_ORDER.type

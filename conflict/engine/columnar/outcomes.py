@@ -162,7 +162,8 @@ def _writes(result: BucketResult, applier: int, asked: Bool) -> _Writes:
     """Return all writes to rows of the applier's cluster that are asked for."""
     applies, folded, rows = result.applies, result.folded, result.bucket.rows[applier]
     changes = np.flatnonzero(asked[rows.key] & (rows.operation != RowStep.CHANGED))
-    mine = np.flatnonzero(applies.applier == applier)
+    mine = np.flatnonzero(folded.own_end)
+    mine = mine[applies.applier[mine] == applier]
     place = np.searchsorted(np.maximum.accumulate(folded.own_end[mine]), changes, "right")
     time = _time(np.append(mine, len(applies))[place], _Step.OWN, changes)  # before the epoch apply that follows
     own = changes, rows.epoch[changes], rows.operation[changes], np.zeros(len(changes), np.bool_)

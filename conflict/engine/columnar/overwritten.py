@@ -53,9 +53,11 @@ class OverwrittenRows:
         side = 1 - result.applies.applier[made.apply[kept]].astype(np.int64)
         source = np.where(side == 0, *(np.searchsorted(own, made.source[kept]) for own in chosen))
         decisions = attrs.evolve(made.chosen(kept), source=source.astype(np.int32))
-        ends = result.folded.own_end
-        ends = np.where(result.applies.applier == 0, *(np.searchsorted(own, ends) for own in chosen))
-        timed = TimedDecisions(result.applies.applier, ends, decisions)
+        applier, ends = result.applies.applier, np.zeros(len(result.applies), np.int32)
+        active = np.flatnonzero(result.folded.own_end)
+        before = (np.searchsorted(own, result.folded.own_end[active]) for own in chosen)
+        ends[active] = np.where(applier[active] == 0, *before)
+        timed = TimedDecisions(applier, ends, decisions)
         keys = [each.key[own] for each, own in zip(rows, chosen, strict=True)]
         by = overwriting(timed, keys, self._written(chosen), len(asked))
         for own, places, numbers in zip(found, chosen, by, strict=True):
@@ -122,11 +124,5 @@ class OverwrittenRows:
     def _committed(self, number: int, epochs: np.ndarray) -> Int64:
         """Return when own epochs of a cluster committed, as the other one received them; 0 if not known."""
         applies = self.result.applies
-        others = np.flatnonzero(applies.applier == 1 - number)
-        order = others[np.argsort(applies.foreign_epoch[others], kind="stable")]
-        if not len(order):
-            return np.zeros(len(epochs), np.int64)
-        numbers = applies.foreign_epoch[order]
-        place = np.minimum(np.searchsorted(numbers, epochs), len(order) - 1)
-        found: Int64 = np.where(numbers[place] == epochs, applies.committed[order][place], 0)
-        return found
+        found = applies.receiving(1 - number, epochs)
+        return np.where(found < 0, 0, applies.committed[found]) if len(applies) else np.zeros(len(epochs), np.int64)

@@ -88,8 +88,8 @@ class ClusterSetup:
 
 def steps_before(steps: Sequence[Position], applies: EpochApplies) -> Int64:
     """Return how many of some changes of definitions come before each epoch apply of the cluster. Shape (applies,)."""
-    follows = applies.group.astype(np.int64) + ~applies.traced
     found = np.zeros(len(applies), np.int64)
+    follows = applies.group.astype(np.int64) + ~applies.traced if steps else found
     for epoch, group in steps:
         found += (applies.epoch > np.uint64(epoch)) | ((applies.epoch == np.uint64(epoch)) & (follows > group))
     return found

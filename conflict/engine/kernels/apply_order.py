@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.engine.kernels.arrays import Bool, Int8, Int64, RowMoments
-from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernel import inlined, kernel, part
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
     "NO_CLUSTER",
     "PAST_ALL_GROUPS",
     "Early",
+    "activated",
+    "arrival_of",
     "boundaries_of",
     "first_at_least",
     "known_before",
@@ -141,6 +143,7 @@ class Early(NamedTuple):
     Rows that appliers judged some time before the commit.
 
     Attributes:
+        applies: The epoch apply of each, in order. Shape (moments,), int64.
         moments: By epoch apply. `MOMENT`, shape (moments,).
         states: The rows as they were then, once the fold came by. `ROW_STATE`, shape (moments,).
         order: The moments by own position, those of the first cluster before those of the second. Shape (moments,).
@@ -149,6 +152,7 @@ class Early(NamedTuple):
         ignored: Whether rows are judged as they are all the same. Shape (1,), bool.
     """
 
+    applies: Int64
     moments: Records
     states: Records
     order: Int64
@@ -157,14 +161,13 @@ class Early(NamedTuple):
     ignored: Bool
 
     @classmethod
-    def of(cls, moments: RowMoments, applier: Int8, arrivals: Records, states: Records) -> Early:
+    def of(cls, moments: RowMoments, applier: Int8, states: Records) -> Early:
         """
-        Return the moments of a bucket, none passed; `arrivals` get the numbers of theirs.
+        Return the moments of a bucket, none passed.
 
         Args:
             moments: The moments.
             applier: Applier of each epoch apply. Shape (applies,).
-            arrivals: `ARRIVAL`, shape (applies,).
             states: `ROW_STATE`, shape (moments,).
         """
         moments = moments.chosen(np.argsort(moments.apply, kind="stable"))
@@ -172,29 +175,61 @@ class Early(NamedTuple):
         for name in ("epoch", "key", "group"):
             records[name] = getattr(moments, name)
         records["locked"] = -1
-        if len(moments):
-            each = np.arange(len(arrivals))
-            arrivals["early_start"] = np.searchsorted(moments.apply, each, "left")
-            arrivals["early_stop"] = np.searchsorted(moments.apply, each, "right")
         side = applier[moments.apply]
         order = np.lexsort((moments.group, moments.epoch, side))
         first = int((side == 0).sum())
         passed, stop = np.array([0, first], np.int64), np.array([first, len(moments)], np.int64)
-        return cls(records, states, order, passed, stop, np.zeros(1, np.bool_))
+        return cls(moments.apply.astype(np.int64), records, states, order, passed, stop, np.zeros(1, np.bool_))
 
 
 LAST_OPERATION = max(int(operation) for operation in Operation)
 
 
+@inlined
+def arrival_of(number, work):
+    """Return what an epoch apply applies (`ARRIVAL`), of one that applies nothing an empty record."""
+    return work.arrivals.records[work.arrivals.places[number]]
+
+
+@part
+def activated(number, work):
+    """Return what an epoch apply applies (`ARRIVAL`), and let it have a record if it has none."""
+    arrivals, early = work.arrivals, work.early.applies
+    if arrivals.places[number] == 0:
+        arrivals.used[0] += 1
+        arrivals.places[number] = arrivals.used[0]
+        arrival = arrivals.records[arrivals.used[0]]
+        arrival["early_start"] = first_at_least(early, 0, len(early), number)
+        arrival["early_stop"] = first_at_least(early, 0, len(early), number + 1)
+    return arrivals.records[arrivals.places[number]]
+
+
+@part
+def _first_of_epoch(schedule, low, stop, epoch):
+    """Return the first place in `Schedule.by_epoch` from `low` to `stop` of an epoch or a later one."""
+    step = 1  # mostly it is near; else twice as far each time
+    while low + step < stop and schedule.applies[schedule.by_epoch[low + step]]["foreign_epoch"] < epoch:
+        low += step
+        step *= 2
+    high = min(low + step, stop)
+    while low < high:
+        middle = (low + high) // 2
+        if schedule.applies[schedule.by_epoch[middle]]["foreign_epoch"] < epoch:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @kernel
-def start_arrivals(schedule, changes, arrivals):
+def start_arrivals(schedule, changes, work):
     """
     Fill in the own changes that each epoch apply receives.
 
     Args:
         schedule: `Schedule`.
         changes: `Changes`.
-        arrivals: `Work.arrivals`; filled in.
+        work: `Work`; its arrivals are filled in.
     """
     rows = changes.rows
     for side in range(2):
@@ -209,12 +244,10 @@ def start_arrivals(schedule, changes, arrivals):
             epoch, first = rows[row]["epoch"], row
             while row < end and rows[row]["epoch"] == epoch and rows[row]["operation"] <= LAST_OPERATION:
                 row += 1
-            while place < stop and schedule.epochs[place] < epoch:
-                place += 1
-            while place < stop and schedule.epochs[place] == epoch:
-                number = schedule.by_epoch[place]
-                arrival = arrivals[number]
-                arrival["active"], arrival["first"], arrival["last"] = True, first, row
+            place = _first_of_epoch(schedule, place, stop, epoch)
+            while place < stop and schedule.applies[schedule.by_epoch[place]]["foreign_epoch"] == epoch:
+                arrival = activated(schedule.by_epoch[place], work)
+                arrival["first"], arrival["last"] = first, row
                 place += 1
 
 
@@ -237,10 +270,10 @@ def queue_up(number, schedule, first, stop, work):
         log.queue[here, log.tail[here]] = entry
         log.tail[here] += 1
     for place in range(apply["received_start"], apply["received_stop"] if stop > first else 0):
-        receiver = work.arrivals[schedule.by_epoch[place]]
+        receiver = activated(schedule.by_epoch[place], work)
         if receiver["queue_start"] == receiver["queue_stop"]:
             receiver["queue_start"] = queued
-        receiver["queue_stop"], receiver["active"] = log.tail[here], True
+        receiver["queue_stop"] = log.tail[here]
 
 
 NO_CLUSTER = -1
@@ -256,10 +289,10 @@ def order(epochs, foreign):
         foreign: Per cluster, the foreign epoch of each epoch apply. uint64, shape (applies of it,).
 
     Returns:
-        int8 and int64, shape (applies,); `NO_CLUSTER` if all are possible.
+        int8 and int32, shape (applies,); `NO_CLUSTER` if all are possible.
     """
     total = len(foreign[0]) + len(foreign[1])
-    applier, number = np.empty(total, np.int8), np.empty(total, np.int64)
+    applier, number = np.empty(total, np.int8), np.empty(total, np.int32)
     done = np.zeros(2, np.int64)
     count, moved = 0, True
     while moved:
@@ -288,7 +321,7 @@ def known_before(applier, number, epochs, foreign, traced, returned):
 
     Args:
         applier: Applier of each, in order. int8, shape (applies,).
-        number: Its number among those of its applier. int64, shape (applies,).
+        number: Its number among those of its applier. int32, shape (applies,).
         epochs: Per cluster, the own epoch in which each epoch apply commits. uint64.
         foreign: Per cluster, the foreign epoch of each epoch apply. uint64.
         traced: Per cluster, whether its binlog shows it; an epoch apply without a trace never comes back. bool.

@@ -8,15 +8,16 @@ function anew for each literal that it is called with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "EPOCH_APPLY",
     "NO",
     "NONE",
     "YES",
@@ -155,45 +156,144 @@ class RowMoments:
         return attrs.evolve(kept, key=np.searchsorted(keys, kept.key).astype(np.int32))
 
 
+# An epoch apply. `max_replicated` is that before it. Before own epoch and group `arrived_...` the applier cannot have
+# begun with it. `traced`: its binlog shows it. `restarted`: the applier was restarted since the one before.
+# `previous` is the epoch apply before of the same applier, -1 for none; `EpochApplies.by_epoch[received_start:
+# received_stop]` are those of the other applier that receive what this one logs.
+EPOCH_APPLY = np.dtype(
+    [
+        *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8")],
+        *[("arrived_epoch", "u8"), ("group", "i4"), ("arrived_group", "i4")],
+        *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
+        *[("applier", "i1"), ("source", "i1"), ("traced", "?"), ("restarted", "?")],
+    ],
+    align=True,
+)
+
+
 @attrs.frozen(eq=False)
 class EpochApplies:
     """
     All epoch applies of both appliers, causes before effects. Shape (applies,).
 
+    Compiled code reads the records, everything else their columns, which are no copies.
+
     Attributes:
-        applier: Number of the applying cluster.
-        foreign_epoch: Epoch of the other cluster.
-        epoch: Own epoch in which it commits.
-        group: Group of that epoch.
-        traced: Whether the binlog shows it.
-        max_replicated_epoch: Max replicated epoch before it.
-        number: Its number among the epoch applies of its applier, from 0.
-        restarted: Whether the applier was restarted since the one before.
-        arrived_epoch: Own epoch before which the applier cannot have begun with it.
-        arrived_group: Group of that epoch.
+        records: `EPOCH_APPLY`.
+        applier: Number of the applying cluster: a column of its own, which is read as a whole.
+        by_epoch: Their numbers by foreign epoch, the first applier's before the second's. int32.
+        second: Index in `by_epoch` of the second applier's first.
+        number: Its number among the epoch applies of its applier, from 0. int32.
         committed: Microsecond since 1970 at which the foreign epoch committed; 0 if not known.
         server: Server id of the SQL node that applied it; 0 for that of the cluster. uint32.
         source_server: Server id of the SQL node from whose binlog it was applied; 0 likewise. uint32.
         moments: Rows that were judged some time before the commit.
     """
 
+    records: npt.NDArray[np.void]
     applier: Int8
-    foreign_epoch: UInt64
-    epoch: UInt64
-    group: Int32
-    traced: Bool
-    max_replicated_epoch: UInt64
-    number: Int64
-    restarted: Bool
-    arrived_epoch: UInt64
-    arrived_group: Int32
+    by_epoch: Int32
+    second: int
+    number: Int32
     committed: Int64
     server: UInt32
     source_server: UInt32
     moments: RowMoments
 
+    @classmethod
+    def of(
+        cls,
+        columns: Iterable[tuple[str, npt.NDArray[Any]]],
+        number: Int32,
+        moments: RowMoments,
+        others: Iterable[tuple[str, npt.NDArray[Any]]],
+    ) -> Self:
+        """
+        Return epoch applies in order.
+
+        Args:
+            columns: By name, the columns of `EPOCH_APPLY` that do not follow from others.
+            number: See the attribute.
+            moments: See the attribute.
+            others: By name, `committed`, `server` and `source_server`.
+        """
+        records = np.zeros(len(number), EPOCH_APPLY)
+        for name, column in columns:
+            records[name] = column
+        records["source"] = 1 - records["applier"]
+        by_epoch, second = _receivers(records)
+        applier = np.ascontiguousarray(records["applier"])
+        return cls(records, applier, by_epoch, second, number, moments=moments, **dict(others))
+
+    def receiving(self, applier: int, epochs: UInt64) -> Int64:
+        """Return the first epoch apply of each of some foreign epochs by an applier; -1 for none. Shape (epochs,)."""
+        own = self.by_epoch[self.second :] if applier else self.by_epoch[: self.second]
+        low, high = np.zeros(len(epochs), np.int64), np.full(len(epochs), len(own))
+        while (low < high).any():  # by halves: few are asked for of very many
+            middle = (low + high) // 2
+            before = self.foreign_epoch[own[np.minimum(middle, len(own) - 1)]] < epochs
+            low, high = np.where(before & (low < high), middle + 1, low), np.where(before, high, middle)
+        found, there = np.full(len(epochs), -1), np.flatnonzero(low < len(own))
+        there = there[self.foreign_epoch[own[low[there]]] == epochs[there]]
+        found[there] = own[low[there]]
+        return found
+
+    @property
+    def foreign_epoch(self) -> UInt64:
+        """Epoch of the other cluster."""
+        return self.records["foreign_epoch"]
+
+    @property
+    def epoch(self) -> UInt64:
+        """Own epoch in which it commits."""
+        return self.records["epoch"]
+
+    @property
+    def group(self) -> Int32:
+        """Group of that epoch."""
+        return self.records["group"]
+
+    @property
+    def traced(self) -> Bool:
+        """Whether the binlog shows it."""
+        return self.records["traced"]
+
+    @property
+    def max_replicated_epoch(self) -> UInt64:
+        """Max replicated epoch before it."""
+        return self.records["max_replicated"]
+
+    @property
+    def restarted(self) -> Bool:
+        """Whether the applier was restarted since the one before."""
+        return self.records["restarted"]
+
+    @property
+    def arrived_epoch(self) -> UInt64:
+        """Own epoch before which the applier cannot have begun with it."""
+        return self.records["arrived_epoch"]
+
+    @property
+    def arrived_group(self) -> Int32:
+        """Group of that epoch."""
+        return self.records["arrived_group"]
+
     def __len__(self) -> int:
-        return len(self.applier)
+        return len(self.records)
+
+
+def _receivers(records: npt.NDArray[np.void]) -> tuple[Int32, int]:
+    """Fill in what epoch applies are to each other; return `EpochApplies.by_epoch` and `second`."""
+    applies = [np.flatnonzero(records["applier"] == side).astype(np.int32) for side in (0, 1)]
+    sides = [mine[np.argsort(records["foreign_epoch"][mine], kind="stable")] for mine in applies]
+    second = len(sides[0])
+    for side, mine in enumerate(applies):
+        records["previous"][mine] = np.append(np.int32(-1), mine)[: len(mine)]
+        theirs, own = records["foreign_epoch"][sides[1 - side]], records["epoch"][mine]
+        start = 0 if side else second
+        records["received_start"][mine] = start + np.searchsorted(theirs, own, "left")
+        records["received_stop"][mine] = start + np.searchsorted(theirs, own, "right")
+    return np.concatenate(sides), second
 
 
 class Conflicts(NamedTuple):
@@ -211,7 +311,7 @@ class Conflicts(NamedTuple):
     @property
     def applies(self) -> Int64:
         """Numbers of the epoch applies with transactions in conflict. Shape (applies with conflicts,)."""
-        return np.flatnonzero(np.diff(self.offsets))
+        return np.flatnonzero(self.offsets[1:] != self.offsets[:-1])
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conflict.engine.kernels.apply_order import LAST_EPOCH, PAST_ALL_GROUPS, reaches
+from conflict.engine.kernels.apply_order import LAST_EPOCH, PAST_ALL_GROUPS, arrival_of, reaches
 from conflict.engine.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
 from conflict.engine.kernels.effects import effect_number
 from conflict.engine.kernels.records import ROW_STATE, Records
@@ -141,22 +141,23 @@ class StateTrials(NamedTuple):
 
 
 @kernel
-def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
+def find_first_states(schedule, changes, work, rules, limits, shown, found):
     """
     Find what rows were before the log starts.
 
     Args:
         schedule: `Schedule`.
         changes: `Changes`.
-        arrivals: `Work.arrivals`, with the own changes that each epoch apply receives.
+        work: `Work`; its arrivals have the own changes that each epoch apply receives.
         rules: `Rules`.
         limits: `Limits`.
         shown: `ShownEffects`.
         found: `FirstEvents`; filled in. Its states have the table of each row.
     """
     keys, most = len(found.knowledge), 1
-    for number in range(len(arrivals)):
-        most = max(most, arrivals[number]["last"] - arrivals[number]["first"])
+    for place in range(1, work.arrivals.used[0] + 1):
+        arrival = work.arrivals.records[place]
+        most = max(most, arrival["last"] - arrival["first"])
     trials = StateTrials(
         np.zeros((most, STATES), TRIED),
         np.empty(most, np.int32),
@@ -168,15 +169,15 @@ def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
     )
     done = changes.begin[:-1].copy()
     passed = np.array([shown.begin[0], shown.begin[1]], np.int64)
-    for number in range(len(arrivals)):
-        if not arrivals[number]["active"]:
+    for number in range(len(schedule.applies)):
+        if work.arrivals.places[number] == 0:
             continue
         apply = schedule.applies[number]
         here = apply["applier"]
         follows = np.int64(apply["group"]) + (not apply["traced"])
         done[here] = _meet_own(here, done[here], apply["epoch"], follows, changes, limits, found)
         passed[here] = _note_shown(number, apply, passed[here], shown, trials)
-        used = _try_operations(number, schedule, arrivals, changes, rules, limits, trials, found)
+        used = _try_operations(number, schedule, arrival_of(number, work), changes, rules, limits, trials, found)
         for place in range(used):
             _settle(number, apply, place, limits, shown.any[here], trials, found)
     for side in range(2):
@@ -223,9 +224,9 @@ def _note_shown(number, apply, start, shown, trials):
 
 
 @kernel
-def _try_operations(number, schedule, arrivals, changes, rules, limits, trials, found):
+def _try_operations(number, schedule, arrival, changes, rules, limits, trials, found):
     """Try the operations of an epoch apply on the rows that nothing has shown; return how many rows there are."""
-    apply, arrival = schedule.applies[number], arrivals[number]
+    apply = schedule.applies[number]
     here, used = apply["applier"], 0
     for place in range(arrival["first"], arrival["last"]):
         row = changes.rows[place]

@@ -71,7 +71,7 @@ class Folded:
             was to find them. Shape (tracked,).
         logged: The rows that appliers refreshed or reflected.
         own_end: Own changes of the applier's cluster below this number come before each epoch apply; 0 for one that
-            applies nothing in this bucket. Shape (applies,).
+            applies nothing in this bucket. Shape (applies,), int32.
         unexplained: Number of own changes of each row that found no row (see `ClusterResult`). Shape (clusters, keys).
         exists: Whether each row exists at the end. Shape (clusters, keys).
     """
@@ -80,7 +80,7 @@ class Folded:
     tracked: Decisions
     candidates: Int64
     logged: Logged
-    own_end: Int64
+    own_end: Int32
     unexplained: Int32
     exists: Bool
 
@@ -182,8 +182,9 @@ def fold(
         if older is not None:
             work.state.rows[:] = older.states
         passes = PassDecisions.of(capacity, keeping=keeping)
-        start_arrivals(schedule, changes, work.arrivals)
-        made, seen, sent = _fold(schedule, changes, rules, given, work, passes, keeping)
+        own_end = np.zeros(len(applies), np.int32)
+        start_arrivals(schedule, changes, work)
+        made, seen, sent = _fold(schedule, changes, rules, given, work, passes, own_end, keeping)
         if made != FULL:
             break
         capacity *= 2  # two primaries can refresh each other's refreshes without end
@@ -192,14 +193,14 @@ def fold(
         passes.tracked.first(seen),
         passes.candidates[:seen],
         Logged(*(np.ascontiguousarray(work.log.entries[field.name][:sent]) for field in attrs.fields(Logged))),
-        work.arrivals["own_end"].astype(np.int64),
+        own_end,
         work.state.unexplained,
         np.ascontiguousarray(work.state.rows["exists"].T),
     )
 
 
 @kernel
-def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
+def _fold(schedule, changes, rules, conflicts, work, passes, own_end, keeping):
     """
     Decide all epoch applies; return the number of decisions, those of pass TRACK and log entries, or `NO_DECISIONS`.
 
@@ -210,13 +211,14 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         conflicts: `Conflicts`.
         work: `Work`; filled in.
         passes: `PassDecisions`; filled in.
+        own_end: See `Folded`; filled in.
         keeping: Find what else pass TRACK may have decided.
     """
     made, seen, sent = ZERO, ZERO, ZERO
-    arrivals, decisions, tracked = work.arrivals, passes.final, passes.tracked
+    decisions, tracked = passes.final, passes.tracked
     nothing = Groups(conflicts.groups, ZERO, ZERO)
     for number in range(len(schedule.applies)):
-        if not arrivals[number]["active"]:
+        if work.arrivals.places[number] == 0:
             continue
         apply = schedule.applies[number]
         here = apply["applier"]
@@ -231,7 +233,7 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         started, tracked_start = made, seen
         keep_early(here, epoch, follows, changes, rules, work, tries)
         catch_up(here, epoch, follows, changes, rules, work, tries)
-        arrivals[number]["own_end"] = work.state.done[here] - changes.begin[here]
+        own_end[number] = work.state.done[here] - changes.begin[here]
         if tracks:
             seen, saved, _ = decide_pass(number, schedule, changes, rules, nothing, work, tracked, seen, YES)
             if seen < 0:

@@ -185,7 +185,7 @@ class Found(NamedTuple):
     reached: Int64
     reached_group: Int32
     highest: UInt64
-    own_end: Int64
+    own_end: Int32
 
     @classmethod
     def of(cls, key_table: Int16, changes: int, applies: int, decided: Decided) -> Self:
@@ -223,7 +223,7 @@ class Found(NamedTuple):
             reached=np.zeros(flags + 1, np.int64),
             reached_group=np.zeros(flags, np.int32),
             highest=np.zeros(2, np.uint64),
-            own_end=np.zeros(applies, np.int64),
+            own_end=np.zeros(applies, np.int32),
         )
 
 

@@ -77,12 +77,12 @@ class TimedDecisions:
 
     Attributes:
         applier: See `EpochApplies`. int8, shape (applies,).
-        own_end: See `Folded`. int64, shape (applies,).
+        own_end: See `Folded`. int32, shape (applies,).
         decisions: The decisions.
     """
 
     applier: Int8
-    own_end: Int64
+    own_end: Int32
     decisions: Decisions
 
 
@@ -92,7 +92,7 @@ class Judged(NamedTuple):
 
     Attributes:
         applier: See `EpochApplies`. int8, shape (applies,).
-        own_end: See `Folded`. int64, shape (applies,).
+        own_end: See `Folded`. int32, shape (applies,).
         apply: See `Decisions`, as the rest. int32, shape (operations,).
         source: Row number in the source's rows. int32.
         key: Its row. int32.
@@ -103,7 +103,7 @@ class Judged(NamedTuple):
     """
 
     applier: Int8
-    own_end: Int64
+    own_end: Int32
     apply: Int32
     source: Int32
     key: Int32

@@ -7,7 +7,7 @@ Computes docs/result.md, "Open decisions".
 
 from __future__ import annotations
 
-from conflict.engine.kernels.apply_order import open_start
+from conflict.engine.kernels.apply_order import arrival_of, open_start
 from conflict.engine.kernels.arrays import YES, ZERO
 from conflict.engine.kernels.passes import LAST_OPERATION, Groups, copy_version, decide_pass, restore
 from conflict.rules.decision import outcome_bit as bit_of_outcome
@@ -79,7 +79,7 @@ def try_earlier_states(number, schedule, changes, rules, work, passes, start, st
         stop: One past the last.
     """
     apply = schedule.applies[number]
-    here, arrival = apply["applier"], work.arrivals[number]
+    here, arrival = apply["applier"], arrival_of(number, work)
     first_open = open_start(number, schedule, changes)
     chosen = choose_rows(here, changes, work, passes.tracked.key[start:stop], first_open)
     started, nothing, trial = False, Groups(passes.tracked.group, ZERO, ZERO), passes.trial

@@ -89,7 +89,7 @@ def moments_differ(
     while True:
         work = Work.of(read_only(key_table), changes, applies, RowMoments.none(), capacity, keeping=True)
         passes = PassDecisions.of(capacity, keeping=True)
-        start_arrivals(schedule, changes, work.arrivals)
+        start_arrivals(schedule, changes, work)
         found, facts = np.zeros(len(judged.key), np.bool_), np.zeros(len(key_table), np.int8)
         if _try_all(schedule, changes, rules, given, work, passes, judged, facts, found) != FULL:
             return found
@@ -114,7 +114,7 @@ def _try_all(schedule, changes, rules, conflicts, work, passes, judged, facts, f
     """
     sent = ZERO
     for number in range(len(schedule.applies)):
-        if not work.arrivals[number]["active"]:
+        if work.arrivals.places[number] == 0:
             continue
         apply = schedule.applies[number]
         here = apply["applier"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from conflict.engine.kernels.apply_order import first_at_least, reaches
+from conflict.engine.kernels.apply_order import arrival_of, first_at_least, reaches
 from conflict.engine.kernels.arrays import Int32, OperationKind
 from conflict.engine.kernels.rules import decide_operation
 from conflict.history.grid.schemas import RowStep
@@ -230,7 +230,7 @@ def decide_pass(number, schedule, changes, rules, rejected, work, decisions, mad
     here, there = apply["applier"], apply["source"]
     first, end = changes.begin[there], changes.begin[there + 1]
     pass_number = 2 * number + undoing
-    arrival = work.arrivals[number]
+    arrival = arrival_of(number, work)
     place, last, queued, queue_end = arrival["first"], arrival["last"], arrival["queue_start"], arrival["queue_stop"]
     saved, answers = 0, False
     while made >= 0 and (place < last or queued < queue_end):
@@ -349,7 +349,7 @@ def mark_rows(number, schedule, changes, rejected, work):
         work: `Work`; its marks are set.
     """
     found = False
-    arrival, there = work.arrivals[number], schedule.applies[number]["source"]
+    arrival, there = arrival_of(number, work), schedule.applies[number]["source"]
     for place in range(arrival["first"], arrival["last"]):
         row = changes.rows[place]
         if contains(rejected, row["group"]):

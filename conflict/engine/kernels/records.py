@@ -7,12 +7,9 @@ one access to memory. A named tuple of many arrays is one argument.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -36,6 +33,7 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "ApplierLog",
+    "Arrivals",
     "Changes",
     "DecisionBuffers",
     "PassDecisions",
@@ -52,17 +50,6 @@ Records = npt.NDArray[np.void]
 UPDATE = int(Operation.UPDATE_ROW)
 PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
-# The columns of `EpochApplies` that decide. `previous` is the epoch apply before of the same applier, -1 for none;
-# `Schedule.by_epoch[received_start:received_stop]` are those of the other applier that receive what this one logs.
-EPOCH_APPLY = np.dtype(
-    [
-        *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8")],
-        *[("arrived_epoch", "u8"), ("group", "i4"), ("arrived_group", "i4")],
-        *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
-        *[("applier", "i1"), ("source", "i1"), ("traced", "?")],
-    ],
-    align=True,
-)
 # A change in the log of a cluster. `incomplete`: its after image lacks a column that a new row must be given.
 # `relayed`: the cluster that made it, by number from 1, if its applier logged it for a third one; else 0.
 CHANGE = np.dtype(
@@ -100,14 +87,13 @@ ENTRY = np.dtype(
     ],
     align=True,
 )
-# The operations that an epoch apply receives in this bucket, if it is `active`: own changes of the source from `first`
-# to before `last`, and entries that its applier logged, from `queue_start` to before `queue_stop` of its
-# `ApplierLog.queue`. Own changes of the applier's cluster below `own_end` come before it.
+# The operations that an epoch apply receives in this bucket: own changes of the source from `first` to before `last`,
+# and entries that its applier logged, from `queue_start` to before `queue_stop` of its `ApplierLog.queue`.
 # `Early.moments[early_start:early_stop]` are the rows that were judged earlier.
 ARRIVAL = np.dtype(
     [
-        *[("first", "i4"), ("last", "i4"), ("queue_start", "i4"), ("queue_stop", "i4"), ("own_end", "i4")],
-        *[("early_start", "i4"), ("early_stop", "i4"), ("active", "?")],
+        *[("first", "i4"), ("last", "i4"), ("queue_start", "i4"), ("queue_stop", "i4")],
+        *[("early_start", "i4"), ("early_stop", "i4")],
     ],
     align=True,
 )
@@ -121,13 +107,11 @@ class Schedule(NamedTuple):
     Attributes:
         applies: In order of cause and effect. `EPOCH_APPLY`, shape (applies,).
         by_epoch: Their numbers by foreign epoch, the first applier's before the second's. Shape (applies,), int32.
-        epochs: The foreign epochs of `by_epoch`. Shape (applies,), uint64.
         second: Index in `by_epoch` of the second applier's first.
     """
 
     applies: Records
     by_epoch: Int32
-    epochs: UInt64
     second: int
 
 
@@ -255,13 +239,34 @@ class PassDecisions(NamedTuple):
         return cls(final, tracked, trial, np.empty(capacity, np.int64))
 
 
+class Arrivals(NamedTuple):
+    """
+    What the epoch applies of a bucket apply.
+
+    Attributes:
+        records: The first is empty, and stands for the epoch applies that apply nothing. The system provides the memory
+            of as many as there are. `ARRIVAL`, shape (applies + 1,).
+        places: Record of each epoch apply; 0 for one that applies nothing. Shape (applies,), int32.
+        used: How many records there are besides the first. Shape (1,), int64.
+    """
+
+    records: Records
+    places: Int32
+    used: Int64
+
+    @classmethod
+    def of(cls, applies: int) -> Arrivals:
+        """Return those of epoch applies that apply nothing yet."""
+        return cls(np.zeros(applies + 1, ARRIVAL), np.zeros(applies, np.int32), np.zeros(1, np.int64))
+
+
 class Work(NamedTuple):
     """
     What a fold reads and writes as it goes.
 
     Attributes:
         state: The rows.
-        arrivals: What each epoch apply applies. `ARRIVAL`, shape (applies,).
+        arrivals: What each epoch apply applies.
         log: What appliers logged.
         marks: Rows that pass TRACK decides otherwise than the last pass. Shape (keys,), bool.
         pending: Decisions whose rows are sent again, of one apply. Shape (capacity,), int64.
@@ -274,7 +279,7 @@ class Work(NamedTuple):
     """
 
     state: State
-    arrivals: Records
+    arrivals: Arrivals
     log: ApplierLog
     marks: Bool
     pending: Int64
@@ -310,47 +315,23 @@ class Work(NamedTuple):
             not_known_before: See the attribute; None if no row is older than the log.
         """
         keys = len(key_table)
-        arrivals = np.zeros(len(applies), ARRIVAL)
         return cls(
             state=State.of(key_table, changes.begin),
-            arrivals=arrivals,
+            arrivals=Arrivals.of(len(applies)),
             log=ApplierLog(np.empty(capacity, ENTRY), np.empty((2, capacity), np.int64), np.zeros(2, np.int64)),
             marks=np.zeros(keys, np.bool_),
             pending=np.empty(capacity, np.int64),
             saved=np.empty(keys, EARLIER),
             earlier=np.empty(len(changes.rows) if keeping else 1, EARLIER),
             moved=np.empty(keys if keeping else 1, EARLIER),
-            early=Early.of(early, applies.applier, arrivals, np.zeros(len(early), ROW_STATE)),
+            early=Early.of(early, applies.applier, np.zeros(len(early), ROW_STATE)),
             not_known_before=np.zeros((0, 2), np.int32) if not_known_before is None else not_known_before,
         )
 
 
 def packed_schedule(applies: EpochApplies) -> Schedule:
-    """Return the epoch applies in the form that the fold reads."""
-    with _packing:  # threads that begin together would each do it
-        return _packed_schedule(applies)
-
-
-_packing = threading.Lock()
-
-
-@lru_cache(maxsize=2)  # the schedule is the same for all buckets of a worker process
-def _packed_schedule(applies: EpochApplies) -> Schedule:
-    records = np.zeros(len(applies), EPOCH_APPLY)
-    for name in attrs.fields_dict(EpochApplies).keys() & set(EPOCH_APPLY.names or ()):
-        records[name] = getattr(applies, name)
-    records["max_replicated"], records["source"] = applies.max_replicated_epoch, 1 - applies.applier
-    by_applier = [np.flatnonzero(applies.applier == side) for side in (0, 1)]
-    sides = [mine[np.argsort(applies.foreign_epoch[mine], kind="stable")] for mine in by_applier]
-    second = len(sides[0])
-    for side, mine in enumerate(by_applier):
-        records["previous"][mine] = np.append(-1, mine)[: len(mine)]
-        theirs = applies.foreign_epoch[sides[1 - side]]
-        start = 0 if side else second
-        records["received_start"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "left")
-        records["received_stop"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "right")
-    by_epoch = np.concatenate(sides).astype(np.int32)
-    return Schedule(records, by_epoch, applies.foreign_epoch[by_epoch], second)
+    """Return the epoch applies in the form that the fold reads; nothing is copied."""
+    return Schedule(applies.records, applies.by_epoch, applies.second)
 
 
 def packed_changes(rows: Sequence[BucketRows]) -> Changes:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from conflict.config.configuration import Links
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE, SCHEDULE_PART, log_part, table_of_rows
-from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns
+from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns, stored_once
 from conflict.history.scheduling.servers import columns_of_clusters
 from conflict.history.scheduling.start import Bounds
 from conflict.history.scheduling.summaries import EpochSizes, Lists, Positions, Summary, SummaryColumns
@@ -151,7 +151,7 @@ def read_schedule(history: Folder, names: Sequence[str]) -> dict[str, ScheduleCo
             values = pc.fill_null(values, 0)
         array = values.to_numpy().astype(kind, copy=False)
         for name, own in columns.items():
-            own[column] = array[rows[name]]
+            own[column] = stored_once(array[rows[name]])
     return {name: ScheduleColumns(source, columns[name]) for name, source in zip(names, reversed(names), strict=True)}
 
 

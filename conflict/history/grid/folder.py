@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
 import posixpath
 import re
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,17 @@ class Folder:
             else:
                 options = _write_options(table.schema)
                 pq.write_table(table, beside, row_group_size=group_rows, filesystem=filesystem, **options)
+
+    def write_rows(self, path: str, parts: Iterable[pa.Table]) -> None:
+        """Write one Parquet file of the rows of tables, at least one; each is made when those before it are written."""
+        following = iter(parts)
+        first = next(following)
+        with (
+            self._written(path) as (filesystem, beside),
+            pq.ParquetWriter(beside, first.schema, filesystem=filesystem, **_write_options(first.schema)) as writer,
+        ):
+            for part in chain([first], following):
+                writer.write_table(part)
 
     def write_parts(self, path: str, parts: Sequence[pa.Table]) -> None:
         """
@@ -294,16 +306,23 @@ class Folder:
         with self._readable(path), filesystem.open_input_stream(full) as stream:
             return _parsed(stream.read())
 
-    def write_bytes(self, path: str, data: bytes) -> None:
+    def write_bytes(self, path: str, *parts: bytes | memoryview) -> None:
         """Write a file, beside its place first, so that no reader sees half of it."""
         with self._written(path) as (filesystem, beside), filesystem.open_output_stream(beside) as stream:
-            stream.write(data)
+            for part in parts:
+                stream.write(part)
 
     def read_bytes(self, path: str) -> bytes:
         """Read a file."""
         filesystem, full = self._resolve(path)
         with filesystem.open_input_stream(full) as stream:
             return bytes(stream.read())
+
+    def mapped(self, path: str) -> mmap.mmap:
+        """Return a file that is not empty, mapped; what is changed of it is changed in this process alone."""
+        _, full = self._resolve(path)
+        with open(full, "rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Read some bytes of a file."""

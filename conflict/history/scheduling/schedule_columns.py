@@ -15,7 +15,7 @@ import numpy.typing as npt
 from conflict.history.model import START, EpochApply, Position, Window
 from conflict.rules.replication_table import Role
 
-__all__ = ["COLUMNS", "ScheduleColumns", "among", "known_before", "role_number"]
+__all__ = ["COLUMNS", "ScheduleColumns", "among", "known_before", "role_number", "stored_once"]
 
 Int64 = npt.NDArray[np.int64]
 # A column and its type. `before_...` and `certain` are the window, `role` is the number of a role; -1 is none.
@@ -141,6 +141,12 @@ def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned:
         known[start:stop] = here[:-1]
         surely = here[int(np.flatnonzero(np.append(True, own["applied"][start:stop]))[-1])]
     return known
+
+
+def stored_once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a column; one with the same value everywhere takes the memory of one value, and cannot be written to."""
+    same = len(column) > 0 and bool((column == column[0]).all())
+    return np.broadcast_to(column[0], len(column)) if same else column
 
 
 def among(values: npt.NDArray[np.uint64], few: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:

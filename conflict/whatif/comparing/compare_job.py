@@ -31,7 +31,7 @@ from conflict.results.run_document import ResolvedRun
 from conflict.runs.resolve_job import count_transactions
 from conflict.runs.resolve_run import LogPart, ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
-from conflict.runs.runner import Runner, share
+from conflict.runs.runner import Runner, Shared
 from conflict.shown_text import counted, listed
 from conflict.whatif.comparing.bucket_figures import (
     BucketFigures,
@@ -238,7 +238,7 @@ class _Job:
         self, source: int, transactions: Transactions, parts: Mapping[int, Sequence[BucketFigures]]
     ) -> Int64:
         """Return how many changes each of some transactions of a cluster has that count."""
-        shared, counting = share(self.run.shared, transactions), next(iter(parts.values()))
+        shared, counting = Shared(self.run.shared, transactions), next(iter(parts.values()))
         tasks = [
             CountTask(self.run, bucket, source, shared, None if part.counting is None else part.counting[source])
             for bucket, part in enumerate(counting)

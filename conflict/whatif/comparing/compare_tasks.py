@@ -20,7 +20,7 @@ from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.lost_changes import Written
 from conflict.engine.kernels.records import Changes, packed_changes
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Shared, share
+from conflict.runs.runner import Shared
 from conflict.whatif.comparing.bucket_figures import BucketFigures, Transactions, bucket_figures, written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,
@@ -79,7 +79,7 @@ class DecideTask:
     @classmethod
     def of_buckets(cls, run: ResolveRun, trials: Sequence[DecidedTrial]) -> list[Self]:
         """Return a task for each bucket."""
-        shared = share(run.shared, [attrs.evolve(each, clusters=()) for each in trials])
+        shared = Shared(run.shared, [attrs.evolve(each, clusters=()) for each in trials])
         clusters = tuple(each.clusters for each in trials)
         return [cls(run, bucket, clusters, shared) for bucket in range(run.manifest.buckets)]
 

@@ -213,10 +213,9 @@ def lost_in(run: Simulated) -> list[Lost]:
     for side in sides:
         mine = slice(int(world.changes.begin[side]), int(world.site[side]["stop"]))
         epoch[mine], made[mine] = spread.epochs_of(side, np.arange(mine.start, mine.stop)), side
-    own_end = world.work.arrivals["own_end"][:applies].astype(np.int64)
     happened = Happened(
         DecisionBuffers(*each_read_only(*attrs.astuple(final_decisions(run), recurse=False))),
-        *each_read_only(world.schedule.applies[:applies], own_end),
+        *each_read_only(world.schedule.applies[:applies], world.own_end[:applies]),
         *each_read_only(rows, world.changes.begin, made, world.made.at, epoch, spread.came),
     )
     parts, room, whole = _parts(run), len(rows) if world.settings["relays"].any() else 0, False

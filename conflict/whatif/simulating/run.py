@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.apply_order import Early
-from conflict.engine.kernels.arrays import Int8, Int16, Int64, RowMoments
+from conflict.engine.kernels.arrays import EPOCH_APPLY, Int8, Int16, Int64, RowMoments
 from conflict.engine.kernels.records import (
-    ARRIVAL,
     BOTH,
     CHANGE,
     EARLIER,
     ENTRY,
-    EPOCH_APPLY,
     ROW_STATE,
     ApplierLog,
+    Arrivals,
     Changes,
     DecisionBuffers,
     Records,
@@ -213,7 +212,8 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
         key_table=key_table,
         changes=changes,
         made=_made(len(changes.rows), columns),
-        schedule=Schedule(np.zeros(count * epochs, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
+        schedule=Schedule(np.zeros(count * epochs, EPOCH_APPLY), np.zeros(1, np.int32), 0),
+        own_end=np.zeros(count * epochs, np.int32),
         work=_work(key_table, changes, count * epochs, capacity),
         entries=MoreOfEntries(np.zeros(capacity, np.uint64), np.zeros((capacity, columns), np.uint64)),
         decisions=DecisionBuffers.of(capacity),
@@ -306,11 +306,11 @@ def _rows(keys: int, clusters: int, columns: int, *, relays: bool) -> MoreOfRows
 
 def _work(key_table: Int16, changes: Changes, applies: int, capacity: int) -> Work:
     """Return the state of the columnar engine before anything happened."""
-    arrivals, clusters = np.zeros(applies, ARRIVAL), len(changes.begin) - 1
+    clusters = len(changes.begin) - 1
     nobody: Int8 = np.zeros(applies, np.int8)
     return Work(
         state=State.of(key_table, changes.begin),
-        arrivals=arrivals,
+        arrivals=Arrivals.of(applies),
         log=ApplierLog(
             np.zeros(capacity, ENTRY), np.zeros((clusters, capacity), np.int64), np.zeros(clusters, np.int64)
         ),
@@ -319,7 +319,7 @@ def _work(key_table: Int16, changes: Changes, applies: int, capacity: int) -> Wo
         saved=np.zeros(len(key_table), EARLIER),
         earlier=np.zeros(1, EARLIER),
         moved=np.zeros(1, EARLIER),
-        early=Early.of(RowMoments.none(), nobody, arrivals, np.zeros(0, ROW_STATE)),
+        early=Early.of(RowMoments.none(), nobody, np.zeros(0, ROW_STATE)),
         not_known_before=np.zeros((0, clusters), np.int32),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from conflict.engine.kernels.apply_order import activated, arrival_of
 from conflict.engine.kernels.arrays import NO, YES
 from conflict.engine.kernels.dependencies import find_dependent_groups
 from conflict.engine.kernels.fold import log_rows
@@ -45,9 +46,9 @@ def apply_epoch(here, now, world):
     number = run["applies"]
     if number == len(schedule.applies):
         return False
-    _begin(here, foreign, site, setting, schedule.applies[number], work.arrivals[number])
-    work.arrivals[number]["own_end"] = site["stop"] - world.changes.begin[here]
-    arrival, logs = work.arrivals[number], (world.changes.rows, work.log)
+    arrival, logs = activated(number, work), (world.changes.rows, work.log)
+    _begin(here, foreign, site, setting, schedule.applies[number], arrival)
+    world.own_end[number] = site["stop"] - world.changes.begin[here]
     if _stops(here, there, arrival, logs, world.key_table, world.rules.cells, site):
         site["stop_epoch"], site["stop_group"] = epoch_number(setting, site["tick"]), site["groups"]
         return True
@@ -89,7 +90,7 @@ def _begin(here, foreign, site, setting, apply, arrival):
     apply["foreign_epoch"], apply["max_replicated"] = foreign["number"], site["known"]
     apply["applier"], apply["source"], apply["traced"] = here, setting["source"], True
     apply["previous"] = site["last_apply"]
-    arrival["active"], arrival["first"], arrival["last"] = True, foreign["first"], foreign["last"]
+    arrival["first"], arrival["last"] = foreign["first"], foreign["last"]
     arrival["queue_start"], arrival["queue_stop"] = foreign["queue_start"], foreign["queue_stop"]
 
 
@@ -165,7 +166,7 @@ def _transactions_in_conflict(
     if not setting["transactional"]:
         return nothing, True
     here, there = schedule.applies[number]["applier"], schedule.applies[number]["source"]
-    began, arrival = run["seen"], work.arrivals[number]
+    began, arrival = run["seen"], arrival_of(number, work)
     _mark(arrival, work.log, there, changes.rows, work.marks, YES)
     seen, saved, _ = decide_pass(number, schedule, changes, rules, nothing, work, tracked, began, YES)
     if seen == FULL:

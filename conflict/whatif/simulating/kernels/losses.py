@@ -111,7 +111,7 @@ class Happened(NamedTuple):
 
     decisions: DecisionBuffers
     applies: Records
-    own_end: Int64
+    own_end: Int32
     changes: Records
     begin: Int64
     made: Int8

@@ -244,6 +244,7 @@ class World(NamedTuple):
         changes: Own changes of each cluster, and those that it relays.
         made: More of them.
         schedule: The epoch applies.
+        own_end: Changes of the applier's cluster below this number, among its own, come before each. Shape (applies,).
         work: The state of the rows, and what appliers log.
         entries: More of what they log.
         decisions: Those of passes that were committed.
@@ -276,6 +277,7 @@ class World(NamedTuple):
     changes: Changes
     made: MoreOfChanges
     schedule: Schedule
+    own_end: Int32
     work: Work
     entries: MoreOfEntries
     decisions: DecisionBuffers

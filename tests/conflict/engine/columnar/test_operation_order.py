@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.order import ORDER, operation_orders, sorted_by_order
-from conflict.engine.kernels.arrays import BucketRows, Decisions, EpochApplies, Logged
+from conflict.engine.kernels.arrays import EPOCH_APPLY, BucketRows, Decisions, EpochApplies, Logged, RowMoments
 
 SMALL = st.integers(0, 2)
 STEPS = st.lists(st.tuples(SMALL, st.just(1), SMALL, st.integers(0, 1)), max_size=3)
@@ -30,9 +30,17 @@ def arrays(kind: type, length: int, **given: list[int]) -> object:
     return kind(**{field.name: np.array(given.get(field.name, [0] * length)) for field in attrs.fields(kind)})
 
 
+def applies_of(**given: list[int]) -> EpochApplies:
+    """Return epoch applies, all zero but the columns given."""
+    count = len(given["applier"])
+    columns = [(name, np.array(column, EPOCH_APPLY[name])) for name, column in given.items()]
+    others = [(name, np.zeros(count, np.int64)) for name in ("committed", "server", "source_server")]
+    return EpochApplies.of(columns, np.zeros(count, np.int32), RowMoments.none(), others)
+
+
 def test_steps_lead_from_an_operation_to_its_causes() -> None:
     """An own change has no cause; a refresh is ordered by its cause, which may be a refresh itself."""
-    applies = arrays(EpochApplies, 3, applier=[1, 0, 1], group=[7, 8, 9])
+    applies = applies_of(applier=[1, 0, 1], group=[7, 8, 9])
     rows = (arrays(BucketRows, 2, group=[3, 4], ordinal=[5, 6]), arrays(BucketRows, 0))
     # Decision 0 is on row 1 of the first cluster, 1 on what the second one's applier made of it, 2 on the next.
     decisions = arrays(Decisions, 3, apply=[0, 1, 2], source=[1, -1, -2])
@@ -45,7 +53,7 @@ def test_steps_lead_from_an_operation_to_its_causes() -> None:
 
 def test_nothing() -> None:
     """Without operations there are no orders, and nothing to sort."""
-    empty = arrays(Decisions, 0), arrays(Logged, 0), arrays(EpochApplies, 0)
+    empty = arrays(Decisions, 0), arrays(Logged, 0), applies_of(applier=[], group=[])
     found = operation_orders(np.zeros(0, np.int64), *empty, (arrays(BucketRows, 0), arrays(BucketRows, 0)))
     assert (found.type, len(found)) == (ORDER, 0)
     assert sorted_by_order(np.zeros((0, 2), np.int64), found).tolist() == []

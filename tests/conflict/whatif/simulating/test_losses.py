@@ -64,7 +64,7 @@ class Ledger:
             by_apply[number].append(place)
         for number, apply in enumerate(world.schedule.applies[: int(world.run[0]["applies"])]):
             here, there = int(apply["applier"]), int(apply["source"])
-            self.make_own(here, int(world.changes.begin[here] + world.work.arrivals["own_end"][number]))
+            self.make_own(here, int(world.changes.begin[here] + world.own_end[number]))
             made: dict[int, list[int]] = defaultdict(list)
             for place in by_apply[number]:
                 self.decide(place, here, there, made)
