@@ -100,11 +100,13 @@ class LoggedIncident:
         file: Path of its file.
         position: Position of the event.
         incident: The event.
+        second: Second since 1970 at which it was logged.
     """
 
     file: str
     position: int
     incident: IncidentEvent
+    second: int = 0
 
 
 @attrs.frozen
@@ -136,16 +138,25 @@ def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
     """
     for file in (each for each in files if path_of(each).exists()):  # one that was read earlier need not be there
         try:
-            first = first_event(file, verify=False)
-            if first is None:
-                continue
-            description = decode_format_description(first.body)
             index = recent_index(file)
-            yield from _items(_Events(index, map_bytes(index.file), description), verify=verify)
+            yield from items_of(index, verify=verify)
         except FormatError:
             return  # whoever reads the rows says why
         if index.error is not None:
             return
+
+
+def items_of(index: EventIndex, *, verify: bool) -> Iterator[LogItem]:
+    """
+    Yield what one file says besides rows, in order; arguments as of `scan_log`.
+
+    Raises:
+        FormatError: It cannot be read further. What the headers alone show is the error of the index.
+    """
+    first = first_event(index.file, verify=False)
+    if first is not None:
+        description = decode_format_description(first.body)
+        yield from _items(_Events(index, map_bytes(index.file), description), verify=verify)
 
 
 @attrs.frozen(eq=False)
@@ -251,7 +262,7 @@ def _read(events: _Events, number: int, event: Event) -> LogItem | None:
         packed = events.around is not None
         return LoggedTable(event.file, event.position, table_map, _is_of_ndb(events, number), packed)
     if event.type is EventType.INCIDENT_EVENT:
-        return LoggedIncident(event.file, event.position, decode_incident(event.body))
+        return LoggedIncident(event.file, event.position, decode_incident(event.body), event.header.timestamp)
     if event.type is EventType.XA_PREPARE_LOG_EVENT:
         prepared = decode_xa_prepare(event.body)
         return None if prepared.one_phase else LoggedEnd(event.file, event.position, prepared.statement)

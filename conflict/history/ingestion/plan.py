@@ -134,7 +134,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         files[cluster.name], segments[cluster.name] = (
             _plan_pieces(run, cluster, held, segment_bytes, cuts)
             if cluster.name in run.pieces
-            else _plan_files(cluster, held, segment_bytes, cuts)
+            else _plan_files(run, cluster, held, segment_bytes, cuts)
         )
     return Plan(
         buckets=buckets or (default_buckets(run) if held is None else _divided_buckets(held, segments)),
@@ -208,6 +208,7 @@ def _plan_pieces(
             stop=piece.stop,
             first_number=len(segments),
             cuts=cuts,
+            outline=run.outline_of,
         )
         segments += [attrs.evolve(each, server_id=piece.server_id) for each in planned.segments]
         if planned.error is not None:
@@ -216,6 +217,7 @@ def _plan_pieces(
 
 
 def _plan_files(
+    run: Run,
     cluster: ClusterConfiguration,
     held: Manifest | None,
     segment_bytes: int,
@@ -225,7 +227,8 @@ def _plan_files(
     given = [str(file) for file in cluster.log.files]
     segments: Sequence[SegmentFacts] = () if held is None else held.segments[cluster.name]
     if held is None or not segments:
-        return tuple(given), plan_segments(cluster.log.files, segment_bytes, cuts=cuts).segments
+        files = cluster.log.files
+        return tuple(given), plan_segments(files, segment_bytes, cuts=cuts, outline=run.outline_of).segments
     known = held.files[cluster.name]
     known = known[: known.index(segments[-1].file) + 1]
     place = _continuation(cluster.name, known, given)
@@ -240,6 +243,7 @@ def _plan_files(
         start=last.stop if grown else 0,
         first_number=len(segments),
         cuts=cuts,
+        outline=run.outline_of,
     )
     return (*known, *(str(file) for file in more)), planned.segments
 
