@@ -39,8 +39,9 @@ from ndb_formats.findings import LogRemark
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["make_run"]
+__all__ = ["OutlinesOf", "make_run"]
 
+OutlinesOf = Callable[[Sequence[Path]], Sequence[FileOutline]]
 Name = tuple[str, str]
 _OF_FUNCTIONS = {RefusalKind.PARSE, RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE}
 
@@ -48,7 +49,7 @@ _OF_FUNCTIONS = {RefusalKind.PARSE, RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYP
 def make_run(
     configuration: Configuration,
     hints_of: HintsOf | None = None,
-    outlines_of: Callable[[Sequence[Path]], Sequence[FileOutline]] = outlines_of,
+    outlines_of: OutlinesOf = outlines_of,
 ) -> Run:
     """
     Return the run of a configuration, with the definitions that are in force over the time of its binlogs.
@@ -68,7 +69,7 @@ def make_run(
     outlines = {each.file: each for each in outlines_of([file for file in configuration.files if file.exists()])}
     scans = {
         cluster.name: list(
-            _items_of(outlines, cluster.log.files)
+            items_of_log(outlines, cluster.log.files)
             if len(cluster.servers) == 1
             else _scanned(outlines, read[cluster.name].pieces)
         )
@@ -108,7 +109,7 @@ def make_run(
     restarts = tuple(
         restart
         for each in configuration.clusters
-        for restart in find_restarts(each, read[each.name].logs, partial(_items_of, outlines))
+        for restart in find_restarts(each, read[each.name].logs, partial(items_of_log, outlines))
     )
     pieces = {each.name: read[each.name].pieces for each in configuration.clusters if len(each.servers) > 1}
     return attrs.evolve(
@@ -166,11 +167,6 @@ def _filled(read: ClusterPieces, scan: Iterable[LogItem]) -> Iterator[str]:
             )
 
 
-def _items_of(outlines: Mapping[str, FileOutline], files: Iterable[Path]) -> Iterator[LogItem]:
-    """Yield what files hold besides rows, as far as they are there and can be read."""
-    return items_of_log(outlines[str(file)] for file in files if str(file) in outlines)
-
-
 def _scanned(outlines: Mapping[str, FileOutline], pieces: Sequence[LogPiece]) -> Iterator[LogItem]:
     """
     Yield what the pieces hold besides rows.
@@ -180,7 +176,7 @@ def _scanned(outlines: Mapping[str, FileOutline], pieces: Sequence[LogPiece]) ->
     """
     known = set[tuple[str, int]]()
     for piece in pieces:
-        for item in _items_of(outlines, [piece.file]):
+        for item in items_of_log(outlines, [piece.file]):
             inside = piece.start <= item.position and (piece.stop is None or item.position < piece.stop)
             if isinstance(item, LoggedIncident):
                 inside = (item.file, item.position) not in known

@@ -46,7 +46,10 @@ from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
 from conflict.runs.runner import Runner
+from ndb_formats.columnar.file_outline import items_of_log
+from ndb_formats.columnar.log_scan import remarks_on
 from ndb_formats.errors import FormatError
+from ndb_formats.findings import LogRemark
 
 __all__ = ["Ingested", "ingest"]
 
@@ -60,11 +63,13 @@ class Ingested:
         manifest: What the History holds now.
         read: How many segments it read.
         there: How many segments had been read before.
+        remarks: What the binlogs hold besides rows.
     """
 
     manifest: Manifest
     read: int
     there: int
+    remarks: tuple[LogRemark, ...] = ()
 
 
 def ingest(
@@ -111,7 +116,8 @@ def ingest(
         history.delete(STAGED)
         write_plan(history, plan)
         held = job.carry_out(plan, held)
-    return Ingested(held, job.read, job.there)
+    remarks = (each for cluster in run.clusters for each in remarks_on(items_of_log(run.outlines, cluster.files)))
+    return Ingested(held, job.read, job.there, tuple(remarks))
 
 
 @attrs.define

@@ -7,7 +7,7 @@ So the outlines of many files can be made side by side, in threads or on other m
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -89,9 +89,9 @@ def outlines_of(files: Sequence[Path]) -> list[FileOutline]:
         return list(threads.map(outline_of, files))
 
 
-def items_of_log(outlines: Iterable[FileOutline]) -> Iterator[LogItem]:
-    """Yield what a log says besides rows, as `scan_log` does, from the outlines of its files in order."""
-    for each in outlines:
+def items_of_log(outlines: Mapping[str, FileOutline], files: Iterable[Path]) -> Iterator[LogItem]:
+    """Yield what the files of a log say besides rows, as `scan_log` does; those without an outline are not there."""
+    for each in (outlines[str(file)] for file in files if str(file) in outlines):
         yield from each.items
         if not each.whole:
             return

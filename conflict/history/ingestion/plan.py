@@ -23,7 +23,7 @@ from conflict.history.grid.manifest import MANIFEST, HistorySubject, Manifest, S
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run, table_definitions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
-from ndb_formats.stored import is_address, path_of
+from ndb_formats.stored import is_address, path_of, reading
 
 __all__ = [
     "PLAN",
@@ -281,7 +281,7 @@ def _refuse_changed(facts: SegmentFacts) -> None:
 
 def digest_of_ends(file: Path, stop: int) -> str:
     """Return a digest of the first and the last 4 KiB before a position of a file."""
-    with file.open("rb") as stream:
+    with reading(file, max(stop - _DIGEST_BYTES, 0), stop), file.open("rb") as stream:
         head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
         if len(head) > _IN_USE_AT:
             head[_IN_USE_AT] &= ~1  # the server clears this flag when it closes the file

@@ -51,9 +51,10 @@ def test_a_broken_file_ends_the_log(tmp_path: Path):
     wholes = []
     for content in (*cuts, *damaged):
         broken.write_bytes(content)
-        outlines = outlines_of([SECOND, broken, FIRST])
-        assert list(items_of_log(outlines)) == scanned([SECOND, broken, FIRST])
-        wholes.append(outlines[1].whole)
+        outlines = {each.file: each for each in outlines_of([SECOND, broken, FIRST])}
+        files = [SECOND, tmp_path / "gone", broken, FIRST]
+        assert list(items_of_log(outlines, files)) == scanned(files)
+        wholes.append(outlines[str(broken)].whole)
     assert any(wholes)
     assert not all(wholes)
 
