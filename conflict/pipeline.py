@@ -19,16 +19,17 @@ from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progre
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.errors import ConfigurationError, HistoryError, MissingEpochsError, NotBuiltError
-from conflict.history.definitions_over_time import OutlinesOf, make_run
+from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder, folder_of
-from conflict.history.grid.manifest import MANIFEST
+from conflict.history.grid.kept_outlines import OutlinesOf, known_or_made
+from conflict.history.grid.manifest import MANIFEST, load_manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.path_names import refuse_same_paths
 from conflict.history.grid.stored_folder import StoredFolder
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
-from conflict.history.ingestion.plan import digest_of_ends, files_document, refuse_other_folders
+from conflict.history.ingestion.plan import files_document, refuse_other_folders
 from conflict.history.log_files import check_log_files, missing_files
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file
@@ -43,7 +44,7 @@ from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.outline_job import outlines_by_tasks
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, in_threads
-from ndb_formats.columnar.file_outline import FileOutline, outlines_of
+from ndb_formats.columnar.file_outline import FileOutline, digest_of_ends, outlines_of
 from ndb_formats.findings import LogRemark
 from ndb_formats.stored import is_address, path_of
 
@@ -159,7 +160,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     with only_writer(folder):
         runner = spark_workers(folder, progress)
         try:
-            run = run_of(run_file, partial(outlines_by_tasks, runner, progress))
+            run = run_of(run_file, folder, partial(outlines_by_tasks, runner, progress))
             return ingest_binlogs(runner, run, folder, progress=progress)
         except NotBuiltError as error:
             message = f"{error}, and a History holds rows by their keys; resolve these binlogs as they are"
@@ -205,7 +206,8 @@ def resolve(
     refuse_by_policy(declared, policy, created=True)
     check_log_files(configuration, may_lack_files=_can_have_holes(configuration, options))
     by_spark = engine == "spark" and needs_reference(declared) is None
-    run = run_after_missing_files(run_of(run_file, partial(_outlines_on_spark, progress) if by_spark else outlines_of))
+    make = partial(_outlines_on_spark, progress) if by_spark else outlines_of
+    run = run_after_missing_files(run_of(run_file, options.history or kept, make))
     refuse_by_policy(run, policy)
     _refuse_same_paths(target, run)
     with ExitStack() as held:
@@ -281,8 +283,20 @@ def _from(run: Run, cluster: str, epoch: int, what: str, before: str = "") -> Ru
     return attrs.evolve(run, span=span, remarks=(*run.remarks, said))
 
 
-def run_of(run_file: RunFile, outlines_of: OutlinesOf = outlines_of) -> Run:
-    """Return the run of a run file, with what it says of the schedule; see `make_run`."""
+def run_of(run_file: RunFile, history: Folder | None = None, make: OutlinesOf = outlines_of) -> Run:
+    """
+    Return the run of a run file, with what it says of the schedule.
+
+    Args:
+        run_file: The run file.
+        history: A History that may keep outlines of its binlogs; None for none.
+        make: Makes the outlines of all others.
+
+    Raises:
+        HistoryError: The History is of another format, or damaged; else as of `make_run`.
+    """
+    held = None if history is None else load_manifest(history)
+    outlines_of = make if held is None else known_or_made(held.outlines, make)
     return make_run(run_file.configuration, partial(hints_of_run_file, run_file), outlines_of)
 
 

@@ -7,9 +7,8 @@ with the definition in force. Where it does not agree, the run stops reading the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import attrs
 
@@ -24,6 +23,7 @@ from conflict.history.definitions_in_log import (
     sentences_on_rows,
     some_of,
 )
+from conflict.history.grid.kept_outlines import OutlinesOf
 from conflict.history.log_pieces import ClusterPieces, pieces_of
 from conflict.history.restarts_in_logs import find_restarts
 from conflict.history.run import Run
@@ -39,9 +39,8 @@ from ndb_formats.findings import LogRemark
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["OutlinesOf", "make_run"]
+__all__ = ["make_run"]
 
-OutlinesOf = Callable[[Sequence[Path]], Sequence[FileOutline]]
 Name = tuple[str, str]
 _OF_FUNCTIONS = {RefusalKind.PARSE, RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE}
 

@@ -24,6 +24,7 @@ from conflict.history.grid.attempts import ATTEMPTS, publish_finished
 from conflict.history.grid.catalogue import FileFacts, refusing_contradictions
 from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.kept_outlines import outlines_to_keep
 from conflict.history.grid.key_numbering import KeyTask, number_keys
 from conflict.history.grid.manifest import (
     AGAIN,
@@ -166,6 +167,8 @@ class _Job:
             files = self._number_keys(plan, kept, manifest, plan.buckets if held is None else held.buckets)
             manifest = with_files(self.history, manifest, plan.batch, files)
             manifest = self._derive_schedule(manifest)
+        stops = {each.file: each.stop for own in manifest.segments.values() for each in own}
+        manifest = attrs.evolve(manifest, outlines=tuple(outlines_to_keep(self.run.outlines, stops)))
         write_manifest(self.history, manifest)
         return manifest
 

@@ -80,7 +80,7 @@ def test_planning_in_tasks(s3: S3, monkeypatch: pytest.MonkeyPatch):
     run_file = load_run_file(RUN)
     s3.requests.clear()
     check_log_files(run_file.configuration)
-    run = run_of(run_file, partial(outlines_by_tasks, in_process, no_progress))
+    run = run_of(run_file, None, partial(outlines_by_tasks, in_process, no_progress))
     plan_ingest(run, None, None, 1 << 16)
     files_document(run.configuration.files)
     asked = [each for each in s3.requests if each.startswith("GET") and ".binlog.000001" in each]

@@ -21,6 +21,7 @@ from conflict.history.grid.catalogue import (
 )
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.kept_outlines import KeptOutline
 from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.run import Run, TableNumbers, table_definitions
 from ndb_formats.events.row_image import RowLayout, layout_of_types
@@ -149,6 +150,7 @@ class Manifest(HistorySubject):
         epochs_left_out: Per cluster, how many later own epochs depend on missing epochs of the other cluster.
         changes: Row changes of both clusters up to the last epochs that can be resolved.
         listed: What the schedule is, and the catalogue of each batch, in which all other files are listed.
+        outlines: What planning needs of files that could be read to their ends.
         merged: Batches that the last ingest merged into its own. Their files stay until the next ingest, for who was
             reading them.
     """
@@ -165,6 +167,7 @@ class Manifest(HistorySubject):
     changes: int
     listed: tuple[FileFacts, ...] = ()
     merged: tuple[int, ...] = ()
+    outlines: tuple[KeptOutline, ...] = attrs.field(default=(), repr=False)
 
     @property
     def has_rows_without_key(self) -> bool:

@@ -7,7 +7,6 @@ plans only what was added to the binlogs.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,14 @@ from conflict.history.grid.folder import Folder, incomplete
 from conflict.history.grid.manifest import MANIFEST, HistorySubject, Manifest, SegmentFacts
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run, table_definitions
+from ndb_formats.columnar.file_outline import digest_of_ends
 from ndb_formats.schema.row_keys import refuse_inexact_keys
-from ndb_formats.stored import is_address, path_of, reading
+from ndb_formats.stored import is_address, path_of
 
 __all__ = [
     "PLAN",
     "Plan",
     "default_buckets",
-    "digest_of_ends",
     "load_plan",
     "plan_ingest",
     "refuse_differences",
@@ -40,9 +39,6 @@ __all__ = [
 PLAN = "ingest.json"
 BUCKET_BYTES = 128 * 1024 * 1024
 MIN_BUCKETS = 4
-_DIGEST_BYTES = 4096
-# Of the first event's flags, the byte that says whether the server still writes the file.
-_IN_USE_AT = 4 + 17
 
 
 @attrs.frozen(kw_only=True)
@@ -277,17 +273,6 @@ def _refuse_changed(facts: SegmentFacts) -> None:
         "Give that file, or ingest all files into another folder"
     )
     raise HistoryError(message)
-
-
-def digest_of_ends(file: Path, stop: int) -> str:
-    """Return a digest of the first and the last 4 KiB before a position of a file."""
-    with reading(file, max(stop - _DIGEST_BYTES, 0), stop), file.open("rb") as stream:
-        head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
-        if len(head) > _IN_USE_AT:
-            head[_IN_USE_AT] &= ~1  # the server clears this flag when it closes the file
-        stream.seek(max(stop - _DIGEST_BYTES, len(head)))
-        tail = stream.read(stop - stream.tell())
-    return hashlib.sha256(bytes(head) + tail).hexdigest()
 
 
 def files_document(files: Iterable[Path]) -> list[dict[str, Any]]:

@@ -101,6 +101,8 @@ def plan_segments(
     segments: list[Segment] = []
     for number, file in enumerate(files):
         found = outline(file)
+        if found.divided_from > (0 if number else start):
+            found = places_of(file)
         bounds, error = (
             _divide(found, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ())),
             found.error,
