@@ -216,7 +216,7 @@ class Run:
 
     def outline_of(self, file: Path) -> FileOutline:
         """Return what planning needs of a file."""
-        return self.outlines.get(str(file)) or outline_of(file)
+        return self.outlines.get(str(file)) or outline_of(file, with_items=False)
 
     @property
     def is_lossy(self) -> bool:

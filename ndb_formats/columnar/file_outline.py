@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -24,11 +25,10 @@ from ndb_formats.constants import TRANSACTION_STARTS
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import path_of, reading
 
-__all__ = ["FileOutline", "digest_of_ends", "items_of_log", "outline_of", "outlines_of", "places_of"]
+__all__ = ["FileOutline", "digest_of_ends", "items_of_log", "outline_of", "outlines_of"]
 
 
 _MOST_KEPT = 1 << 20  # bytes of events: a log can have very many statements
-_MOST_EVENTS = 1 << 13
 _DIGEST_BYTES = 4096
 # Of the first event's flags, the byte that says whether the server still writes the file.
 _IN_USE_AT = 4 + 17
@@ -64,43 +64,30 @@ class FileOutline:
     divided_from: int = 0
 
 
-def outline_of(file: str | Path) -> FileOutline:
-    """Return the outline of a file; an error in it is the outline's."""
+def outline_of(file: str | Path, *, with_items: bool = True) -> FileOutline:
+    """Return the outline of a file, or what it has besides items; an error in it is the outline's."""
+    path = path_of(file)
     try:
         index = recent_index(file)
     except FormatError as error:
-        return _broken(file, error)
-    items, events, size, whole = list[LogItem](), list[Event](), 0, index.error is None
+        return FileOutline(str(file), path.stat().st_size, error=error)
+    starts = index.positions[np.isin(index.types, TRANSACTION_STARTS)]
+    end = index.end if len(index) else 0
+    found = FileOutline(str(file), path.stat().st_size, starts=starts, end=end, error=index.error)
+    return attrs.evolve(found, digest=digest_of_ends(path, end), **_said(index)) if with_items else found
+
+
+def _said(index: EventIndex) -> dict[str, Any]:
+    """Return what a file says, as attributes of its outline."""
+    items, events, room, whole = list[LogItem](), list[Event](), _MOST_KEPT, index.error is None
     try:
         for item, event in items_of(index, verify=True):
             items.append(item)
-            size += len(event.body)
-            if size <= _MOST_KEPT:
-                events.append(event)
+            room -= event.header.size
+            events += [event] if room >= 0 else []
     except FormatError:  # whoever reads the rows says why
         whole = False
-    found = _divisible(index)
-    kept = tuple(events) if size <= _MOST_KEPT and len(events) <= _MOST_EVENTS else None
-    digest = digest_of_ends(path_of(file), found.end)
-    return attrs.evolve(found, items=tuple(items), whole=whole, events=kept, digest=digest)
-
-
-def places_of(file: str | Path) -> FileOutline:
-    """Return the outline of a file without what it says."""
-    try:
-        return _divisible(recent_index(file))
-    except FormatError as error:
-        return _broken(file, error)
-
-
-def _broken(file: str | Path, error: FormatError) -> FileOutline:
-    return FileOutline(str(file), path_of(file).stat().st_size, error=error)
-
-
-def _divisible(index: EventIndex) -> FileOutline:
-    starts = index.positions[np.isin(index.types, TRANSACTION_STARTS)]
-    size, end = path_of(index.file).stat().st_size, index.end if len(index) else 0
-    return FileOutline(index.file, size, starts=starts, end=end, error=index.error)
+    return {"items": tuple(items), "whole": whole, "events": tuple(events) if room >= 0 else None}
 
 
 def outlines_of(files: Sequence[Path]) -> list[FileOutline]:

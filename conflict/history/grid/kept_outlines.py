@@ -14,49 +14,20 @@ import numpy as np
 
 from ndb_formats.binlog_reader import Event
 from ndb_formats.columnar.file_outline import FileOutline, digest_of_ends
-from ndb_formats.columnar.log_scan import LoggedTable, LogItem, item_of
-from ndb_formats.constants import EVENT_HEADER_SIZE
-from ndb_formats.events.header import decode_header, encode_header
+from ndb_formats.columnar.log_scan import LoggedTable, item_of
 
-__all__ = ["KeptEvent", "KeptOutline", "OutlinesOf", "known_or_made", "outlines_to_keep"]
+__all__ = ["KeptOutline", "OutlinesOf", "known_or_made", "outlines_to_keep"]
 
 OutlinesOf = Callable[[Sequence[Path]], Sequence[FileOutline]]
-_MOST_STARTS = 1000
 
 
 @attrs.frozen
 class KeptEvent:
-    """
-    An event that says something besides rows.
+    """An event that says something besides rows; `of_ndb` and `packed` as of `LoggedTable`, if it is one."""
 
-    Attributes:
-        position: As of `ndb_formats.binlog_reader.Event`; so are the next two.
-        payload_position: See there.
-        server: See there.
-        data: Header and body, in hexadecimal digits.
-        of_ndb: Of a Table_map event, as of `ndb_formats.columnar.log_scan.LoggedTable`.
-        packed: See there.
-    """
-
-    position: int
-    payload_position: int
-    server: str
-    data: str = attrs.field(repr=False)
-    of_ndb: bool
-    packed: bool
-
-    @classmethod
-    def of(cls, event: Event, item: LogItem) -> KeptEvent:
-        """Return what is kept of an event."""
-        data = (encode_header(event.header) + event.body).hex()
-        of_ndb, packed = (item.of_ndb, item.packed) if isinstance(item, LoggedTable) else (False, False)
-        return cls(event.position, event.payload_position, event.server, data, of_ndb, packed)
-
-    def event(self, file: str) -> Event:
-        """Return the event."""
-        data = bytes.fromhex(self.data)
-        header, body = decode_header(data), data[EVENT_HEADER_SIZE:]
-        return Event(file, self.position, header, body, self.server, self.payload_position)
+    event: Event
+    of_ndb: bool = False
+    packed: bool = False
 
 
 @attrs.frozen
@@ -68,7 +39,7 @@ class KeptOutline:
         file: Path of the file.
         size: Its bytes.
         digest: Digest of its ends, by which it is recognized.
-        divided_from: From where on the History may go on reading it.
+        divided_from: Up to where the History has read it.
         starts: Positions from there on at which transactions start.
         events: What says something besides rows.
     """
@@ -86,13 +57,17 @@ class KeptOutline:
 
     def outline(self) -> FileOutline:
         """Return the outline."""
-        events = tuple(each.event(self.file) for each in self.events)
-        pairs = zip(events, self.events, strict=True)
-        found = (item_of(event, of_ndb=each.of_ndb, packed=each.packed) for event, each in pairs)
-        items = tuple(item for item in found if item is not None)
-        starts = np.array(self.starts, np.int64)
+        found = (item_of(each.event, of_ndb=each.of_ndb, packed=each.packed) for each in self.events)
         return FileOutline(
-            self.file, self.size, items, True, starts, self.size, None, events, self.digest, self.divided_from
+            self.file,
+            self.size,
+            items=tuple(item for item in found if item is not None),
+            whole=True,
+            starts=np.array(self.starts, np.int64),
+            end=self.size,
+            events=tuple(each.event for each in self.events),
+            digest=self.digest,
+            divided_from=self.divided_from,
         )
 
 
@@ -106,12 +81,13 @@ def outlines_to_keep(outlines: Mapping[str, FileOutline], stops: Mapping[str, in
     """
     for file, stop in stops.items():
         found = outlines.get(file)
-        if found is None or not found.whole or found.end != found.size or found.events is None:
-            continue
-        starts = found.starts[found.starts >= stop].tolist()
-        if found.divided_from <= stop and len(starts) <= _MOST_STARTS:
-            events = map(KeptEvent.of, found.events, found.items)
-            yield KeptOutline(file, found.size, found.digest, stop, tuple(starts), tuple(events))
+        if found is not None and found.whole and found.end == found.size and found.events is not None:
+            starts = tuple(found.starts[found.starts >= stop].tolist())
+            events = tuple(
+                KeptEvent(event, item.of_ndb, item.packed) if isinstance(item, LoggedTable) else KeptEvent(event)
+                for event, item in zip(found.events, found.items, strict=True)
+            )
+            yield KeptOutline(file, found.size, found.digest, stop, starts, events)
 
 
 def known_or_made(kept: Iterable[KeptOutline], make: OutlinesOf) -> OutlinesOf:

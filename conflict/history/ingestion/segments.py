@@ -9,6 +9,7 @@ and what is in it, whichever reader read it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 from conflict.history.grid.documents import read_object, to_json
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import SegmentFacts
-from ndb_formats.columnar.file_outline import FileOutline, places_of
+from ndb_formats.columnar.file_outline import FileOutline, outline_of
 from ndb_formats.errors import FormatError
 from ndb_formats.types.column_types import WireType
 
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 DEFAULT_SEGMENT_BYTES = 32 * 1024 * 1024
+_places_of = partial(outline_of, with_items=False)
 
 
 @attrs.frozen
@@ -81,7 +83,7 @@ def plan_segments(
     stop: int | None = None,
     first_number: int = 0,
     cuts: Mapping[str, Sequence[int]] | None = None,
-    outline: Callable[[Path], FileOutline] = places_of,
+    outline: Callable[[Path], FileOutline] = _places_of,
 ) -> _SegmentPlan:
     """
     Divide a cluster's files into segments.
@@ -102,7 +104,7 @@ def plan_segments(
     for number, file in enumerate(files):
         found = outline(file)
         if found.divided_from > (0 if number else start):
-            found = places_of(file)
+            found = _places_of(file)
         bounds, error = (
             _divide(found, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ())),
             found.error,
