@@ -1,7 +1,7 @@
 """
 The ingest job: from binlogs to a History on disk.
 
-1. The driver follows event headers, divides what is new of every file into segments, and writes the plan down.
+1. The driver divides what is new of every file into segments, by the outlines in the run, and writes the plan down.
 2. One task per segment reads its epochs and writes their rows by key bucket, keys still as bytes.
 3. One task per bucket gives new keys dense numbers, in the order in which they appear.
 4. The driver derives the schedule from the summaries of all epochs, and writes `schedule.parquet` and `history.json`.

@@ -105,10 +105,8 @@ def plan_segments(
         found = outline(file)
         if found.divided_from > (0 if number else start):
             found = _places_of(file)
-        bounds, error = (
-            _divide(found, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ())),
-            found.error,
-        )
+        bounds = _divide(found, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ()))
+        error = found.error
         if stop is not None and number == len(files) - 1:
             bounds, error = [*(each for each in bounds if each < stop), stop], None
         segments += [
