@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+import conflict
 from conflict.errors import HistoryError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.documents import object_of, to_json
@@ -148,3 +149,22 @@ def test_a_file_that_was_replaced(position: int, tmp_path: Path, history: Folder
     assert maker.made == [demo.files["A"].name]
     with pytest.raises(HistoryError, match="does not begin with what was read of it before"):
         ingest(in_process, run, history, segment_bytes=SEGMENT_BYTES)
+
+
+def test_resolve_looks_at_no_binlog_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """From the History that it kept, and into it again."""
+    demo, made = Recording.copy(DEMO, tmp_path / "demo"), list[str]()
+
+    def counted(file: Path) -> FileOutline:
+        made.append(file.name)
+        return outline_of(file)
+
+    monkeypatch.setattr("ndb_formats.columnar.file_outline.outline_of", counted)
+    run, kept = demo.folder / "run.toml", tmp_path / "kept"
+    first = conflict.resolve(run, keep_history=kept, out=tmp_path / "first", engine="local")
+    assert sorted(made) == sorted(file.name for file in demo.files.values())
+    again = conflict.resolve(run, history=kept, out=tmp_path / "again", engine="local")
+    more = conflict.resolve(run, keep_history=kept, out=tmp_path / "more", engine="local")
+    assert len(made) == 2
+    assert first.run["log_remarks"] == again.run["log_remarks"] == more.run["log_remarks"]
+    assert first.counters == again.counters == more.counters
