@@ -6,7 +6,7 @@ A run from its configuration to its result, on any engine; and which engine, whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,14 @@ from conflict.errors import ConfigurationError, HistoryError, MissingEpochsError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder, folder_of
-from conflict.history.grid.manifest import MANIFEST
+from conflict.history.grid.kept_outlines import OutlinesOf, known_or_made
+from conflict.history.grid.manifest import MANIFEST, load_manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.path_names import refuse_same_paths
 from conflict.history.grid.stored_folder import StoredFolder
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
-from conflict.history.ingestion.plan import digest_of_ends, files_document, refuse_other_folders
+from conflict.history.ingestion.plan import files_document, refuse_other_folders
 from conflict.history.log_files import check_log_files, missing_files
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file
@@ -36,12 +37,14 @@ from conflict.results.files import check_target, refuse_nesting, whole_or_not_at
 from conflict.results.layout import catalogue_result
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
-from conflict.runs.columnar_run import refuse_python_rules, run_columnar
+from conflict.runs.columnar_run import needs_reference, refuse_python_rules, run_columnar
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
+from conflict.runs.outline_job import outlines_by_tasks
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, in_threads
+from ndb_formats.columnar.file_outline import FileOutline, digest_of_ends, outlines_of
 from ndb_formats.findings import LogRemark
 from ndb_formats.stored import is_address, path_of
 
@@ -157,7 +160,8 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     with only_writer(folder):
         runner = spark_workers(folder, progress)
         try:
-            return ingest_binlogs(runner, run_of(run_file), folder, progress=progress)
+            run = run_of(run_file, folder, partial(outlines_by_tasks, runner, progress))
+            return ingest_binlogs(runner, run, folder, progress=progress)
         except NotBuiltError as error:
             message = f"{error}, and a History holds rows by their keys; resolve these binlogs as they are"
             raise ConfigurationError(message) from None
@@ -201,7 +205,9 @@ def resolve(
         refuse_python_rules(declared.setups.at_end)
     refuse_by_policy(declared, policy, created=True)
     check_log_files(configuration, may_lack_files=_can_have_holes(configuration, options))
-    run = run_after_missing_files(run_of(run_file))
+    by_spark = engine == "spark" and needs_reference(declared) is None
+    make = partial(_outlines_on_spark, progress) if by_spark else outlines_of
+    run = run_after_missing_files(run_of(run_file, options.history or kept, make))
     refuse_by_policy(run, policy)
     _refuse_same_paths(target, run)
     with ExitStack() as held:
@@ -277,9 +283,31 @@ def _from(run: Run, cluster: str, epoch: int, what: str, before: str = "") -> Ru
     return attrs.evolve(run, span=span, remarks=(*run.remarks, said))
 
 
-def run_of(run_file: RunFile) -> Run:
-    """Return the run of a run file, with what it says of the schedule."""
-    return make_run(run_file.configuration, partial(hints_of_run_file, run_file))
+def run_of(run_file: RunFile, history: Folder | None = None, make: OutlinesOf = outlines_of) -> Run:
+    """
+    Return the run of a run file, with what it says of the schedule.
+
+    Args:
+        run_file: The run file.
+        history: A History that may keep outlines of its binlogs; None for none.
+        make: Makes the outlines of all others.
+
+    Raises:
+        HistoryError: The History is of another format, or damaged; else as of `make_run`.
+    """
+    held = None if history is None else load_manifest(history)
+    outlines_of = make if held is None else known_or_made(held.outlines, make)
+    return make_run(run_file.configuration, partial(hints_of_run_file, run_file), outlines_of)
+
+
+def _outlines_on_spark(progress: StageProgress, files: Sequence[Path]) -> list[FileOutline]:
+    from conflict.spark.session import spark_session  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.spark.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
+
+    progress("starting Spark", 0, 1)
+    runner = spark_runner(spark_session())
+    progress("starting Spark", 1, 1)
+    return outlines_by_tasks(runner, progress, files)
 
 
 def _refuse_same_paths(target: Folder, run: Run) -> None:

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _HEAD = 1 << 12  # bytes that hold the first event of a file, and those that tell it from others
 _BEFORE = 1 << 12  # bytes before a piece that tell it from others
+_BLOCK = 1 << 26  # bytes that one request asks for
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}  # what Hadoop and others call them
 
 
@@ -191,9 +192,9 @@ def put(source: str, address: str) -> None:
 
 
 @contextmanager
-def reading(path: Path, start: int, stop: int) -> Iterator[None]:
+def reading(path: Path, start: int = 0, stop: int = _HEAD) -> Iterator[None]:
     """
-    Let a file on object storage be, in the block, what a task needs of it: its first event and one piece.
+    Let a file on object storage be, in the block, what a task needs of it: its first event, and perhaps one piece.
 
     Its copy has a hole between the two. A reader that strays there meets an event of no size, which no event has.
 
@@ -211,8 +212,9 @@ def reading(path: Path, start: int, stop: int) -> Iterator[None]:
         with copy.open("wb") as file:
             for begin, end in pieces:
                 file.seek(begin)
-                with naming(str(path)):
-                    file.write(storage(str(path)).cat_file(str(path), start=begin, end=end))
+                for place in range(begin, end, _BLOCK):
+                    with naming(str(path)):
+                        file.write(storage(str(path)).cat_file(str(path), start=place, end=min(place + _BLOCK, end)))
         with _Copies.holding(path, copy):
             yield
     finally:

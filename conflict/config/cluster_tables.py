@@ -39,7 +39,7 @@ from ndb_formats.cursor import whole_number
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
-from ndb_formats.stored import beside, matches
+from ndb_formats.stored import beside, matches, reading
 
 __all__ = ["OWN_FILES", "check_cluster_names", "check_clusters", "read_clusters", "writer_of"]
 
@@ -302,8 +302,9 @@ def logging_servers(server_ids: Sequence[int], files: Sequence[Path]) -> tuple[L
 def writer_of(file: Path) -> int:
     """Return the id of the server that wrote a file, by its first event; -1 if it cannot be read."""
     try:
-        for _, header in itertools.islice(read_headers(file), 1):
-            return header.server_id
+        with reading(file):
+            for _, header in itertools.islice(read_headers(file), 1):
+                return header.server_id
     except (FormatError, OSError):
         pass
     return -1

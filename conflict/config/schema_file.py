@@ -28,6 +28,7 @@ from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.declared_type import charset_name
 from ndb_formats.schema.session import ServerVersion
 from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.stored import path_of, reading
 from ndb_formats.types.charsets import is_charset
 
 __all__ = ["as_statements", "in_databases", "load_schema", "logged_name", "named_as", "version_of_logs", "what_to_give"]
@@ -198,7 +199,8 @@ def version_of_logs(binlogs: Iterable[Path | str]) -> str | None:
     """Return the version of the server that wrote the first binlog that can be read; whoever reads them says faults."""
     for file in binlogs:
         try:
-            first = first_event(file, verify=False)
+            with reading(path_of(file)):
+                first = first_event(file, verify=False)
         except (FormatError, OSError):
             continue
         if first is not None:

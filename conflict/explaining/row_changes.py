@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.arguments import no_progress
-from conflict.config.configuration import ClusterConfiguration, LogPiece
+from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import TableVersion
 from conflict.explaining.events import LogPlace
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs, read_log
@@ -222,7 +222,7 @@ def _found(
     tables = tables_in_force(chosen, None, run.databases.of(cluster.name))
     numbers = TableNumbers(chosen.tables, {})
     last = run.span.last.get(cluster.name, _NO_END)
-    for segment in _segments(run.log_of(cluster)):
+    for segment in _segments(run, cluster):
         file, reader.server_id = str(segment.file), segment.server_id
         found = wanted_epochs(segment, tables, numbers, rows, wanted.transactions)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges
@@ -235,10 +235,10 @@ def _found(
             return
 
 
-def _segments(pieces: Iterable[LogPiece]) -> Iterator[Segment]:
+def _segments(run: Run, cluster: ClusterConfiguration) -> Iterator[Segment]:
     """Yield the segments of what is read as the log of a cluster."""
-    for piece in pieces:
-        planned = plan_segments([piece.file], start=piece.start, stop=piece.stop)
+    for piece in run.log_of(cluster):
+        planned = plan_segments([piece.file], start=piece.start, stop=piece.stop, outline=run.outline_of)
         yield from (attrs.evolve(each, server_id=piece.server_id) for each in planned.segments)
         if planned.error is not None:
             return

@@ -8,6 +8,7 @@ with the definition in force. Where it does not agree, the run stops reading the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -22,6 +23,7 @@ from conflict.history.definitions_in_log import (
     sentences_on_rows,
     some_of,
 )
+from conflict.history.grid.kept_outlines import OutlinesOf
 from conflict.history.log_pieces import ClusterPieces, pieces_of
 from conflict.history.restarts_in_logs import find_restarts
 from conflict.history.run import Run
@@ -30,13 +32,8 @@ from conflict.history.versions_of_tables import with_history_tables
 from conflict.rules.functions import what_was_meant
 from conflict.rules.replication_table import ReplicationRow, best_match
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup, refusal_of_column
-from ndb_formats.columnar.log_scan import (
-    LoggedIncident,
-    LoggedTable,
-    LogItem,
-    remarks_on,
-    scan_log,
-)
+from ndb_formats.columnar.file_outline import FileOutline, items_of_log, outlines_of
+from ndb_formats.columnar.log_scan import LoggedIncident, LoggedTable, LogItem, remarks_on
 from ndb_formats.errors import did_you_mean
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.tables import Schema, Table
@@ -48,13 +45,18 @@ Name = tuple[str, str]
 _OF_FUNCTIONS = {RefusalKind.PARSE, RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE}
 
 
-def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> Run:
+def make_run(
+    configuration: Configuration,
+    hints_of: HintsOf | None = None,
+    outlines_of: OutlinesOf = outlines_of,
+) -> Run:
     """
     Return the run of a configuration, with the definitions that are in force over the time of its binlogs.
 
     Args:
         configuration: What the user asks for.
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
+        outlines_of: Returns the outline of each of some files.
 
     Raises:
         ConfigurationError: No table of the binlogs is known, or a table that a server refuses because of its function
@@ -62,11 +64,13 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
     read = {cluster.name: pieces_of(cluster) for cluster in configuration.clusters}
+    # Files that were read earlier need not be there.
+    outlines = {each.file: each for each in outlines_of([file for file in configuration.files if file.exists()])}
     scans = {
         cluster.name: list(
-            scan_log(cluster.log.files, verify=True)
+            items_of_log(outlines, cluster.log.files)
             if len(cluster.servers) == 1
-            else _scanned(read[cluster.name].pieces)
+            else _scanned(outlines, read[cluster.name].pieces)
         )
         for cluster in configuration.clusters
     }
@@ -104,7 +108,7 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
     restarts = tuple(
         restart
         for each in configuration.clusters
-        for restart in find_restarts(each, scans[each.name], read[each.name].logs)
+        for restart in find_restarts(each, read[each.name].logs, partial(items_of_log, outlines))
     )
     pieces = {each.name: read[each.name].pieces for each in configuration.clusters if len(each.servers) > 1}
     return attrs.evolve(
@@ -114,6 +118,7 @@ def make_run(configuration: Configuration, hints_of: HintsOf | None = None) -> R
         hints_of=hints_of,
         pieces=pieces,
         restarts=restarts,
+        outlines=outlines,
         renames=possible_renames(
             configuration.links.filters, {name: _column_types(scan) for name, scan in scans.items()}
         ),
@@ -161,7 +166,7 @@ def _filled(read: ClusterPieces, scan: Iterable[LogItem]) -> Iterator[str]:
             )
 
 
-def _scanned(pieces: Sequence[LogPiece]) -> Iterator[LogItem]:
+def _scanned(outlines: Mapping[str, FileOutline], pieces: Sequence[LogPiece]) -> Iterator[LogItem]:
     """
     Yield what the pieces hold besides rows.
 
@@ -170,7 +175,7 @@ def _scanned(pieces: Sequence[LogPiece]) -> Iterator[LogItem]:
     """
     known = set[tuple[str, int]]()
     for piece in pieces:
-        for item in scan_log([piece.file], verify=True):
+        for item in items_of_log(outlines, [piece.file]):
             inside = piece.start <= item.position and (piece.stop is None or item.position < piece.stop)
             if isinstance(item, LoggedIncident):
                 inside = (item.file, item.position) not in known

@@ -4,16 +4,13 @@ Restarts of servers, found by the incident that each writes into the server's ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from conflict.config.configuration import ClusterConfiguration
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, scan_epochs
 from conflict.history.restarts import Restart
-from ndb_formats.binlog_reader import event_at
-from ndb_formats.columnar.log_scan import LoggedIncident, LogItem, scan_log
-from ndb_formats.errors import FormatError
+from ndb_formats.columnar.log_scan import LoggedIncident, LogItem
 
 __all__ = ["find_restarts"]
 
@@ -22,40 +19,28 @@ _STARTUP = "mysqld startup"
 
 
 def find_restarts(
-    cluster: ClusterConfiguration, scanned: Iterable[LogItem], logs: Sequence[LoggedEpochs]
+    cluster: ClusterConfiguration,
+    logs: Sequence[LoggedEpochs],
+    items_of: Callable[[Sequence[Path]], Iterable[LogItem]],
 ) -> Iterator[Restart]:
     """
     Yield the restarts of the servers of a cluster within their logs.
 
     Args:
         cluster: The cluster.
-        scanned: What its log holds besides rows, where it has one SQL node.
         logs: The epochs of the logs of its SQL nodes, where it has several.
+        items_of: Returns what files hold besides rows, up to what cannot be read.
     """
-    incidents = [each for each in scanned if isinstance(each, LoggedIncident)]
     if len(cluster.servers) == 1:
-        if any(each.incident.message == _STARTUP for each in incidents):
-            logs = [scan_epochs(cluster.server_id, cluster.log.files)]
-        yield from _restarts(cluster.name, logs, incidents)
-        return
+        starts = any(each.incident.message == _STARTUP for each in _incidents(items_of(cluster.log.files)))
+        logs = [scan_epochs(cluster.server_id, cluster.log.files)] if starts else []
     for log in logs:
-        if log.incidents:
-            yield from _restarts(cluster.name, [log], _incidents(log.files))
-
-
-def _restarts(cluster: str, logs: Sequence[LoggedEpochs], incidents: Sequence[LoggedIncident]) -> Iterator[Restart]:
-    """Yield the restarts that the incidents of a log, in order, tell of."""
-    for log in logs:
-        for before, each in zip(log.incidents, incidents, strict=False):  # what cannot be read may hold more of them
+        # What cannot be read may hold more incidents.
+        for before, each in zip(log.incidents, _incidents(items_of(log.files)), strict=False):
             if each.incident.message == _STARTUP:
-                second = event_at(each.file, each.position, None, verify=False).header.timestamp
                 epoch = int(log.number[before]) if before < len(log) else None
-                yield Restart(cluster, log.server_id, each.file, each.position, second, epoch)
+                yield Restart(cluster.name, log.server_id, each.file, each.position, each.second, epoch)
 
 
-def _incidents(files: Sequence[Path]) -> list[LoggedIncident]:
-    """Return the incidents of a log, up to what cannot be read."""
-    found = list[LoggedIncident]()
-    with suppress(FormatError):
-        found += (each for each in scan_log(files, verify=False) if isinstance(each, LoggedIncident))
-    return found
+def _incidents(items: Iterable[LogItem]) -> Iterator[LoggedIncident]:
+    return (each for each in items if isinstance(each, LoggedIncident))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
@@ -25,6 +26,7 @@ from conflict.history.scheduling.schedule import ClusterHints, HintsOf
 from conflict.history.scheduling.summaries import Summary
 from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import TableSetup, is_exceptions_table
+from ndb_formats.columnar.file_outline import FileOutline, outline_of
 from ndb_formats.events.row_image import RowImage, converted_image
 from ndb_formats.findings import LogRemark
 from ndb_formats.rules.replica.conversions import conversion, is_allowed
@@ -184,6 +186,7 @@ class Run:
         restarts: The restarts of servers within their logs; those of a server in order.
         compressed: The clusters whose logs hold compressed epochs.
         renames: Databases that appliers seem to rename, although no rule says so.
+        outlines: What planning needs of each file of its logs that was there, by path.
     """
 
     configuration: Configuration
@@ -198,6 +201,7 @@ class Run:
     restarts: tuple[Restart, ...] = ()
     compressed: frozenset[str] = frozenset()
     renames: tuple[Rename, ...] = ()
+    outlines: Mapping[str, FileOutline] = attrs.field(factory=dict, eq=False, repr=False)
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:
@@ -209,6 +213,10 @@ class Run:
         if cluster.name in self.pieces:
             return self.pieces[cluster.name]
         return tuple(LogPiece(cluster.server_id, file) for file in cluster.log.files)
+
+    def outline_of(self, file: Path) -> FileOutline:
+        """Return what planning needs of a file."""
+        return self.outlines.get(str(file)) or outline_of(file, with_items=False)
 
     @property
     def is_lossy(self) -> bool:

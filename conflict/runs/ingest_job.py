@@ -1,7 +1,7 @@
 """
 The ingest job: from binlogs to a History on disk.
 
-1. The driver follows event headers, divides what is new of every file into segments, and writes the plan down.
+1. The driver divides what is new of every file into segments, by the outlines in the run, and writes the plan down.
 2. One task per segment reads its epochs and writes their rows by key bucket, keys still as bytes.
 3. One task per bucket gives new keys dense numbers, in the order in which they appear.
 4. The driver derives the schedule from the summaries of all epochs, and writes `schedule.parquet` and `history.json`.
@@ -24,6 +24,7 @@ from conflict.history.grid.attempts import ATTEMPTS, publish_finished
 from conflict.history.grid.catalogue import FileFacts, refusing_contradictions
 from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.kept_outlines import outlines_to_keep
 from conflict.history.grid.key_numbering import KeyTask, number_keys
 from conflict.history.grid.manifest import (
     AGAIN,
@@ -54,7 +55,10 @@ from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
 from conflict.runs.runner import Runner
+from ndb_formats.columnar.file_outline import items_of_log
+from ndb_formats.columnar.log_scan import remarks_on
 from ndb_formats.errors import FormatError
+from ndb_formats.findings import LogRemark
 
 __all__ = ["Ingested", "ingest"]
 
@@ -68,11 +72,13 @@ class Ingested:
         manifest: What the History holds now.
         read: How many segments it read.
         there: How many segments had been read before.
+        remarks: What the binlogs hold besides rows.
     """
 
     manifest: Manifest
     read: int
     there: int
+    remarks: tuple[LogRemark, ...] = ()
 
 
 def ingest(
@@ -121,7 +127,8 @@ def ingest(
         history.delete(STAGED)
         write_plan(history, plan)
         held = job.carry_out(plan, held)
-    return Ingested(held, job.read, job.there)
+    remarks = (each for cluster in run.clusters for each in remarks_on(items_of_log(run.outlines, cluster.files)))
+    return Ingested(held, job.read, job.there, tuple(remarks))
 
 
 @attrs.define
@@ -174,6 +181,8 @@ class _Job:
             files = self._number_keys(plan, kept, manifest, plan.buckets if held is None else held.buckets)
             manifest = with_files(self.history, manifest, plan.batch, files)
             manifest = self._derive_schedule(manifest)
+        stops = {each.file: each.stop for own in manifest.segments.values() for each in own}
+        manifest = attrs.evolve(manifest, outlines=tuple(outlines_to_keep(self.run.outlines, stops)))
         write_manifest(self.history, manifest)
         return manifest
 

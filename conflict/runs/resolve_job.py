@@ -176,6 +176,7 @@ def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options:
     run = run.numbered_as(manifest.tables)
     steps = row_steps(run, manifest, run.numbers)
     setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps)
+    manifest = attrs.evolve(manifest, outlines=())  # which no task needs
     return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)
 
 

@@ -7,6 +7,7 @@ that cannot be read ends the index, with the error that the scalar reader raises
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,7 @@ def _landmarks(data: npt.NDArray[np.uint8], position: int, limit: int) -> tuple[
 
 # Indexes of whole files that are asked for again soon, by path, size and time; at most so many events in all.
 _recent: dict[tuple[str, int, int], EventIndex] = {}
+_keeping = threading.Lock()
 _MOST_RECENT = 1 << 22
 
 
@@ -136,14 +138,16 @@ def recent_index(path: str | Path) -> EventIndex:
     """Return `index_events`, which reads the file again only if it has changed, or many others were read since."""
     facts = path_of(path).stat()
     key = str(path), facts.st_size, facts.st_mtime_ns
-    if key not in _recent:
-        index = index_events(path)
-        if len(index) > _MOST_RECENT:
-            return index
-        while sum(map(len, _recent.values())) + len(index) > _MOST_RECENT:
+    known = _recent.get(key)
+    if known is not None:
+        return known
+    index = index_events(path)
+    with _keeping:  # threads read files side by side
+        while _recent and sum(map(len, _recent.values())) + len(index) > _MOST_RECENT:
             _recent.pop(next(iter(_recent)))
-        _recent[key] = index
-    return _recent[key]
+        if len(index) <= _MOST_RECENT:
+            _recent[key] = index
+    return index
 
 
 def index_parts(

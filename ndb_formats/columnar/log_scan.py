@@ -100,11 +100,13 @@ class LoggedIncident:
         file: Path of its file.
         position: Position of the event.
         incident: The event.
+        second: Second since 1970 at which it was logged.
     """
 
     file: str
     position: int
     incident: IncidentEvent
+    second: int = 0
 
 
 @attrs.frozen
@@ -124,6 +126,7 @@ class LoggedEnd:
 
 
 LogItem = ScannedStatement | LoggedTable | ScannedChange | LoggedIncident | LoggedEnd
+_Found = tuple[LogItem, Event]
 
 
 def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
@@ -136,16 +139,25 @@ def scan_log(files: Sequence[str | Path], *, verify: bool) -> Iterator[LogItem]:
     """
     for file in (each for each in files if path_of(each).exists()):  # one that was read earlier need not be there
         try:
-            first = first_event(file, verify=False)
-            if first is None:
-                continue
-            description = decode_format_description(first.body)
             index = recent_index(file)
-            yield from _items(_Events(index, map_bytes(index.file), description), verify=verify)
+            yield from (item for item, _ in items_of(index, verify=verify))
         except FormatError:
             return  # whoever reads the rows says why
         if index.error is not None:
             return
+
+
+def items_of(index: EventIndex, *, verify: bool) -> Iterator[_Found]:
+    """
+    Yield what one file says besides rows, in order, each with its event; arguments as of `scan_log`.
+
+    Raises:
+        FormatError: It cannot be read further. What the headers alone show is the error of the index.
+    """
+    first = first_event(index.file, verify=False)
+    if first is not None:
+        description = decode_format_description(first.body)
+        yield from _items(_Events(index, map_bytes(index.file), description), verify=verify)
 
 
 @attrs.frozen(eq=False)
@@ -184,7 +196,7 @@ class _Events:
         return _Events(*index_payload(event), self.description, event)
 
 
-def _items(events: _Events, *, verify: bool) -> Iterator[LogItem]:
+def _items(events: _Events, *, verify: bool) -> Iterator[_Found]:
     index, known = events.index, set[bytes]()
     for number in definition_events(events.data, index.positions, index.types, index.sizes, events.trailer).tolist():
         event = events.event(number, verify=verify)
@@ -193,10 +205,10 @@ def _items(events: _Events, *, verify: bool) -> Iterator[LogItem]:
                 inside = list(_items_inside(events.inside(event), known))
             yield from inside
         elif (found := _read(events, number, event)) is not None:
-            yield found
+            yield found, event
 
 
-def _items_inside(events: _Events, known: set[bytes]) -> Iterator[LogItem]:
+def _items_inside(events: _Events, known: set[bytes]) -> Iterator[_Found]:
     """
     Yield the items of a compressed transaction.
 
@@ -216,9 +228,9 @@ def _items_inside(events: _Events, known: set[bytes]) -> Iterator[LogItem]:
             known.add(identity)
         elif index.types[number] in _STATEMENTS:
             known.clear()
-        found = _read(events, number, events.event(number, verify=False))
-        if found is not None:
-            yield found
+        event = events.event(number, verify=False)
+        if (found := _read(events, number, event)) is not None:
+            yield found, event
 
 
 _TABLE_ID_SIZE = 6
@@ -246,12 +258,30 @@ _STATUS_NAME = b"".join(bytes([len(part)]) + part.encode() + b"\0" for part in A
 
 
 def _read(events: _Events, number: int, event: Event) -> LogItem | None:
+    of_ndb = event.type is EventType.TABLE_MAP_EVENT and _is_of_ndb(events, number)
+    found = item_of(event, of_ndb=of_ndb, packed=events.around is not None)
+    if isinstance(found, LoggedEnd) and found.text[: len(_ROLLBACK)].upper() == _ROLLBACK:
+        return found if _follows_rows(events, number, found.text) else None
+    return found
+
+
+def item_of(event: Event, *, of_ndb: bool, packed: bool) -> LogItem | None:
+    """
+    Return what an event says besides rows; None if it says nothing.
+
+    Args:
+        event: The event; a rollback is taken for one that follows row changes.
+        of_ndb: See `LoggedTable`.
+        packed: See there.
+
+    Raises:
+        FormatError: It cannot be read.
+    """
     if event.type is EventType.TABLE_MAP_EVENT:
         table_map = decode_table_map(event.body, event.server)
-        packed = events.around is not None
-        return LoggedTable(event.file, event.position, table_map, _is_of_ndb(events, number), packed)
+        return LoggedTable(event.file, event.position, table_map, of_ndb, packed)
     if event.type is EventType.INCIDENT_EVENT:
-        return LoggedIncident(event.file, event.position, decode_incident(event.body))
+        return LoggedIncident(event.file, event.position, decode_incident(event.body), event.header.timestamp)
     if event.type is EventType.XA_PREPARE_LOG_EVENT:
         prepared = decode_xa_prepare(event.body)
         return None if prepared.one_phase else LoggedEnd(event.file, event.position, prepared.statement)
@@ -266,19 +296,12 @@ def _read(events: _Events, number: int, event: Event) -> LogItem | None:
     statement = statement_of(query)
     if statement is not None:
         return ScannedStatement(event.file, event.position, event.header.server_id, statement)
-    if _ends(events, number, query.statement):
+    if query.statement[:_LONGEST_HEAD].upper().startswith(("XA COMMIT", "XA ROLLBACK", _ROLLBACK)):
         return LoggedEnd(event.file, event.position, query.statement)
     return None
 
 
-def _ends(events: _Events, number: int, text: str) -> bool:
-    """Return whether a statement ends a prepared transaction, or takes back rows."""
-    head = text[:_LONGEST_HEAD].upper()
-    return head.startswith(("XA COMMIT", "XA ROLLBACK")) or (
-        head.startswith("ROLLBACK") and _follows_rows(events, number, text)
-    )
-
-
+_ROLLBACK = "ROLLBACK"
 _LONGEST_HEAD = 11
 _BACK_TO = re.compile(r"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?", re.IGNORECASE)
 

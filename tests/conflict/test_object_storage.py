@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +13,15 @@ import pytest
 
 import conflict
 from conflict.cli.refusals import ExitCode
+from conflict.config.arguments import no_progress
+from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
+from conflict.history.ingestion.plan import files_document, plan_ingest
+from conflict.history.log_files import check_log_files
+from conflict.pipeline import run_of
 from conflict.result import Result
+from conflict.runs.outline_job import outlines_by_tasks
+from conflict.runs.runner import in_process
 from tests.conflict.cli.commands import invoke
 from tests.conflict.object_storage import BUCKET, S3, s3_server
 from tests.corpora import DEMO
@@ -63,6 +71,31 @@ def test_resolve(s3: S3, local: Result, tmp_path: Path, monkeypatch: pytest.Monk
     assert _same(found, local)
     assert found.run["inputs"]["run_file"] == RUN
     assert [*tmp_path.iterdir()] == []
+
+
+def test_planning_in_tasks(s3: S3, monkeypatch: pytest.MonkeyPatch):
+    """Who plans reads the head of each binlog and the digest of its ends; a task reads it once, and keeps no copy."""
+    held = dict[str, str]()
+    monkeypatch.setattr("ndb_formats.stored._Copies._held", held)
+    run_file = load_run_file(RUN)
+    s3.requests.clear()
+    check_log_files(run_file.configuration)
+    run = run_of(run_file, None, partial(outlines_by_tasks, in_process, no_progress))
+    plan_ingest(run, None, None, 1 << 16)
+    files_document(run.configuration.files)
+    asked = [each for each in s3.requests if each.startswith("GET") and ".binlog.000001" in each]
+    assert len(asked) == 2 * (1 + 1 + 2)
+    assert held == {}
+    here = run_of(load_run_file(DEMO / "run.toml"))
+    assert (run.notes, run.remarks, run.restarts, run.numbers) == (
+        here.notes,
+        here.remarks,
+        here.restarts,
+        here.numbers,
+    )
+    assert [each.starts.tolist() for each in run.outlines.values()] == [
+        each.starts.tolist() for each in here.outlines.values()
+    ]
 
 
 @pytest.mark.usefixtures("s3")
@@ -128,7 +161,7 @@ def test_a_history(s3: S3, local: Result):
     s3.requests.clear()
     assert "Read 2 segments; 0 were in" in _command("ingest", RUN, "--out", history)
     of_binlogs = [each for each in s3.requests if each.startswith("GET") and ".binlog.000001" in each]
-    assert len(of_binlogs) <= 2 + 2 * 2  # the driver reads each file once, and each task its segment
+    assert len(of_binlogs) <= 1 + 2 * (1 + 1 + 1)  # the driver reads heads, tasks each file and each segment
     objects = s3.keys("history/")
     assert "Nothing new; 2 segments" in _command("ingest", RUN, "--out", history)
     assert s3.keys("history/") == objects

@@ -31,14 +31,12 @@ def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None)
 
     Example: ndb-conflict ingest run.toml --out history
     """
-    from ndb_formats.columnar.log_scan import log_remarks
-
     allow_unpacked(unpacked_mib)
-    loaded = load_run_of(call)
+    load_run_of(call)
     with progress_bars() as progress:
         ingested = call(progress=progress)
     _print_ingested(ingested, out)
-    warned = warn_of(remark for cluster in loaded.configuration.clusters for remark in log_remarks(cluster.files))
+    warned = warn_of(ingested.remarks)
     if ingested.manifest.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)
     exit_with(ExitCode.WARNED if warned else ExitCode.DONE)

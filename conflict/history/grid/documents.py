@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
@@ -24,6 +25,7 @@ from ndb_formats.stored import path_of
 __all__ = ["MisfitError", "object_of", "read_document", "read_object", "to_json", "write_document"]
 
 T = TypeVar("T")
+_DIGITS = re.compile("(?:[0-9a-f]{2})*")
 
 
 class MisfitError(ValueError):
@@ -42,7 +44,7 @@ def object_of(kind: type[T], document: object) -> T:
 
 
 def _value(kind: Any, value: Any, place: str) -> Any:
-    """Return a value that is declared as a number, a truth value, a text, a path, or something made of these."""
+    """Return a value that is declared as a number, a truth value, a text, bytes, a path, or something made of these."""
     origin = get_origin(kind)
     if origin is UnionType:
         return None if value is None and NoneType in get_args(kind) else _value(get_args(kind)[0], value, place)
@@ -56,6 +58,8 @@ def _value(kind: Any, value: Any, place: str) -> Any:
         return path_of(value)
     if isinstance(kind, type) and issubclass(kind, IntEnum) and type(value) is int and value in [*map(int, kind)]:
         return kind(value)
+    if kind is bytes and isinstance(value, str) and _DIGITS.fullmatch(value):
+        return bytes.fromhex(value)
     if kind in (bool, int, str) and type(value) is kind:
         return value
     message = f"{place.lstrip('.') or 'it'} is {str(value)[:40]!r}"
@@ -83,10 +87,12 @@ FORMAT = 18
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:
-    """Return an object as a JSON document, paths as text."""
-    return attrs.asdict(
-        value, value_serializer=lambda instance, field, inner: str(inner) if isinstance(inner, Path) else inner
-    )
+    """Return an object as a JSON document, paths as text and bytes as hexadecimal digits."""
+    return attrs.asdict(value, value_serializer=_plain)
+
+
+def _plain(_instance: object, _field: object, value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else str(value) if isinstance(value, Path) else value
 
 
 def write_document(history: Folder, name: str, value: attrs.AttrsInstance) -> None:

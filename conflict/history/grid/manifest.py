@@ -22,6 +22,7 @@ from conflict.history.grid.catalogue import (
 )
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.kept_outlines import KeptOutline
 from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.run import Run, TableNumbers, table_definitions
 from ndb_formats.events.row_image import RowLayout, layout_of_types
@@ -161,6 +162,7 @@ class Manifest(HistorySubject):
         changes: Row changes of both clusters up to the last epochs that can be resolved.
         steps: Per cluster, how many changes of definitions stand in its rows.
         listed: What the schedule is, and the catalogue of each batch, in which all other files are listed.
+        outlines: What planning needs of files that could be read to their ends.
         merged: Batches that the last ingest merged into its own. Their files stay until the next ingest, for who was
             reading them.
     """
@@ -178,6 +180,7 @@ class Manifest(HistorySubject):
     steps: dict[str, int] = attrs.field(factory=dict)
     listed: tuple[FileFacts, ...] = ()
     merged: tuple[int, ...] = ()
+    outlines: tuple[KeptOutline, ...] = attrs.field(default=(), repr=False)
 
     @property
     def with_rows(self) -> AbstractSet[str]:

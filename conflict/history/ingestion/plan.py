@@ -7,7 +7,6 @@ plans only what was added to the binlogs.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from conflict.history.grid.folder import Folder, incomplete
 from conflict.history.grid.manifest import MANIFEST, HistorySubject, Manifest, SegmentFacts
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run, table_definitions
+from ndb_formats.columnar.file_outline import digest_of_ends
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 from ndb_formats.stored import is_address, path_of
 
@@ -29,7 +29,6 @@ __all__ = [
     "PLAN",
     "Plan",
     "default_buckets",
-    "digest_of_ends",
     "load_plan",
     "plan_ingest",
     "refuse_differences",
@@ -40,9 +39,6 @@ __all__ = [
 PLAN = "ingest.json"
 BUCKET_BYTES = 128 * 1024 * 1024
 MIN_BUCKETS = 4
-_DIGEST_BYTES = 4096
-# Of the first event's flags, the byte that says whether the server still writes the file.
-_IN_USE_AT = 4 + 17
 
 
 @attrs.frozen(kw_only=True)
@@ -135,7 +131,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         files[cluster.name], segments[cluster.name] = (
             _plan_pieces(run, cluster, held, segment_bytes, cuts)
             if cluster.name in run.pieces
-            else _plan_files(cluster, held, segment_bytes, cuts)
+            else _plan_files(run, cluster, held, segment_bytes, cuts)
         )
     return Plan(
         buckets=buckets or (default_buckets(run) if held is None else _divided_buckets(held, segments)),
@@ -209,6 +205,7 @@ def _plan_pieces(
             stop=piece.stop,
             first_number=len(segments),
             cuts=cuts,
+            outline=run.outline_of,
         )
         segments += [attrs.evolve(each, server_id=piece.server_id) for each in planned.segments]
         if planned.error is not None:
@@ -217,6 +214,7 @@ def _plan_pieces(
 
 
 def _plan_files(
+    run: Run,
     cluster: ClusterConfiguration,
     held: Manifest | None,
     segment_bytes: int,
@@ -226,7 +224,8 @@ def _plan_files(
     given = [str(file) for file in cluster.log.files]
     segments: Sequence[SegmentFacts] = () if held is None else held.segments[cluster.name]
     if held is None or not segments:
-        return tuple(given), plan_segments(cluster.log.files, segment_bytes, cuts=cuts).segments
+        files = cluster.log.files
+        return tuple(given), plan_segments(files, segment_bytes, cuts=cuts, outline=run.outline_of).segments
     known = held.files[cluster.name]
     known = known[: known.index(segments[-1].file) + 1]
     place = _continuation(cluster.name, known, given)
@@ -241,6 +240,7 @@ def _plan_files(
         start=last.stop if grown else 0,
         first_number=len(segments),
         cuts=cuts,
+        outline=run.outline_of,
     )
     return (*known, *(str(file) for file in more)), planned.segments
 
@@ -274,17 +274,6 @@ def _refuse_changed(facts: SegmentFacts) -> None:
         "Give that file, or ingest all files into another folder"
     )
     raise HistoryError(message)
-
-
-def digest_of_ends(file: Path, stop: int) -> str:
-    """Return a digest of the first and the last 4 KiB before a position of a file."""
-    with file.open("rb") as stream:
-        head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
-        if len(head) > _IN_USE_AT:
-            head[_IN_USE_AT] &= ~1  # the server clears this flag when it closes the file
-        stream.seek(max(stop - _DIGEST_BYTES, len(head)))
-        tail = stream.read(stop - stream.tell())
-    return hashlib.sha256(bytes(head) + tail).hexdigest()
 
 
 def files_document(files: Iterable[Path]) -> list[dict[str, Any]]:

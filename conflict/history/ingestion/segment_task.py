@@ -16,12 +16,12 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import SegmentFacts
 from conflict.history.grid.schemas import staged_part
 from conflict.history.grid.writer import PartBuilder, write_parts
-from conflict.history.ingestion.plan import digest_of_ends
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, SegmentRecord, write_record
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.summaries import summarize
+from ndb_formats.columnar.file_outline import digest_of_ends
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import reading

@@ -8,7 +8,8 @@ and what is in it, whichever reader read it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,8 +21,7 @@ import pyarrow as pa
 from conflict.history.grid.documents import read_object, to_json
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import SegmentFacts
-from ndb_formats.columnar.event_index import recent_index
-from ndb_formats.constants import TRANSACTION_STARTS
+from ndb_formats.columnar.file_outline import FileOutline, outline_of
 from ndb_formats.errors import FormatError
 from ndb_formats.types.column_types import WireType
 
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 DEFAULT_SEGMENT_BYTES = 32 * 1024 * 1024
+_places_of = partial(outline_of, with_items=False)
 
 
 @attrs.frozen
@@ -82,6 +83,7 @@ def plan_segments(
     stop: int | None = None,
     first_number: int = 0,
     cuts: Mapping[str, Sequence[int]] | None = None,
+    outline: Callable[[Path], FileOutline] = _places_of,
 ) -> _SegmentPlan:
     """
     Divide a cluster's files into segments.
@@ -96,10 +98,15 @@ def plan_segments(
         first_number: Number of the first segment.
         cuts: Per file, positions of events in whose transaction a segment has to start, because what is in force
             changes there.
+        outline: Returns the outline of a file.
     """
     segments: list[Segment] = []
     for number, file in enumerate(files):
-        bounds, error = _divide(file, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ()))
+        found = outline(file)
+        if found.divided_from > (0 if number else start):
+            found = _places_of(file)
+        bounds = _divide(found, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ()))
+        error = found.error
         if stop is not None and number == len(files) - 1:
             bounds, error = [*(each for each in bounds if each < stop), stop], None
         segments += [
@@ -110,13 +117,9 @@ def plan_segments(
     return _SegmentPlan(tuple(segments), None)
 
 
-def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> tuple[list[int], FormatError | None]:
-    """Return where the segments of a file start and where the last one ends, and the error in its headers, if any."""
-    try:
-        index = recent_index(file)
-    except FormatError as error:
-        return [start, file.stat().st_size], error
-    positions = index.positions[np.isin(index.types, TRANSACTION_STARTS) & (index.positions >= start)]
+def _divide(file: FileOutline, segment_bytes: int, start: int, cuts: Sequence[int]) -> list[int]:
+    """Return where the segments of a file start and where the last one ends."""
+    positions = file.starts[file.starts >= start]
     # Without GTID events there is no safe place to divide a file.
     starts = [start] if start or not len(positions) else [int(positions[0])]
     own = sorted({_transaction_start(cut, positions, starts[0]) for cut in cuts} - {starts[0]})
@@ -128,8 +131,7 @@ def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> 
             break
         starts.append(min(following))
     # The last segment reaches to the end of the file, so that its task meets the error too.
-    end = index.end if len(index) else 0
-    return [*starts, max(end, start) if index.error is None else file.stat().st_size], index.error
+    return [*starts, max(file.end, start) if file.error is None else file.size]
 
 
 def _transaction_start(position: int, starts: npt.NDArray[np.int64], first: int) -> int:

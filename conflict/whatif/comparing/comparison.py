@@ -220,7 +220,7 @@ def compare_run(
         raise ConfigurationError(message)
     if out is not None:
         check_target(out, [*run_file.inputs, *([] if history is None else [path_of(history.uri)])], replace=replace)
-    run = run_of(run_file)
+    run = run_of(run_file, history)
     why = needs_reference(run)
     if why is not None:
         raise ConfigurationError(_left_out(why.value.what))

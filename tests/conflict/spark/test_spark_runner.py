@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 
+from conflict.config.arguments import no_progress
 from conflict.errors import ConfigurationError, WorkerError
+from conflict.runs.outline_job import outlines_by_tasks
 from conflict.runs.runner import Runner
 from conflict.spark import spark_runner
+from ndb_formats.columnar.file_outline import outlines_of
+from tests.corpora import DEMO
 
 
 def test_every_task_gets_its_own_description(spark_run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +27,18 @@ def test_every_task_gets_its_own_description(spark_run: Runner, monkeypatch: pyt
     done = spark_run(lambda task: task * task, [3, 4, 5, 6, 7], lambda done, total: seen.append((done, total)))
     assert done == [9, 16, 25, 36, 49]
     assert seen[-1] == (5, 5)
+
+
+def test_outlines(spark_run: Runner, tmp_path: Path) -> None:
+    """Tasks make the same ones of binlogs as threads of this process; of what is none, too."""
+    broken, other = tmp_path / "A.000001", tmp_path / "A.000002"
+    broken.write_bytes((DEMO / "A.binlog.000001").read_bytes()[:-3])
+    other.write_bytes(b"PAR1")
+    files = [DEMO / "B.binlog.000001", broken, other]
+    made, expected = outlines_by_tasks(spark_run, no_progress, files), outlines_of(files)
+    for found, here in zip(made, expected, strict=True):
+        assert (found.file, found.size, found.items, found.whole) == (here.file, here.size, here.items, here.whole)
+        assert (found.starts.tolist(), found.end, str(found.error)) == (here.starts.tolist(), here.end, str(here.error))
 
 
 def test_an_error_of_a_task_is_raised_here(spark_run: Runner) -> None:
