@@ -22,7 +22,7 @@ from conflict.errors import ConfigurationError, HistoryError, MissingEpochsError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder, folder_of
-from conflict.history.grid.kept_outlines import OutlinesOf, known_or_made
+from conflict.history.grid.kept_outlines import OutlinesOf, earlier_outlines, known_or_made
 from conflict.history.grid.manifest import MANIFEST, load_manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.path_names import refuse_same_paths
@@ -296,8 +296,15 @@ def run_of(run_file: RunFile, history: Folder | None = None, make: OutlinesOf = 
         HistoryError: The History is of another format, or damaged; else as of `make_run`.
     """
     held = None if history is None else load_manifest(history)
-    outlines_of = make if held is None else known_or_made(held.outlines, make)
-    return make_run(run_file.configuration, partial(hints_of_run_file, run_file), outlines_of)
+    configuration, hints = run_file.configuration, partial(hints_of_run_file, run_file)
+    if held is None:
+        return make_run(configuration, hints, make)
+    earlier = {
+        each.name: earlier_outlines(held.outlines, held.files.get(each.name, ()), each.log.files)
+        for each in configuration.clusters
+        if len(each.servers) == 1
+    }
+    return make_run(configuration, hints, known_or_made(held.outlines, make), earlier)
 
 
 def _outlines_on_spark(progress: StageProgress, files: Sequence[Path]) -> list[FileOutline]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import attrs
 
@@ -49,6 +50,7 @@ def make_run(
     configuration: Configuration,
     hints_of: HintsOf | None = None,
     outlines_of: OutlinesOf = outlines_of,
+    earlier: Mapping[str, Sequence[FileOutline]] = MappingProxyType({}),
 ) -> Run:
     """
     Return the run of a configuration, with the definitions that are in force over the time of its binlogs.
@@ -57,6 +59,7 @@ def make_run(
         configuration: What the user asks for.
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
         outlines_of: Returns the outline of each of some files.
+        earlier: By cluster, the outlines of files before those that are given.
 
     Raises:
         ConfigurationError: No table of the binlogs is known, or a table that a server refuses because of its function
@@ -66,9 +69,10 @@ def make_run(
     read = {cluster.name: pieces_of(cluster) for cluster in configuration.clusters}
     # Files that were read earlier need not be there.
     outlines = {each.file: each for each in outlines_of([file for file in configuration.files if file.exists()])}
+    outlines |= {each.file: each for own in earlier.values() for each in own}
     scans = {
         cluster.name: list(
-            items_of_log(outlines, cluster.log.files)
+            items_of_log(outlines, [*(each.file for each in earlier.get(cluster.name, ())), *cluster.log.files])
             if len(cluster.servers) == 1
             else _scanned(outlines, read[cluster.name].pieces)
         )

@@ -97,7 +97,7 @@ def outlines_of(files: Sequence[Path]) -> list[FileOutline]:
         return list(threads.map(outline_of, files))
 
 
-def items_of_log(outlines: Mapping[str, FileOutline], files: Iterable[Path]) -> Iterator[LogItem]:
+def items_of_log(outlines: Mapping[str, FileOutline], files: Iterable[str | Path]) -> Iterator[LogItem]:
     """Yield what the files of a log say besides rows, as `scan_log` does; those without an outline are not there."""
     for each in (outlines[str(file)] for file in files if str(file) in outlines):
         yield from each.items

@@ -16,7 +16,7 @@ from ndb_formats.binlog_reader import Event
 from ndb_formats.columnar.file_outline import FileOutline, digest_of_ends
 from ndb_formats.columnar.log_scan import LoggedTable, item_of
 
-__all__ = ["KeptOutline", "OutlinesOf", "known_or_made", "outlines_to_keep"]
+__all__ = ["KeptOutline", "OutlinesOf", "earlier_outlines", "known_or_made", "outlines_to_keep"]
 
 OutlinesOf = Callable[[Sequence[Path]], Sequence[FileOutline]]
 
@@ -100,3 +100,17 @@ def known_or_made(kept: Iterable[KeptOutline], make: OutlinesOf) -> OutlinesOf:
         return [*(known[str(file)].outline() for file in same), *(make(rest) if rest else ())]
 
     return outlines_of
+
+
+def earlier_outlines(kept: Iterable[KeptOutline], known: Sequence[str], given: Sequence[Path]) -> list[FileOutline]:
+    """
+    Return the outlines of the files of a log that a History has read and that are not given any more.
+
+    Args:
+        kept: What it keeps.
+        known: The files that it has read, in order.
+        given: Those of the run. None comes before them if the History does not keep all outlines up to the first one.
+    """
+    outlines, first = {each.file: each for each in kept}, str(given[0]) if given else ""
+    before = known[: known.index(first)] if first in known else ()
+    return [outlines[file].outline() for file in before] if outlines.keys() >= set(before) else []

@@ -17,6 +17,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.errors import HistoryError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.kept_outlines import earlier_outlines, known_or_made
 from conflict.history.grid.manifest import load_manifest
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow
@@ -24,6 +25,7 @@ from conflict.runs.columnar_run import finished_history
 from conflict.runs.ingest_job import ingest
 from conflict.runs.runner import in_process
 from ndb_formats.binlog_reader import read_events
+from ndb_formats.columnar.file_outline import outlines_of
 from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.create_table import parse_schema
@@ -232,8 +234,8 @@ def test_rows_that_cannot_be_continued(name: str, tmp_path: Path):
     assert load_manifest(again) is not None
 
 
-def test_the_statements_of_a_history_must_be_given(tmp_path: Path):
-    """A file with one may not be missing: what it does to later rows would be missing, too."""
+def test_the_statements_of_a_history_must_be_known(tmp_path: Path):
+    """A run without them would lack what they do to later rows."""
     logs = Logs.write(tmp_path, 7, 1, CONTINUED["truncated"])
     first, second = logs.configuration.clusters
     files, whole, ends = (tmp_path / "A.000001", tmp_path / "A.000002"), logs.whole["A"], logs.ends["A"]
@@ -253,6 +255,39 @@ def test_the_statements_of_a_history_must_be_given(tmp_path: Path):
         ingest(in_process, run_of(files[1]), history)
     with pytest.raises(HistoryError, match=words):
         finished_history(history, run_of(files[1]))
+
+
+@pytest.mark.parametrize("name", ["truncated", "renamed", "dropped and created", "a column", "a table with a function"])
+def test_purged_binlogs_need_not_be_given(name: str, tmp_path: Path):
+    """What their statements did is in the History: later nights have the same rows and results as with all files."""
+    logs = Logs.write(tmp_path, 7, 1, CONTINUED[name])
+    first, second = logs.configuration.clusters
+    whole, ends = logs.whole["A"], logs.ends["A"]
+    old, new = tmp_path / "A.000001", tmp_path / "A.000002"
+    head, cut, end = whole[: next(read_events(old)).end], ends[len(ends) * 3 // 4], ends[len(ends) * 7 // 8]
+    once, history = Folder(str(tmp_path / "once")), Folder(str(tmp_path / "history"))
+
+    def run_of(*given: Path) -> Run:
+        clusters = (attrs.evolve(first, servers=(LoggingServer(SERVER_IDS["A"], given),)), second)
+        configuration, held = attrs.evolve(logs.configuration, clusters=clusters), load_manifest(history)
+        if held is None:
+            return make_run(configuration)
+        earlier = {"A": earlier_outlines(held.outlines, held.files["A"], given)}
+        return make_run(configuration, None, known_or_made(held.outlines, outlines_of), earlier)
+
+    old.write_bytes(whole[:cut])
+    new.write_bytes(head + whole[cut:])
+    whole_run = run_of(old, new)
+    ingest(in_process, whole_run, once, buckets=2)
+    expected = rows_by_key(once), results(whole_run, once, Folder(str(tmp_path / "of-once")))
+    new.write_bytes(head + whole[cut:end])
+    ingest(in_process, run_of(old, new), history, buckets=2)
+    old.unlink()
+    for stop in (ends[len(ends) * 15 // 16], len(whole)):
+        new.write_bytes(head + whole[cut:stop])
+        ingest(in_process, run_of(new), history)
+    found = rows_by_key(history), results(run_of(new), history, Folder(str(tmp_path / "of-history")))
+    assert found == expected
 
 
 def test_epochs_that_leave_no_place_for_a_statement(tmp_path: Path):
