@@ -44,9 +44,10 @@ from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.outline_job import outlines_by_tasks
 from conflict.runs.reference_run import run_reference
 from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, in_threads
-from ndb_formats.columnar.file_outline import FileOutline, digest_of_ends, outlines_of
+from ndb_formats.columnar.file_outline import FileOutline, outlines_of
 from ndb_formats.findings import LogRemark
-from ndb_formats.stored import is_address, path_of
+from ndb_formats.schema.row_keys import refuse_inexact_keys
+from ndb_formats.stored import digest_of_ends, is_address, path_of
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
@@ -155,6 +156,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
             "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
         )
         raise ConfigurationError(message)
+    refuse_inexact_keys(run_file.configuration.data_schema.tables)
     check_log_files(run_file.configuration)
     refuse_other_folders(folder)
     with only_writer(folder):

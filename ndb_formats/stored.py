@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import hashlib
 import os
 import posixpath
 import re
@@ -26,6 +27,9 @@ from typing import Any, ClassVar
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _HEAD = 1 << 12  # bytes that hold the first event of a file, and those that tell it from others
 _BEFORE = 1 << 12  # bytes before a piece that tell it from others
+_DIGEST_BYTES = 1 << 12
+# Of the first event's flags, the byte that says whether the server still writes the file.
+_IN_USE_AT = 4 + 17
 _BLOCK = 1 << 26  # bytes that one request asks for
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}  # what Hadoop and others call them
 
@@ -290,3 +294,14 @@ def scratch_folder() -> str:
     folder = tempfile.mkdtemp(prefix="ndb-conflict-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def digest_of_ends(file: Path, stop: int) -> str:
+    """Return a digest of the first and the last 4 KiB before a position of a file."""
+    with reading(file, max(stop - _DIGEST_BYTES, 0), stop), file.open("rb") as stream:
+        head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
+        if len(head) > _IN_USE_AT:
+            head[_IN_USE_AT] &= ~1  # the server clears this flag when it closes the file
+        stream.seek(max(stop - _DIGEST_BYTES, len(head)))
+        tail = stream.read(stop - stream.tell())
+    return hashlib.sha256(bytes(head) + tail).hexdigest()

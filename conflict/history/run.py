@@ -241,8 +241,10 @@ class Run:
     def numbered_as(self, names: Iterable[str]) -> Self:
         """Return the run with tables in the order in which a History numbers them, and all others after them."""
         places = {name: place for place, name in enumerate(names)}
-        tables = sorted(self.schema.tables, key=lambda table: places.get(table.full_name, len(places)))
-        return attrs.evolve(self, history_tables=attrs.evolve(self.schema, tables=tuple(tables)))
+        if [each.full_name for each in self.numbers.tables[: len(places)]] == list(places):
+            return self
+        tables = tuple(sorted(self.schema.tables, key=lambda table: places.get(table.full_name, len(places))))
+        return attrs.evolve(self, history_tables=attrs.evolve(self.schema, tables=tables))
 
     @cached_property
     def setups(self) -> Setups:

@@ -135,6 +135,12 @@ class CareKind(Enum):
         "Rows of two definitions are compared.",
         whole=True,
     )
+    OTHER_FORM = _Care(
+        "other_form",
+        "changes of a table reached an applier before or after a statement that changed its columns",
+        "Rows of two definitions are compared.",
+        whole=True,
+    )
     UNLOGGED_DOUBTS = _Care(
         "unlogged_doubts",
         "rows were changed without a log, and the logs hold at most 200,000 row changes",

@@ -53,6 +53,7 @@ from conflict.results.summary import (
 )
 from conflict.rules.counters import transaction_counters
 from conflict.runs.deciding_applies import Schedule
+from conflict.runs.other_forms import meets_another_form
 from conflict.runs.resolve_run import WHOLE, LogPart, ReadPart, ResolveRun
 from conflict.runs.resolve_stages import Resolved, ResolveJob
 from conflict.runs.runner import Runner
@@ -165,6 +166,8 @@ def _settled(
     """Resolve the buckets, with untraced epochs where they were placed."""
     if placed is not None:
         schedule = {name: own.with_places(placed.applies[name]) for name, own in schedule.items()}
+    if meets_another_form(job.run, schedule):
+        raise LeftToReferenceError(CareKind.OTHER_FORM)
     starts = job.run.part.starts
     applied = [ApplierEpochs.of_columns(own, starts.get(name)) for name, own in schedule.items()]
     return SettledHistory(job, schedule, applied, job.resolve(applied), Moments(), placed, tables, unlogged=unlogged)

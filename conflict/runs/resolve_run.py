@@ -17,7 +17,7 @@ from conflict.engine.columnar.applier_stops import can_log_stopping
 from conflict.engine.columnar.bucket import Bucket, CarefulRows, load_bucket
 from conflict.engine.columnar.bucket_view import BucketView
 from conflict.engine.columnar.foreign_keys import LinkedKeys, linked_keys
-from conflict.engine.columnar.setups import ClusterSetup, transactional_tables
+from conflict.engine.columnar.setups import ClusterSetup, RequiredOverTime, required_over_time, transactional_tables
 from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.kernels.arrays import Bool
 from conflict.history.grid.columns import columns_of_bucket
@@ -225,12 +225,18 @@ class ResolveRun:
         names = frozenset[str]().union(*(cluster.filtered for cluster in self.clusters))
         return np.array([table.full_name in names for table in self.numbers.tables], np.bool_)
 
+    @cached_property
+    def required(self) -> tuple[RequiredOverTime, RequiredOverTime]:
+        """Per cluster, what new rows must be given of tables whose definitions change."""
+        return required_over_time(self.clusters, 0), required_over_time(self.clusters, 1)
+
     def load_bucket(self, number: int, *, images: bool = True) -> Bucket:
         """Read a bucket, with its images or without."""
         layouts = self.manifest.layouts(self.numbers)
         bucket = load_bucket(
             self.history, number, self.manifest, self.numbers, layouts, images=images, bounds=self.part.bounds
         )
+        bucket.required = self.required
         return bucket if self.left_out is None else bucket.of_keys(~self.left_out.of(number, bucket.key_table))
 
     def careful_keys(self, bucket: Bucket) -> Bool:

@@ -6,8 +6,6 @@ So the outlines of many files can be made side by side, in threads or on other m
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,15 +21,12 @@ from ndb_formats.columnar.kernel_mode import are_interpreted, expect_files
 from ndb_formats.columnar.log_scan import LogItem, items_of
 from ndb_formats.constants import TRANSACTION_STARTS
 from ndb_formats.errors import FormatError
-from ndb_formats.stored import path_of, reading
+from ndb_formats.stored import digest_of_ends, path_of
 
-__all__ = ["FileOutline", "digest_of_ends", "items_of_log", "outline_of", "outlines_of"]
+__all__ = ["FileOutline", "items_of_log", "outline_of", "outlines_of"]
 
 
 _MOST_KEPT = 1 << 20  # bytes of events: a log can have very many statements
-_DIGEST_BYTES = 4096
-# Of the first event's flags, the byte that says whether the server still writes the file.
-_IN_USE_AT = 4 + 17
 
 
 @attrs.frozen(eq=False)
@@ -93,7 +88,7 @@ def _said(index: EventIndex) -> dict[str, Any]:
 def outlines_of(files: Sequence[Path]) -> list[FileOutline]:
     """Return the outline of each file, made in one thread per core: the kernels release Python's lock."""
     expect_files(files)
-    with ThreadPoolExecutor(1 if are_interpreted() else os.cpu_count()) as threads:
+    with ThreadPoolExecutor(1 if are_interpreted() else None) as threads:
         return list(threads.map(outline_of, files))
 
 
@@ -103,14 +98,3 @@ def items_of_log(outlines: Mapping[str, FileOutline], files: Iterable[str | Path
         yield from each.items
         if not each.whole:
             return
-
-
-def digest_of_ends(file: Path, stop: int) -> str:
-    """Return a digest of the first and the last 4 KiB before a position of a file."""
-    with reading(file, max(stop - _DIGEST_BYTES, 0), stop), file.open("rb") as stream:
-        head = bytearray(stream.read(min(stop, _DIGEST_BYTES)))
-        if len(head) > _IN_USE_AT:
-            head[_IN_USE_AT] &= ~1  # the server clears this flag when it closes the file
-        stream.seek(max(stop - _DIGEST_BYTES, len(head)))
-        tail = stream.read(stop - stream.tell())
-    return hashlib.sha256(bytes(head) + tail).hexdigest()

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.engine.columnar.setups import RequiredOverTime, required_columns
 from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32, Int64, Presence
 from conflict.engine.kernels.column_scans import facts_of_rows
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
@@ -162,6 +163,7 @@ class Bucket:
         keys: Its `KEYS`.
         kept: Its `rows`, if an earlier task kept them.
         relogged: What its images would carry in another format; None for what they carry.
+        required: Per cluster, what new rows must be given of tables whose definitions change.
     """
 
     number: int
@@ -174,6 +176,7 @@ class Bucket:
     keys: GridColumns
     kept: tuple[BucketRows, BucketRows] | None = None
     relogged: Carried | None = None
+    required: tuple[RequiredOverTime, RequiredOverTime] = ({}, {})
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
@@ -209,8 +212,20 @@ class Bucket:
             before_value=before_value,
             after_presence=self._of_images(presence, plain["key"], after),
             after_value=after_value,
-            incomplete=self._of_images(incomplete, plain["key"], after),
+            incomplete=self._with_changes(side, self._of_images(incomplete, plain["key"], after), plain, after),
         )
+
+    def _with_changes(self, side: int, incomplete: Int8, plain: Mapping[str, np.ndarray], after: Int32) -> Int8:
+        """Return which after images lack a column that a new row must be given; `incomplete`: if nothing changed."""
+        for table, (steps, required) in self.required[side].items():
+            mine = np.flatnonzero(self.key_table[plain["key"]] == table)
+            epoch, group, version = plain["epoch"][mine], plain["group"][mine], np.zeros(len(mine), np.int64)
+            for at, place in steps:
+                version += (epoch > np.uint64(at)) | ((epoch == np.uint64(at)) & (group >= place))
+            lacks = [[each is not None and not needed <= each for each in self._carried.sets] for needed in required]
+            incomplete = incomplete.copy()
+            incomplete[mine] = np.array(lacks, np.int8)[version, after[mine]]
+        return incomplete
 
     def _of_images(self, facts: np.ndarray, key: Int32, carried: Int32) -> np.ndarray:
         """Return a fact about each row, by its table and the columns that its image carries. Shape (rows,)."""
@@ -234,8 +249,7 @@ class Bucket:
         """Return which images lack a column that a new row must be given, by what they carry. Shape (tables, sets)."""
         incomplete = np.zeros((len(self.numbers.tables), len(self._carried.sets)), np.int8)
         for table, definition in enumerate(self.numbers.tables):
-            required = {place for place, column in enumerate(definition.columns) if column.must_be_given}
-            required.difference_update(definition.key_ordinals)
+            required = required_columns(definition)
             for number, carried in enumerate(self._carried.sets):
                 incomplete[table, number] = carried is not None and not required <= carried
         return incomplete

@@ -31,16 +31,23 @@ from ndb_formats.schema.tables import Table
 
 __all__ = [
     "ClusterSetup",
+    "RequiredOverTime",
     "changes_functions",
     "cluster_setups",
     "compares_reflected",
     "ends_apart",
     "held_columns",
     "masks_of",
+    "required_columns",
+    "required_over_time",
     "rules_of",
     "steps_before",
     "transactional_tables",
 ]
+
+
+# By table number, the own positions (epoch, group) of statements, and a set of columns before and after each of them.
+RequiredOverTime = Mapping[int, tuple[Sequence[Position], Sequence[frozenset[int]]]]
 
 
 @attrs.frozen
@@ -95,6 +102,27 @@ def steps_before(steps: Sequence[Position], applies: EpochApplies) -> Int64:
     return found
 
 
+def required_columns(table: Table) -> frozenset[int]:
+    """Return the positions of the columns that a new row must be given, besides its key."""
+    required = (place for place, column in enumerate(table.columns) if column.must_be_given)
+    return frozenset(required).difference(table.key_ordinals)
+
+
+def required_over_time(clusters: Sequence[ClusterSetup], side: int) -> RequiredOverTime:
+    """
+    Return what new rows must be given that appliers make of the changes of a cluster, of tables that change.
+
+    It is what the applier has as often changed as the cluster; `conflict.runs.other_forms` finds where that differs.
+    """
+    cluster, other = clusters[side], clusters[1 - side]
+    found = {}
+    for table, steps in cluster.steps.items():
+        versions = other.over_time(table)
+        chosen = (versions[min(number, len(versions) - 1)] for number in range(len(steps) + 1))
+        found[table] = steps, tuple(required_columns(each.table) for each in chosen)
+    return found
+
+
 def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
     """Return what each applier does with each table, in the form that the kernels read."""
     tables = len(clusters[0].setups)
@@ -127,7 +155,7 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
 
 def _resolve_column(clusters: Sequence[ClusterSetup], table: int) -> int | None:
     """Return the position of the column that a function of either cluster compares; None if none does."""
-    setups = (setup for cluster in clusters for setup in (cluster.setups[table], *cluster.over_time(table)))
+    setups = (setup for cluster in clusters for setup in cluster.over_time(table))
     judging = ((setup.table, setup.function) for setup in setups if setup.function is not None)
     return next((each.ordinal(function.column) for each, function in judging if function.column is not None), None)
 

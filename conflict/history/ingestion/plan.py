@@ -21,9 +21,8 @@ from conflict.history.grid.folder import Folder, incomplete
 from conflict.history.grid.manifest import MANIFEST, HistorySubject, Manifest, SegmentFacts
 from conflict.history.ingestion.segments import Segment, plan_segments
 from conflict.history.run import Run, table_definitions
-from ndb_formats.columnar.file_outline import digest_of_ends
 from ndb_formats.schema.row_keys import refuse_inexact_keys
-from ndb_formats.stored import is_address, path_of
+from ndb_formats.stored import digest_of_ends, is_address, path_of
 
 __all__ = [
     "PLAN",

@@ -21,10 +21,9 @@ from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, SegmentRecord, write_record
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.summaries import summarize
-from ndb_formats.columnar.file_outline import digest_of_ends
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
-from ndb_formats.stored import reading
+from ndb_formats.stored import digest_of_ends, reading
 
 __all__ = ["SegmentTask", "read_segment"]
 

@@ -20,6 +20,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import earlier_outlines, known_or_made
 from conflict.history.grid.manifest import load_manifest
 from conflict.history.run import Run
+from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.columnar_run import finished_history
 from conflict.runs.ingest_job import ingest
@@ -30,6 +31,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.changing_logs import FIRST, KEY, MORE, SCHEMA, SERVER_IDS, SETTINGS, VALUE, Columns, Maker, Side
+from tests.conflict.engine.columnar.both_engines import binlogs_by_kernels, binlogs_by_reference
 from tests.conflict.growing import commits, results, rows_by_key, written
 from tests.conflict.random_histories import USUAL_ROLES
 from tests.examples import examples
@@ -115,15 +117,26 @@ class Logs:
 
     @classmethod
     def write(
-        cls, folder: Path, seed: int, setting: int, script: Sequence[Statement], kind: type[Side] = SpacedSide
+        cls,
+        folder: Path,
+        seed: int,
+        setting: int,
+        script: Sequence[Statement],
+        kind: type[Side] = SpacedSide,
+        *,
+        under_way: bool = True,
     ) -> Logs:
-        """Write the logs; the statements are run on A, at even distances."""
+        """Write the logs; the statements are run on A, at even distances, while changes are under way or not."""
         maker = Scripted(Random(seed), {name: kind(name) for name in SERVER_IDS}, script=list(script))
         for _ in range(len(script) + 1):
             for _ in range(100 // (len(script) + 1)):
                 maker.step()
             if maker.script:
+                if not under_way:
+                    maker.take_all()
                 maker.define(maker.sides["A"])
+                if not under_way:
+                    maker.take_all()
         maker.take_all()
         clusters = []
         for side, role in zip(maker.sides.values(), USUAL_ROLES, strict=True):
@@ -216,6 +229,35 @@ def test_a_run_whose_logs_are_longer_resolves_a_history(tmp_path: Path):
         results(each, history, Folder(str(tmp_path / f"out-{name}"))) for name, each in (("1", run), ("2", shorter))
     )
     assert {**found, "summary": 0} == {**expected, "summary": 0}
+
+
+# Statements that change columns: whether older changes fit the table afterwards.
+ALTERED: dict[str, tuple[Columns, bool]] = {
+    "CHANGE x y BIGINT UNSIGNED NOT NULL": ((KEY, "y BIGINT UNSIGNED NOT NULL", MORE), True),
+    "ADD COLUMN w INT": (WIDER, True),
+    "DROP COLUMN v": ((KEY, VALUE), True),
+    "DROP COLUMN x": ((KEY, MORE), False),
+    "ADD COLUMN w INT NOT NULL": ((*FIRST, "w INT NOT NULL"), False),
+    "MODIFY v BIGINT": ((KEY, VALUE, "v BIGINT"), False),
+    "ADD COLUMN w INT AFTER x": ((KEY, VALUE, "w INT", MORE), False),
+}
+
+
+@pytest.mark.parametrize("statement", ALTERED)
+@pytest.mark.parametrize("setting", range(len(SETTINGS)))
+def test_changes_that_meet_another_form(statement: str, setting: int, tmp_path: Path):
+    """Kernels agree with the reference engine, which decides alone where changes under way do not fit."""
+    columns, fits = ALTERED[statement]
+    script: list[Statement] = [(f"ALTER TABLE judged {statement}", {"judged": columns})]
+    for under_way in (False, True):
+        logs = Logs.write(tmp_path, 7, setting, script, under_way=under_way)
+        run = make_run(logs.configuration)
+        if fits or not under_way:
+            assert binlogs_by_kernels(run, buckets=2, segment_bytes=2000) == binlogs_by_reference(run)
+        else:
+            with pytest.raises(LeftToReferenceError) as left:
+                binlogs_by_kernels(run, buckets=2, segment_bytes=2000)
+            assert left.value.kind is CareKind.OTHER_FORM
 
 
 @pytest.mark.parametrize("name", REFUSED)
