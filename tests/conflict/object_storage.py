@@ -2,6 +2,7 @@
 
 import random
 import threading
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -79,8 +80,9 @@ class S3:
             client.put_object(Bucket=BUCKET, Key=key, Body=data)
 
     def start(self) -> None:
-        """Start it, with an empty bucket."""
+        """Start it, without what an earlier server of this process was given."""
         self._thread.start()
+        urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")).close()
 
     def stop(self) -> None:
         """Stop it."""
