@@ -229,12 +229,23 @@ class _Copies:
     """
     What this process knows of files: their facts, and local copies, by address.
 
-    A file is as it was when it was listed, or first asked for: one that grows does not change under a reader.
+    A file is as it was when it was listed, or first asked for: one that grows does not change under a reader. Pieces
+    are those of a thread: another one may read another piece.
     """
 
     _facts: ClassVar[dict[str, os.stat_result]] = {}
     _held: ClassVar[dict[str, str]] = {}
     _lock: ClassVar[Any] = threading.RLock()
+    _thread: ClassVar[Any] = threading.local()
+
+    @classmethod
+    def _pieces(cls) -> dict[str, str]:
+        pieces: dict[str, str] = cls._thread.__dict__.setdefault("pieces", {})
+        return pieces
+
+    @classmethod
+    def _here(cls, address: str) -> str | None:
+        return cls._pieces().get(address) or cls._held.get(address)
 
     @classmethod
     def forget(cls, path: Stored, info: dict[str, Any] | None = None) -> None:
@@ -249,22 +260,23 @@ class _Copies:
 
     @classmethod
     def holds(cls, path: Stored) -> bool:
-        return str(path) in cls._held
+        return cls._here(str(path)) is not None
 
     @classmethod
     @contextmanager
     def holding(cls, path: Stored, copy: Path) -> Iterator[None]:
-        cls._held[str(path)] = str(copy)
+        cls._pieces()[str(path)] = str(copy)
         try:
             yield
         finally:
-            del cls._held[str(path)]
+            del cls._pieces()[str(path)]
 
     @classmethod
     def facts_of(cls, path: Stored) -> os.stat_result:
         address = str(path)
-        if address in cls._held:
-            return Path(cls._held[address]).stat()
+        here = cls._here(address)
+        if here is not None:
+            return Path(here).stat()
         if address not in cls._facts:
             with naming(address):
                 facts = _facts(storage(address).info(address))
@@ -277,6 +289,9 @@ class _Copies:
     def of(cls, path: Stored) -> str:
         with cls._lock:
             address = str(path)
+            piece = cls._pieces().get(address)
+            if piece is not None:
+                return piece
             if address not in cls._held:
                 copy = posixpath.join(scratch_folder(), path.name)
                 fetch(address, copy)

@@ -2,7 +2,9 @@
 
 import pickle
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import fsspec
 import pytest
@@ -120,6 +122,33 @@ def test_a_piece_of_a_file(data: st.DataObject):
         stop,
     )
     assert sum(end - begin for begin, end in asked) <= 4096 + stop - max(start - 4096, 0)
+
+
+def test_threads_read_pieces_of_their_own():
+    """What another thread reads of the same file, or all of it, does not matter."""
+    address, together = _put(LONG), Barrier(3)
+    middle = EVENTS[len(EVENTS) // 2].position
+
+    def piece(start: int, stop: int) -> list[tuple[int, bytes]]:
+        with reading(path_of(address), start, stop):
+            together.wait()
+            found = _seen(list(read_events(address, start=start, stop=stop)))
+            together.wait()
+        return found
+
+    def whole() -> list[tuple[int, bytes]]:
+        together.wait()
+        found = _seen(list(read_events(address)))
+        together.wait()
+        return found
+
+    with ThreadPoolExecutor(3) as threads:
+        first, last = (threads.submit(piece, *each) for each in ((FIRST_POSITION, middle), (middle, len(LONG))))
+        every = threads.submit(whole)
+    expected = _seen(EVENTS)
+    assert every.result() == expected
+    assert first.result() == [each for each in expected if each[0] < middle]
+    assert last.result() == [each for each in expected if each[0] >= middle]
 
 
 def test_a_reader_that_strays():
