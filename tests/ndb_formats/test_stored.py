@@ -126,7 +126,7 @@ def test_a_piece_of_a_file(data: st.DataObject):
 
 def test_threads_read_pieces_of_their_own():
     """What another thread reads of the same file, or all of it, does not matter."""
-    address, together = _put(LONG), Barrier(3)
+    address, together = _put(LONG), Barrier(3, timeout=30)
     middle = EVENTS[len(EVENTS) // 2].position
 
     def piece(start: int, stop: int) -> list[tuple[int, bytes]]:
