@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from conflict.checking.check import Report
     from conflict.config.arguments import StageProgress
     from conflict.config.run_file import RunFile
-    from conflict.discovery.clusters import FoundCluster
-    from conflict.discovery.draft import Additions
+    from conflict.discovery.draft import Additions, Draft
     from conflict.result import Result
     from conflict.results.run_document import ResolvedRun
     from conflict.runs.ingest_job import Ingested
@@ -124,7 +123,7 @@ def resolve(
     from conflict.pipeline import resolve as resolve_into
     from conflict.runs.runner import ResolveOptions
 
-    run = run_of(sources, additions_of(schema, ndb_replication, conflict_fn, primary))
+    run = run_of(sources, additions_of(schema, ndb_replication, conflict_fn, primary), progress=progress)
     if on_missing not in tuple(OnMissing):
         message = f"on_missing {on_missing} is not known; give {' or '.join(OnMissing)}"
         raise ConfigurationError(message)
@@ -196,7 +195,7 @@ def compare(
     tried, types, order = (",".join(words_of(each)) for each in (functions, formats, prefer))
     wanted = ComparisonWanted(tried, parse_formats(types) if types else (), parse_criteria(order))
     made, target = (None if path is None else folder_of(path) for path in (history, out))
-    run = run_of(sources, additions)
+    run = run_of(sources, additions, progress=progress)
     return compare_run(run, wanted, engine=engine, history=made, out=target, replace=force, progress=progress)
 
 
@@ -230,7 +229,9 @@ def ingest(
     from conflict.pipeline import ingest as ingest_into
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
-    return ingest_into(_changed(run_of(sources, additions), inexact_keys=inexact_keys), str(out), progress)
+    return ingest_into(
+        _changed(run_of(sources, additions, progress=progress), inexact_keys=inexact_keys), str(out), progress
+    )
 
 
 def check(
@@ -366,7 +367,8 @@ def additions_of(
 def run_of(
     sources: Iterable[Source],
     additions: Additions,
-    found: Callable[[Sequence[FoundCluster]], None] = lambda clusters: None,
+    found: Callable[[Draft], None] = lambda draft: None,
+    progress: StageProgress = no_progress,
 ) -> RunFile:
     """
     Return the run of a run file, or of bare binlogs and what is said besides.
@@ -374,13 +376,14 @@ def run_of(
     Args:
         sources: What is given.
         additions: What is said besides.
-        found: Called with the clusters whose binlogs are found, if they are bare.
+        found: Called with what is found, if they are bare.
+        progress: Called with the name of a stage, what is done, and what there is to do.
 
     Raises:
         ConfigurationError: Nothing is given, or something beside a run file.
     """
     from conflict.config.run_file import RunFile, load_run_file
-    from conflict.discovery.draft import Additions, draft_run
+    from conflict.discovery.draft import Additions
 
     given = [each for source in sources for each in ([source] if isinstance(source, RunFile) else _paths(source))]
     if not given:
@@ -391,13 +394,32 @@ def run_of(
     if not runs and len(paths) == 1 and paths[0].suffix == ".toml":
         runs = [load_run_file(paths.pop().absolute())]  # tasks of Spark run elsewhere
     if not runs:
-        draft = draft_run(paths, additions, Path("run.toml"))
-        found(draft.clusters)
+        draft = draft_of(paths, additions, Path("run.toml"), progress)
+        found(draft)
         return draft.run
     if len(runs) > 1 or paths or additions != Additions():
         message = f"{runs[0].path} is a run file, which has entries for what is given besides; change it there"
         raise ConfigurationError(message)
     return runs[0]
+
+
+def draft_of(binlogs: Sequence[Path], additions: Additions, path: Path, progress: StageProgress = no_progress) -> Draft:
+    """
+    Draft a run file; if nothing is said of conflict functions, those that the binlogs show are found by trial.
+
+    Args:
+        binlogs: Folders, index files, patterns or files with the binlogs of two clusters.
+        additions: What is said besides.
+        path: Where the run file is to stand. Nothing is written.
+        progress: Called with the name of a stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The binlogs are not those of two clusters, or what is added does not fit them.
+    """
+    from conflict.discovery.draft import draft_run
+    from conflict.whatif.in_force.found import find_functions
+
+    return draft_run(binlogs, additions, path, lambda configuration: find_functions(configuration, progress))
 
 
 def _paths(given: Path | str | Iterable[Path | str]) -> list[Path]:

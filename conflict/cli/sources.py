@@ -4,19 +4,18 @@ What commands about a run are given: a run file, or bare binlogs and what they l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from conflict.cli.common import progress_bars
 from conflict.cli.refusals import messages
 from conflict.library import additions_of, run_of
 
 if TYPE_CHECKING:
     from conflict.cli.from_functions import Call
     from conflict.config.run_file import RunFile
-    from conflict.discovery.clusters import FoundCluster
-    from conflict.discovery.draft import Additions
+    from conflict.discovery.draft import Additions, Draft
 
-__all__ = ["additions_of_call", "load_run_of", "show_clusters"]
+__all__ = ["additions_of_call", "load_run_of", "show_draft"]
 
 
 def load_run_of(call: Call[Any]) -> RunFile:
@@ -26,7 +25,11 @@ def load_run_of(call: Call[Any]) -> RunFile:
     Raises:
         ConfigurationError: What is given is missing or wrong, or something is added to a run file.
     """
-    run = run_of(call.sources, additions_of_call(call), show_clusters)
+    drafts: list[Draft] = []
+    with progress_bars() as progress:
+        run = run_of(call.sources, additions_of_call(call), drafts.append, progress)
+    for draft in drafts:
+        show_draft(draft)
     call.sources = [run]
     return run
 
@@ -36,9 +39,9 @@ def additions_of_call(call: Call[Any]) -> Additions:
     return additions_of(*(call.options.pop(name) for name in ("schema", "ndb_replication", "conflict_fn", "primary")))
 
 
-def show_clusters(clusters: Sequence[FoundCluster]) -> None:
-    """Print which binlogs were found, and of which SQL nodes."""
-    for cluster, log in ((each, log) for each in clusters for log in each.logs):
+def show_draft(draft: Draft) -> None:
+    """Print which binlogs were found, of which SQL nodes, and the conflict functions that they show."""
+    for cluster, log in ((each, log) for each in draft.clusters for log in each.logs):
         files = f"{len(log.files):,} binlog files" if len(log.files) > 1 else "1 binlog file"
         last = f" to {log.files[-1].name}" if len(log.files) > 1 else ""
         has = "is" if len(cluster.logs) == 1 else "has"
@@ -48,3 +51,5 @@ def show_clusters(clusters: Sequence[FoundCluster]) -> None:
             markup=False,
             soft_wrap=True,
         )
+    for sentence in () if draft.shown is None else draft.shown.sentences:
+        messages.print(sentence, highlight=False, markup=False, soft_wrap=True)

@@ -2,17 +2,18 @@
 Drafts a run file from bare binlogs, and from what a user adds to them.
 
 Server ids, the order of files, tables and binlog types come from the binlogs. They do not say which conflict functions
-are in force.
+are in force; who can try functions on them finds which ones fit.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
+from typing import Self
 
 import attrs
 
@@ -29,6 +30,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.rules.functions import ConflictFunction, parse_conflict_function, typed_function
+from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import Stored, path_of
@@ -36,6 +38,8 @@ from ndb_formats.stored import Stored, path_of
 __all__ = [
     "Additions",
     "Draft",
+    "Finder",
+    "ShownFunctions",
     "additions_of",
     "bare_clusters",
     "draft_run",
@@ -112,6 +116,28 @@ def functions_by_table(given: ConflictFns) -> dict[str, str]:
 
 
 @attrs.frozen
+class ShownFunctions:
+    """
+    The conflict functions that binlogs show.
+
+    Attributes:
+        functions: By table.
+        primary: Name of the primary; None if there is no function by epoch.
+        others: By table, functions that fit as well.
+        sentences: What was found, and by what.
+    """
+
+    functions: Mapping[str, ConflictFunction]
+    primary: str | None
+    others: Mapping[str, Sequence[ConflictFunction]]
+    sentences: tuple[str, ...]
+
+
+# Finds what the binlogs of a run show, whose tables have no functions; None if they show nothing.
+Finder = Callable[[Configuration], ShownFunctions | None]
+
+
+@attrs.frozen
 class Draft:
     """
     A run file that was drafted.
@@ -120,14 +146,16 @@ class Draft:
         text: Its text.
         clusters: The clusters whose binlogs it names.
         run: What it says.
+        shown: The functions that were found; None if none were, or not looked for.
     """
 
     text: str = attrs.field(repr=False)
     clusters: tuple[FoundCluster, ...]
     run: RunFile = attrs.field(repr=False)
+    shown: ShownFunctions | None = None
 
 
-def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
+def draft_run(given: Sequence[Path], additions: Additions, path: Path, find: Finder | None = None) -> Draft:
     """
     Draft a run file.
 
@@ -135,6 +163,7 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         given: Folders, index files, patterns or files with the binlogs of two clusters, of one or more SQL nodes each.
         additions: What the user adds.
         path: Where the run file is to stand, which its paths are relative to. Nothing is written.
+        find: Finds the conflict functions if nothing is said of them; None for none.
 
     Raises:
         ConfigurationError: The binlogs are not those of two clusters, or what is added does not fit them.
@@ -150,30 +179,83 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         epoch = next(str(function) for function in functions.values() if function.spec.refreshes)
         message = f"{epoch} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
         raise ConfigurationError(message)
-    roles = additions.ndb_replication is not None or any(function.spec.uses_role for function in functions.values())
-
-    def head(folder: Path | None, options: Options) -> str:
-        clusters = _clusters(logs, folder, additions.primary if roles else None, options)
-        return "\n".join((*_head(additions, folder), *clusters)) + "\n"
-
     if additions.ndb_replication is not None:
         refuse_other_primary(additions.primary, {log.name: log.server_id for log in logs}, additions.ndb_replication)
-
+    text = _Text(tuple(logs), additions, functions, additions.primary)
     # Paths are absolute first: the folder of the run file may not be there yet.
     try:
-        run = make_run(parse_run_file(head(None, {}), path).configuration)
+        run = make_run(parse_run_file(text.head(None, {}), path).configuration)
     except ConfigurationError as error:
         beside = [file for each in given if each.is_dir() for file in sorted(each.glob("*.toml"))]
         if not beside or additions != Additions():
             raise
         message = f"{error}; or give {beside[0]}, if that is the run file of these binlogs"
         raise ConfigurationError(message) from error
-    rows, options = "", {}
-    if additions.ndb_replication is None:
-        rows = "\n".join(_replication(run, functions, additions.primary)) + "\n"
-    else:
-        options = {each.name: logged_options(run, each) for each in run.clusters}
-    return Draft(head(path.parent, options) + rows, tuple(logs), parse_run_file(head(None, options) + rows, path))
+    logged = _Logged.of(run, additions)
+    unsaid = not functions and additions.ndb_replication is None and additions.primary is None
+    shown = find(parse_run_file(text.of(logged, None), path).configuration) if find is not None and unsaid else None
+    if shown is not None:
+        text = attrs.evolve(text, functions=shown.functions, primary=shown.primary, shown=shown)
+    return Draft(text.of(logged, path.parent), tuple(logs), parse_run_file(text.of(logged, None), path), shown)
+
+
+@attrs.frozen
+class _Logged:
+    """
+    How the servers logged their tables.
+
+    Attributes:
+        run: A run of their binlogs.
+        types: By cluster and table, the binlog type; empty if rows of ``mysql.ndb_replication`` say it.
+        options: By cluster, its options, where such rows leave the type to them.
+    """
+
+    run: Run
+    types: Mapping[str, Mapping[str, int | None]] = attrs.field(factory=dict)
+    options: Options = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, run: Run, additions: Additions) -> Self:
+        """Return what the images in the binlogs show."""
+        if additions.ndb_replication is not None:
+            return cls(run, options={each.name: logged_options(run, each) for each in run.clusters})
+        return cls(run, {each.name: logged_types(run, each) for each in run.clusters})
+
+
+@attrs.frozen
+class _Text:
+    """
+    The text of a run file, in which paths are relative to a folder, or absolute.
+
+    Attributes:
+        logs: The clusters.
+        additions: What the user adds.
+        functions: Conflict function by table or pattern.
+        primary: Name of the primary; None if there is none.
+        shown: Where the functions come from; None if the user gave them.
+    """
+
+    logs: tuple[FoundCluster, ...]
+    additions: Additions
+    functions: Mapping[str, ConflictFunction]
+    primary: str | None
+    shown: ShownFunctions | None = None
+
+    def of(self, logged: _Logged, folder: Path | None) -> str:
+        """Return it for servers that log so; no folder for absolute paths."""
+        head = self.head(folder, logged.options)
+        if self.additions.ndb_replication is not None:
+            return head
+        others = {} if self.shown is None else self.shown.others
+        return head + "\n".join(_replication(logged, self.functions, self.primary, others)) + "\n"
+
+    def head(self, folder: Path | None, options: Options) -> str:
+        """Return it without rows of ``mysql.ndb_replication``."""
+        roles = self.additions.ndb_replication is not None or any(
+            each.spec.uses_role for each in self.functions.values()
+        )
+        clusters = _clusters(self.logs, folder, self.primary if roles else None, options)
+        return "\n".join((*_head(self.additions, folder, self.shown), *clusters)) + "\n"
 
 
 def _two_clusters(logs: Sequence[FoundLog]) -> list[FoundCluster]:
@@ -253,8 +335,12 @@ def _of_primary(text: str | None) -> bool:
     return spec is not None and spec.refreshes and not spec.uses_role
 
 
-def _head(additions: Additions, folder: Path | None) -> Iterator[str]:
-    yield "# Drafted from the binlogs. Check the conflict functions: binlogs do not say which ones are in force."
+def _head(additions: Additions, folder: Path | None, shown: ShownFunctions | None) -> Iterator[str]:
+    if shown is None:
+        yield "# Drafted from the binlogs. Check the conflict functions: binlogs do not say which ones are in force."
+    else:
+        yield "# Drafted from the binlogs. Check the conflict functions: those here fit what appliers logged."
+        yield from (f"# {sentence}" for sentence in shown.sentences)
     if additions.schema is None:
         yield "# No schema: the binlogs create the tables, or name their columns (binlog_row_metadata=FULL)."
         yield '# schema = "schema.sql"'
@@ -300,9 +386,14 @@ def _patterns(files: Sequence[Path]) -> list[Path]:
     return [path_of(escape(str(file))) for file in files]
 
 
-def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: str | None) -> Iterator[str]:
+def _replication(
+    logged: _Logged,
+    functions: Mapping[str, ConflictFunction],
+    primary: str | None,
+    others: Mapping[str, Sequence[ConflictFunction]],
+) -> Iterator[str]:
     """Yield the rows of mysql.ndb_replication, one for each table, or one for each cluster where they differ."""
-    types = {cluster.name: logged_types(run, cluster) for cluster in run.clusters}
+    run, types = logged.run, logged.types
     tables = {table.full_name: (table.database, table.name) for table in run.data_schema.tables}
     for pattern in functions:
         if not any(fnmatchcase(name, pattern) for name in tables):
@@ -318,9 +409,9 @@ def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: s
             cluster.name: (types[cluster.name].get(full_name), _text(function, cluster, primary))
             for cluster in run.clusters
         }
-        logged = {number for number, _ in rows.values()} - {None}
-        if len(logged) == 1:  # a cluster that changed nothing tells nothing
-            rows = {cluster: (next(iter(logged)), text) for cluster, (_, text) in rows.items()}
+        numbers = {number for number, _ in rows.values()} - {None}
+        if len(numbers) == 1:  # a cluster that changed nothing tells nothing
+            rows = {cluster: (next(iter(numbers)), text) for cluster, (_, text) in rows.items()}
         same = len(set(rows.values())) == 1
         servers = [(each, server.server_id) for each in run.clusters for server in each.servers]
         for cluster, server_id in [(run.clusters[0], 0)] if same else servers:
@@ -328,7 +419,7 @@ def _replication(run: Run, functions: Mapping[str, ConflictFunction], primary: s
             yield f"db = {_quoted(database)}"
             yield f"table_name = {_quoted(name)}"
             yield f"server_id = {server_id}"
-            yield from _row(*rows[cluster.name])
+            yield from _row(*rows[cluster.name], others.get(full_name, ()))
             yield ""
 
 
@@ -336,10 +427,10 @@ def _text(function: ConflictFunction | None, cluster: ClusterConfiguration, prim
     """Return the function of a table on one cluster: NDB$EPOCH and NDB$EPOCH_TRANS are set on the primary alone."""
     if function is None or (function.spec.refreshes and not function.spec.uses_role and cluster.name != primary):
         return None
-    return str(function)
+    return function.short
 
 
-def _row(number: int | None, function: str | None) -> Iterator[str]:
+def _row(number: int | None, function: str | None, others: Sequence[ConflictFunction]) -> Iterator[str]:
     if number is None:
         yield "# binlog_type = 7             # the binlog shows no change from which to tell it"
     else:
@@ -347,7 +438,9 @@ def _row(number: int | None, function: str | None) -> Iterator[str]:
     if function is None:
         yield '# conflict_fn = "NDB$MAX(column)"'
     else:
-        yield f"conflict_fn = {_quoted(function)}"
+        yield f"conflict_fn = {_quoted(function)}" + (
+            f"    # or {listed([each.short for each in others], 'or')}" if others else ""
+        )
 
 
 def _relative(path: Path, folder: Path | None) -> str:

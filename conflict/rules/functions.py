@@ -271,6 +271,11 @@ class ConflictFunction:
         argument = self.column if self.spec.argument is Argument.COLUMN else self.gci_bits
         return f"{self.spec.name}({argument})"
 
+    @property
+    def short(self) -> str:
+        """It as users write it: without the default argument."""
+        return f"{self.spec.name}()" if self.column is None and self.gci_bits == DEFAULT_GCI_BITS else str(self)
+
 
 MAX_GCI_BITS = 31
 PARSE_ERROR = "Error in parsing conflict function. Message: "  # of server error 1626

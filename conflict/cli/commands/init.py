@@ -13,11 +13,11 @@ import conflict.library
 from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import help_of, options_of
 from conflict.cli.outputs import check_output
-from conflict.cli.sources import show_clusters
+from conflict.cli.sources import show_draft
 from conflict.config.arguments import SERVER, ConflictFns
 from conflict.decoding.staging import check_target, staged_file
 from conflict.errors import ConfigurationError
-from conflict.library import additions_of
+from conflict.library import additions_of, draft_of
 from conflict.shown_text import counted
 
 __all__ = ["init"]
@@ -57,7 +57,7 @@ def init(
 
     Example: ndb-conflict init --server A=mysql://db1 --server B=mysql://db2
     """
-    from conflict.discovery.draft import Additions, draft_run
+    from conflict.discovery.draft import Additions
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     if server:
@@ -70,11 +70,12 @@ def init(
         message = "give the binlogs of both clusters, or --server"
         raise ConfigurationError(message)
     check_output(out, [schema, ndb_replication], force=force)
-    draft = draft_run(binlogs, additions, out)
+    with progress_bars() as progress:
+        draft = draft_of(binlogs, additions, out, progress)
     check_output(out, [file for each in draft.clusters for file in each.files], force=force)
     with staged_file(out) as file:
         file.write(draft.text.encode())
-    show_clusters(draft.clusters)
+    show_draft(draft)
     console.print(f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result", markup=False, soft_wrap=True)
 
 

@@ -19,7 +19,6 @@ import attrs
 from conflict.errors import ConfigurationError
 from conflict.history.run import Run
 from conflict.rules.functions import (
-    DEFAULT_GCI_BITS,
     MAX_GCI_BITS,
     Argument,
     Cell,
@@ -40,6 +39,7 @@ __all__ = [
     "Pair",
     "Policy",
     "all_policies",
+    "comparable_columns",
     "default_policies",
     "function_on",
     "kept_columns",
@@ -163,11 +163,12 @@ def _kept(setup: TableSetup, wanted: Sequence[str], *, any_column: bool) -> str 
     there = [column for column in wanted if setup.table.find(column) is not None]
     if there:
         return there[0]
-    possible = _comparable(setup.table) if any_column else []
+    possible = comparable_columns(setup.table) if any_column else []
     return possible[0] if len(possible) == 1 else None
 
 
-def _comparable(table: Table) -> list[str]:
+def comparable_columns(table: Table) -> list[str]:
+    """Return the columns of a table that a function can compare."""
     return [
         column.name
         for column in table.columns
@@ -360,10 +361,7 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
 
 def _named(function: ConflictFunction, primary: str = "") -> str:
     """Return a function as users write it; a function by epoch with its primary, and without the default argument."""
-    if function.spec.argument is Argument.COLUMN:
-        return str(function)
-    bits = "" if function.gci_bits == DEFAULT_GCI_BITS else function.gci_bits
-    return f"{function.spec.name}({bits}) @{primary}"
+    return function.short if function.spec.argument is Argument.COLUMN else f"{function.short} @{primary}"
 
 
 def parse_formats(text: str) -> tuple[int, ...]:

@@ -1,0 +1,1 @@
+"""Which conflict functions were in force when binlogs were written: found by trial."""

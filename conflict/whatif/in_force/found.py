@@ -1,0 +1,229 @@
+"""
+Which conflict functions were in force, by trial: those under which appliers do what the binlogs show that they did.
+
+Appliers log what they did (`log_replica_updates`). Under another function they would have done something else as soon
+as changes met. So what comes of the functions is compared with the binlogs, on the beginning of the logs, and on more
+of them where several fit, or where no change met another one yet. Marks and refreshed rows say beforehand which kind of
+functions it can be. Computes docs/run-file.md, "Functions found by trial".
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from conflict.config.arguments import StageProgress, no_progress
+from conflict.config.configuration import Configuration
+from conflict.discovery.draft import ShownFunctions
+from conflict.history.roles import Mark
+from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
+from conflict.shown_text import listed
+from conflict.whatif.comparing.pairs import comparable_columns
+from conflict.whatif.in_force.log_starts import with_log_starts
+from conflict.whatif.in_force.trials import Assignment, Trial, Trials
+from ndb_formats.errors import FormatError
+
+__all__ = ["find_functions"]
+
+SIZES = (1 << 19, 1 << 22)  # bytes of each log
+_EXPLAINED = 20  # functions explain what differs without them if one in so many does with them, at most
+
+
+@attrs.frozen
+class _Found:
+    """
+    Functions that fit.
+
+    Attributes:
+        chosen: The trial of those that fit best.
+        plain: The trial without functions.
+        others: By table, functions that fit as well.
+        size: Bytes of each log on which they were tried.
+    """
+
+    chosen: Trial
+    plain: Trial
+    others: Mapping[str, Sequence[ConflictFunction]]
+    size: int
+
+    @property
+    def functions(self) -> Mapping[str, ConflictFunction]:
+        """The function of each table that has one."""
+        return self.chosen.assignment.functions
+
+    @property
+    def shown(self) -> ShownFunctions:
+        """What the binlogs show, in words too."""
+        primary = self.chosen.assignment.primary
+        return ShownFunctions(self.functions, primary, self.others, self._sentences(primary))
+
+    def _sentences(self, primary: str | None) -> tuple[str, ...]:
+        tables: dict[str, list[str]] = {}
+        for table, function in sorted(self.functions.items()):
+            tables.setdefault(function.short, []).append(table)
+        found = "; ".join(f"{function} on {listed(own)}" for function, own in tables.items())
+        judging = "" if primary is None else f", with {primary} as the primary"
+        return (
+            f"Conflict functions, found by trial: {found}{judging}.",
+            (
+                f"With them {self.chosen.wrong:,} of {self.chosen.compared:,} row changes by appliers in the first "
+                f"{self.size / 2**20:g} MiB of each log differ from the binlogs, without them {self.plain.wrong:,} do."
+            ),
+        )
+
+
+def find_functions(configuration: Configuration, progress: StageProgress = no_progress) -> ShownFunctions | None:
+    """
+    Return the functions that were in force; None if the binlogs do not show any.
+
+    Args:
+        configuration: A run of two clusters, whose tables have their binlog types and no functions.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+    """
+    found: _Found | None = None
+    with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as scratch:
+        for done, size in enumerate(SIZES):
+            progress("finding functions", done, len(SIZES))
+            folder = Path(scratch) / str(size)
+            folder.mkdir()
+            try:
+                trials = Trials(with_log_starts(configuration, size, folder), str(folder))
+            except FormatError:
+                break  # who reads the rows says why
+            found = _Search(trials, configuration, size, found).found or found
+            if found is not None and not found.others:
+                break
+    progress("finding functions", len(SIZES), len(SIZES))
+    return None if found is None else found.shown
+
+
+class _Search:
+    """
+    A search on logs of one size.
+
+    Args:
+        trials: Trials on these logs.
+        configuration: The run.
+        size: The size.
+        before: What fits on a smaller size; nothing else is tried.
+    """
+
+    def __init__(self, trials: Trials, configuration: Configuration, size: int, before: _Found | None) -> None:
+        self._trials, self._configuration, self._size, self._before = trials, configuration, size, before
+
+    @property
+    def found(self) -> _Found | None:
+        """What fits; None if nothing does, or no function at all."""
+        plain = self._trials.run(Assignment())
+        if plain is None:
+            return None
+        best, others = self._by_epoch(plain)
+        best, more = self._by_column(best)
+        if not best.assignment.functions:
+            return None
+        return _Found(best, plain, {**others, **more}, self._size)
+
+    def _by_epoch(self, plain: Trial) -> tuple[Trial, dict[str, Sequence[ConflictFunction]]]:
+        """Return the best trial of functions by epoch, which is that without any where none fits, and others."""
+        trials = [trial for each in self._assignments(plain) if (trial := self._trials.run(each)) and not trial.stops]
+        best = min(trials, key=lambda each: each.wrong, default=plain)
+        best = best if best is plain else self._with_fewer_tables(best)
+        if best.wrong * _EXPLAINED > sum(plain.differing.get(each, 0) for each in self._touched(plain, best)):
+            return plain, {}
+        same = [each for each in trials if each.wrong == best.wrong]
+        tables = best.assignment.functions
+        fitting = {table: [each.assignment.functions.get(table) for each in same] for table in tables}
+        return best, {
+            table: others
+            for table, own in fitting.items()
+            if (others := [each for each in own if each is not None and each != tables[table]])
+        }
+
+    @staticmethod
+    def _touched(plain: Trial, best: Trial) -> set[str]:
+        """Return the tables in which functions by epoch change something."""
+        return {*best.assignment.functions, *plain.refreshed.get(best.assignment.primary or "", ())}
+
+    def _assignments(self, plain: Trial) -> Iterator[Assignment]:
+        """Yield the functions by epoch that can be: the primary refreshes rows, or marks them as reflected."""
+        marks = self._trials.marks
+        reflected = {
+            name: frozenset(table for table, found in tables.items() if Mark.REFLECTED in found)
+            for name, tables in marks.items()
+        }
+        by_role = any(reflected.values())
+        shown = {name: tables for name, tables in (reflected if by_role else plain.refreshed).items() if tables}
+        if len(shown) != 1:
+            return  # or roles changed
+        ((primary, tables),) = shown.items()
+        unmarked = by_role or not any(marks.get(primary, {}).get(table) for table in tables)  # all was rejected
+        for spec in FUNCTIONS:
+            if spec.refreshes and (unmarked if spec.uses_role else not by_role):
+                yield Assignment(dict.fromkeys(sorted(tables), ConflictFunction(spec)), primary)
+
+    def _with_fewer_tables(self, best: Trial) -> Trial:
+        """Return the best trial without tables whose rows were refreshed because of other rows of a transaction."""
+        functions = best.assignment.functions
+        if not any(each.spec.transactional and not each.spec.uses_role for each in functions.values()):
+            return best
+        for table in sorted(functions):
+            fewer = {name: each for name, each in best.assignment.functions.items() if name != table}
+            trial = self._trials.run(attrs.evolve(best.assignment, functions=fewer)) if best.wrong and fewer else None
+            if trial is not None and trial.wrong < best.wrong:
+                best = trial
+        return best
+
+    def _by_column(self, base: Trial) -> tuple[Trial, dict[str, Sequence[ConflictFunction]]]:
+        """Return the best trial with functions that compare a column beside those by epoch, and others that fit."""
+        fitting = dict(self._fitting(base, self._candidates(base)))
+        tables = Counter(function.spec for own in fitting.values() for function in own)
+        # Of several that fit, a table has the one that fits most tables.
+        ordered = {table: sorted(own, key=lambda each: -tables[each.spec]) for table, own in fitting.items()}
+        best = self._trials.run(_with(base, {table: own[0] for table, own in ordered.items()})) if fitting else None
+        return (base, {}) if best is None else (best, {table: own[1:] for table, own in ordered.items() if own[1:]})
+
+    def _fitting(
+        self, base: Trial, candidates: Mapping[str, Sequence[ConflictFunction]]
+    ) -> Iterator[tuple[str, list[ConflictFunction]]]:
+        """Yield the tables that some candidates explain, with the best of these; all tables are tried at once."""
+        wrong: dict[str, dict[ConflictFunction, int]] = {table: {} for table in candidates}
+        for number in range(max(map(len, candidates.values()), default=0)):
+            tried = {table: own[number] for table, own in candidates.items() if number < len(own)}
+            trial = self._trials.run(_with(base, tried))
+            for table, function in tried.items():
+                if trial is not None and not trial.stops:
+                    wrong[table][function] = trial.differing.get(table, 0)
+        for table, own in wrong.items():
+            least = min(own.values(), default=base.differing[table])
+            if least * _EXPLAINED <= base.differing[table]:
+                yield table, [function for function, count in own.items() if count == least]
+
+    def _candidates(self, base: Trial) -> dict[str, list[ConflictFunction]]:
+        """Return, by table in which something differs, the functions that can explain it."""
+        specs = sorted((spec for spec in FUNCTIONS if spec.argument is Argument.COLUMN), key=_rarely)
+        found = {}
+        for table in self._configuration.data_schema.tables:
+            name = table.full_name
+            if base.differing.get(name, 0) and name not in base.assignment.functions:
+                columns = comparable_columns(table)
+                found[name] = [ConflictFunction(spec, column) for column in columns for spec in specs]
+        if self._before is None:
+            return found
+        before = self._before
+        known = {
+            name: [before.functions[name], *before.others.get(name, ())] for name in found if name in before.functions
+        }
+        return {**found, **known}
+
+
+def _rarely(spec: FunctionSpec) -> bool:
+    """Whether few use a function: only writes that know the value before are applied."""
+    return spec.name == "NDB$OLD"
+
+
+def _with(base: Trial, functions: Mapping[str, ConflictFunction]) -> Assignment:
+    return attrs.evolve(base.assignment, functions={**base.assignment.functions, **functions})
