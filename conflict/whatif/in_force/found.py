@@ -42,13 +42,13 @@ class _Found:
         chosen: The trial of those that fit best.
         plain: The trial without functions.
         others: By table, functions that fit as well.
-        size: Bytes of each log on which they were tried.
+        where: Of which part of the logs, in words.
     """
 
     chosen: Trial
     plain: Trial
     others: Mapping[str, Sequence[ConflictFunction]]
-    size: int
+    where: str
 
     @property
     def functions(self) -> Mapping[str, ConflictFunction]:
@@ -70,8 +70,8 @@ class _Found:
         return (
             f"Conflict functions, found by trial: {found}{judging}.",
             (
-                f"With them {self.chosen.wrong:,} of {self.chosen.compared:,} row changes by appliers in the first "
-                f"{self.size / 2**20:g} MiB of each log differ from the binlogs, without them {self.plain.wrong:,} do."
+                f"In {self.where}, {self.chosen.wrong:,} of {self.chosen.compared:,} row changes by appliers differ "
+                f"from what these functions do, and {self.plain.wrong:,} from what none do."
             ),
         )
 
@@ -94,26 +94,34 @@ def find_functions(configuration: Configuration, progress: StageProgress = no_pr
                 trials = Trials(with_log_starts(configuration, size, folder), str(folder))
             except FormatError:
                 break  # who reads the rows says why
-            found = _Search(trials, configuration, size, found).found or found
-            if found is not None and not found.others:
+            whole = _longest(configuration) <= size
+            where = "the binlogs" if whole else f"the first {size / 2**20:g} MiB of each log"
+            found = _Search(trials, configuration, where, found).found or found
+            if whole or (found is not None and not found.others):
                 break
     progress("finding functions", len(SIZES), len(SIZES))
     return None if found is None else found.shown
 
 
+def _longest(configuration: Configuration) -> int:
+    """Return the bytes of the longest log."""
+    servers = (server for each in configuration.clusters for server in each.servers)
+    return max((sum(file.stat().st_size for file in each.files) for each in servers), default=0)
+
+
 class _Search:
     """
-    A search on logs of one size.
+    A search in one part of the logs.
 
     Args:
-        trials: Trials on these logs.
+        trials: Trials on it.
         configuration: The run.
-        size: The size.
-        before: What fits on a smaller size; nothing else is tried.
+        where: Which part it is, in words.
+        before: What fits in a smaller part; of these functions, no others are tried.
     """
 
-    def __init__(self, trials: Trials, configuration: Configuration, size: int, before: _Found | None) -> None:
-        self._trials, self._configuration, self._size, self._before = trials, configuration, size, before
+    def __init__(self, trials: Trials, configuration: Configuration, where: str, before: _Found | None) -> None:
+        self._trials, self._configuration, self._where, self._before = trials, configuration, where, before
 
     @property
     def found(self) -> _Found | None:
@@ -125,13 +133,13 @@ class _Search:
         best, more = self._by_column(best)
         if not best.assignment.functions:
             return None
-        return _Found(best, plain, {**others, **more}, self._size)
+        return _Found(best, plain, {**others, **more}, self._where)
 
     def _by_epoch(self, plain: Trial) -> tuple[Trial, dict[str, Sequence[ConflictFunction]]]:
         """Return the best trial of functions by epoch, which is that without any where none fits, and others."""
-        trials = [trial for each in self._assignments(plain) if (trial := self._trials.run(each)) and not trial.stops]
+        tried = [trial for each in self._assignments(plain) if (trial := self._trials.run(each)) and not trial.stops]
+        trials = [*map(self._with_fewer_tables, tried)]
         best = min(trials, key=lambda each: each.wrong, default=plain)
-        best = best if best is plain else self._with_fewer_tables(best)
         if best.wrong * _EXPLAINED > sum(plain.differing.get(each, 0) for each in self._touched(plain, best)):
             return plain, {}
         same = [each for each in trials if each.wrong == best.wrong]
@@ -168,7 +176,7 @@ class _Search:
     def _with_fewer_tables(self, best: Trial) -> Trial:
         """Return the best trial without tables whose rows were refreshed because of other rows of a transaction."""
         functions = best.assignment.functions
-        if not any(each.spec.transactional and not each.spec.uses_role for each in functions.values()):
+        if not any(each.spec.transactional for each in functions.values()):
             return best
         for table in sorted(functions):
             fewer = {name: each for name, each in best.assignment.functions.items() if name != table}
