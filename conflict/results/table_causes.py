@@ -26,7 +26,10 @@ Setups = Mapping[str, Mapping[str, TableSetup]]
 
 _REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)
 _CHANGES = (Effect.CHANGED.name, Effect.DELETED.name)
-_GIVE = "--conflict-fn 'TABLE=FUNCTION', --ndb-replication FILE, or conflict_fn in the run file"
+_GIVE = (
+    "ndb-conflict init, given the binlogs, finds which by trial; conflict_fn in the run file, --conflict-fn "
+    "'TABLE=FUNCTION' or --ndb-replication FILE says it"
+)
 _IN_FORCE = f"another conflict function was in force ({_GIVE})"
 _WORDS = {
     CauseKind.FUNCTION: f"another conflict function, or none, was in force ({_GIVE})",
