@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from conflict.checking.check import Report
     from conflict.config.arguments import StageProgress
     from conflict.config.run_file import RunFile
-    from conflict.discovery.draft import Additions, Draft
+    from conflict.discovery.additions import Additions
+    from conflict.discovery.draft import Draft
     from conflict.result import Result
     from conflict.results.run_document import ResolvedRun
     from conflict.runs.ingest_job import Ingested
@@ -314,7 +315,7 @@ def checked_run(
     """
     from conflict.checking.draft import draft_check
     from conflict.config.run_file import RunFile, load_run_file
-    from conflict.discovery.draft import Additions
+    from conflict.discovery.additions import Additions
 
     files = [{name: Path(file) for name, file in (given or {}).items()} for given in (variables, config_ini)]
     if servers is not None and servers.given:
@@ -359,9 +360,9 @@ def additions_of(
     schema: Path | str | None, ndb_replication: Path | str | None, conflict_fn: ConflictFns | None, primary: str | None
 ) -> Additions:
     """Return what a user adds to bare binlogs; imported when it is needed."""
-    from conflict.discovery import draft
+    from conflict.discovery import additions
 
-    return draft.additions_of(schema, ndb_replication, conflict_fn, primary)
+    return additions.additions_of(schema, ndb_replication, conflict_fn, primary)
 
 
 def run_of(
@@ -383,7 +384,7 @@ def run_of(
         ConfigurationError: Nothing is given, or something beside a run file.
     """
     from conflict.config.run_file import RunFile, load_run_file
-    from conflict.discovery.draft import Additions
+    from conflict.discovery.additions import Additions
 
     given = [each for source in sources for each in ([source] if isinstance(source, RunFile) else _paths(source))]
     if not given:

@@ -13,7 +13,8 @@ from conflict.library import additions_of, run_of
 if TYPE_CHECKING:
     from conflict.cli.from_functions import Call
     from conflict.config.run_file import RunFile
-    from conflict.discovery.draft import Additions, Draft
+    from conflict.discovery.additions import Additions
+    from conflict.discovery.draft import Draft
 
 __all__ = ["additions_of_call", "load_run_of", "show_draft"]
 

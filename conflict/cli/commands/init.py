@@ -57,7 +57,7 @@ def init(
 
     Example: ndb-conflict init --server A=mysql://db1 --server B=mysql://db2
     """
-    from conflict.discovery.draft import Additions
+    from conflict.discovery.additions import Additions
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     if server:

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from conflict.discovery.draft import functions_by_table
+from conflict.discovery.additions import functions_by_table
 from conflict.history.grid.folder import folder_of
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun

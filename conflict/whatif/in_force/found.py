@@ -18,7 +18,7 @@ import attrs
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
-from conflict.discovery.draft import ShownFunctions
+from conflict.discovery.additions import ShownFunctions
 from conflict.history.roles import Mark
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
 from conflict.shown_text import listed
@@ -30,7 +30,11 @@ from ndb_formats.errors import FormatError
 __all__ = ["find_functions"]
 
 SIZES = (1 << 19, 1 << 22)  # bytes of each log
+_FEW_TABLES = 8  # each of so many is tried without a function, even if all fits
 _EXPLAINED = 20  # functions explain what differs without them if one in so many does with them, at most
+
+# By table, functions that fit as well; None for no function.
+Others = Mapping[str, Sequence[ConflictFunction | None]]
 
 
 @attrs.frozen
@@ -47,7 +51,7 @@ class _Found:
 
     chosen: Trial
     plain: Trial
-    others: Mapping[str, Sequence[ConflictFunction]]
+    others: Others
     where: str
 
     @property
@@ -73,7 +77,18 @@ class _Found:
                 f"In {self.where}, {self.chosen.wrong:,} of {self.chosen.compared:,} row changes by appliers differ "
                 f"from what these functions do, and {self.plain.wrong:,} from what none do."
             ),
+            *self._open,
         )
+
+    @property
+    def _open(self) -> Iterator[str]:
+        """What else fits, as a sentence."""
+        named = {
+            table: listed(["none" if each is None else each.short for each in own], "or")
+            for table, own in sorted(self.others.items())
+        }
+        if named:
+            yield f"As well fits {'; '.join(f'{others} on {table}' for table, others in named.items())}."
 
 
 def find_functions(configuration: Configuration, progress: StageProgress = no_progress) -> ShownFunctions | None:
@@ -135,21 +150,17 @@ class _Search:
             return None
         return _Found(best, plain, {**others, **more}, self._where)
 
-    def _by_epoch(self, plain: Trial) -> tuple[Trial, dict[str, Sequence[ConflictFunction]]]:
+    def _by_epoch(self, plain: Trial) -> tuple[Trial, Others]:
         """Return the best trial of functions by epoch, which is that without any where none fits, and others."""
-        tried = [trial for each in self._assignments(plain) if (trial := self._trials.run(each)) and not trial.stops]
-        trials = [*map(self._with_fewer_tables, tried)]
-        best = min(trials, key=lambda each: each.wrong, default=plain)
+        tried = [trial for each in self._assignments(plain) for trial in self._with_fewer_tables(each)]
+        best = min(tried, key=lambda each: (each.wrong, each.stops), default=plain)
         if best.wrong * _EXPLAINED > sum(plain.differing.get(each, 0) for each in self._touched(plain, best)):
             return plain, {}
-        same = [each for each in trials if each.wrong == best.wrong]
-        tables = best.assignment.functions
-        fitting = {table: [each.assignment.functions.get(table) for each in same] for table in tables}
-        return best, {
-            table: others
-            for table, own in fitting.items()
-            if (others := [each for each in own if each is not None and each != tables[table]])
-        }
+        same = [each.assignment.functions for each in tried if each.wrong == best.wrong]
+        chosen = best.assignment.functions
+        fitting = {table: dict.fromkeys(each.get(table) for each in same) for table in chosen}
+        others = {table: [each for each in own if each != chosen[table]] for table, own in fitting.items()}
+        return best, {table: own for table, own in others.items() if own}
 
     @staticmethod
     def _touched(plain: Trial, best: Trial) -> set[str]:
@@ -173,19 +184,23 @@ class _Search:
             if spec.refreshes and (unmarked if spec.uses_role else not by_role):
                 yield Assignment(dict.fromkeys(sorted(tables), ConflictFunction(spec)), primary)
 
-    def _with_fewer_tables(self, best: Trial) -> Trial:
-        """Return the best trial without tables whose rows were refreshed because of other rows of a transaction."""
-        functions = best.assignment.functions
+    def _with_fewer_tables(self, assignment: Assignment) -> Iterator[Trial]:
+        """Yield the trial of functions, and those of fewer: transactions refresh rows of tables without a function, too."""
+        best = self._trials.run(assignment)
+        if best is None:
+            return
+        yield best
+        functions = assignment.functions
         if not any(each.spec.transactional for each in functions.values()):
-            return best
-        for table in sorted(functions):
+            return
+        for table in sorted(functions) if best.wrong or len(functions) <= _FEW_TABLES else ():
             fewer = {name: each for name, each in best.assignment.functions.items() if name != table}
-            trial = self._trials.run(attrs.evolve(best.assignment, functions=fewer)) if best.wrong and fewer else None
-            if trial is not None and trial.wrong < best.wrong:
-                best = trial
-        return best
+            trial = self._trials.run(attrs.evolve(assignment, functions=fewer)) if fewer else None
+            if trial is not None:
+                yield trial
+                best = min(best, trial, key=lambda each: each.wrong)
 
-    def _by_column(self, base: Trial) -> tuple[Trial, dict[str, Sequence[ConflictFunction]]]:
+    def _by_column(self, base: Trial) -> tuple[Trial, Others]:
         """Return the best trial with functions that compare a column beside those by epoch, and others that fit."""
         fitting = dict(self._fitting(base, self._candidates(base)))
         tables = Counter(function.spec for own in fitting.values() for function in own)
@@ -203,7 +218,7 @@ class _Search:
             tried = {table: own[number] for table, own in candidates.items() if number < len(own)}
             trial = self._trials.run(_with(base, tried))
             for table, function in tried.items():
-                if trial is not None and not trial.stops:
+                if trial is not None:
                     wrong[table][function] = trial.differing.get(table, 0)
         for table, own in wrong.items():
             least = min(own.values(), default=base.differing[table])
@@ -223,7 +238,9 @@ class _Search:
             return found
         before = self._before
         known = {
-            name: [before.functions[name], *before.others.get(name, ())] for name in found if name in before.functions
+            name: [before.functions[name], *filter(None, before.others.get(name, ()))]
+            for name in found
+            if name in before.functions
         }
         return {**found, **known}
 

@@ -8,7 +8,8 @@ import pytest
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase, find_recordings
-from conflict.discovery.draft import Additions, draft_run
+from conflict.discovery.additions import Additions
+from conflict.discovery.draft import draft_run
 from conflict.errors import ConfigurationError
 from conflict.library import draft_of
 from conflict.rules.functions import DEFAULT_GCI_BITS, ConflictFunction, parse_conflict_function
