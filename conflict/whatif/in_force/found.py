@@ -185,7 +185,7 @@ class _Search:
                 yield Assignment(dict.fromkeys(sorted(tables), ConflictFunction(spec)), primary)
 
     def _with_fewer_tables(self, assignment: Assignment) -> Iterator[Trial]:
-        """Yield the trial of functions, and those of fewer: transactions refresh rows of tables without a function, too."""
+        """Yield the trial of functions, and those of fewer: transactions refresh rows of other tables, too."""
         best = self._trials.run(assignment)
         if best is None:
             return
