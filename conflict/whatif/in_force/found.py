@@ -179,9 +179,11 @@ class _Search:
         if len(shown) != 1:
             return  # or roles changed
         ((primary, tables),) = shown.items()
-        unmarked = by_role or not any(marks.get(primary, {}).get(table) for table in tables)  # all was rejected
+        # A table has no marks if all that was received of it was rejected.
+        unmarked = {table for table in plain.refreshed.get(primary, ()) if not marks.get(primary, {}).get(table)}
+        tables = tables | unmarked if by_role else tables
         for spec in FUNCTIONS:
-            if spec.refreshes and (unmarked if spec.uses_role else not by_role):
+            if spec.refreshes and (by_role or tables <= unmarked if spec.uses_role else not by_role):
                 yield Assignment(dict.fromkeys(sorted(tables), ConflictFunction(spec)), primary)
 
     def _with_fewer_tables(self, assignment: Assignment) -> Iterator[Trial]:
