@@ -2,9 +2,9 @@
 Which conflict functions were in force, by trial: those under which appliers do what the binlogs show that they did.
 
 Appliers log what they did (`log_replica_updates`). Under another function they would have done something else as soon
-as changes met. So what comes of the functions is compared with the binlogs, on the beginning of the logs, and on more
-of them where several fit, or where no change met another one yet. Marks and refreshed rows say beforehand which kind of
-functions it can be. Computes docs/run-file.md, "Functions found by trial".
+as changes met. So what comes of the functions is compared with the binlogs, on the beginning of the logs, and then on
+more of them: there several may not fit any more, and changes of other tables meet. Marks and refreshed rows say
+beforehand which kind of functions it can be. Computes docs/run-file.md, "Functions found by trial".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ndb_formats.errors import FormatError
 
 __all__ = ["find_functions"]
 
-SIZES = (1 << 19, 1 << 22)  # bytes of each log
+SIZES = (1 << 19, 1 << 21)  # bytes of each log
 _FEW_TABLES = 8  # each of so many is tried without a function, even if all fits
 _EXPLAINED = 20  # functions explain what differs without them if one in so many does with them, at most
 
@@ -111,8 +111,9 @@ def find_functions(configuration: Configuration, progress: StageProgress = no_pr
                 break  # who reads the rows says why
             whole = _longest(configuration) <= size
             where = "the binlogs" if whole else f"the first {size / 2**20:g} MiB of each log"
-            found = _Search(trials, configuration, where, found).found or found
-            if whole or (found is not None and not found.others):
+            search = _Search(trials, configuration, where, found)
+            found = found if search.confirms else search.found or found
+            if whole:
                 break
     progress("finding functions", len(SIZES), len(SIZES))
     return None if found is None else found.shown
@@ -137,6 +138,14 @@ class _Search:
 
     def __init__(self, trials: Trials, configuration: Configuration, where: str, before: _Found | None) -> None:
         self._trials, self._configuration, self._where, self._before = trials, configuration, where, before
+
+    @property
+    def confirms(self) -> bool:
+        """Whether what fits in a smaller part explains this one, too, and nothing else did."""
+        if self._before is None or self._before.others:
+            return False
+        trial = self._trials.run(self._before.chosen.assignment)
+        return trial is not None and not trial.wrong
 
     @property
     def found(self) -> _Found | None:
