@@ -314,14 +314,15 @@ def _compared(
             history.delete()
     if any(cause.kind is CauseKind.TRANSACTION_IDS for cause in resolved.likely_causes):
         found = [each if isinstance(each, str) else each.without_transactions() for each in found]
-    sizes, cut = _sizes(run, progress)
+    # Of files that are not given any more, the sizes are in no History.
+    sizes, cut = (None, ()) if run.kept_alone else _sizes(run, progress)
     rows = [
         ComparedPair(
             pair.policy.name,
             recorded if pair.binlog_type is None else str(pair.binlog_type),
             None if isinstance(each, str) else each,
             each if isinstance(each, str) else None,
-            _bytes(sizes, pair.binlog_type),
+            None if sizes is None else _bytes(sizes, pair.binlog_type),
             used=pair.policy.configured and pair.binlog_type is None,
             caveat=caveat_of(pair, run.setups.first),
         )
