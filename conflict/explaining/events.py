@@ -191,6 +191,7 @@ EVENTS = pa.schema(
         ("logged", _PLACE),
         ("cause_number", pa.int32()),
         ("row", _IMAGE),
+        ("row_known", pa.bool_()),
         ("sentence", pa.string()),
     ]
 )

@@ -283,3 +283,24 @@ def test_a_history_of_later_files(tmp_path: Path) -> None:
     said("resolve", run, "--engine", "local", "--history", tmp_path / "history", "--out", tmp_path / "out")
     text = said("explain", tmp_path / "out", "--table", "judged", "--key", 1, code=ExitCode.REFUSED)
     assert "not all of them come before the binlogs that are; give the later ones" in text
+
+
+def test_an_epoch_under_way_at_the_purge(tmp_path: Path) -> None:
+    """B takes A's insert of the first files in its second one: B's log shows it; A's row is known when B's comes."""
+    logs = SmallLogs()
+    logs.commit("A", (WRITE, "judged", (1, 10, 7)))
+    logs.commit("B", (WRITE, "judged", (2, 10, 7)))
+    logs.rotate()
+    logs.take("B", (WRITE, "judged", (1, 10, 7)))
+    logs.commit("B", (UPDATE, "judged", (1, 10, 7), (1, 20, 7)))
+    for change in ((WRITE, "judged", (2, 10, 7)), None, (UPDATE, "judged", (1, 10, 7), (1, 20, 7))):
+        logs.take("A", *([] if change is None else [change]))
+    run = logs.write(tmp_path)
+    said("resolve", run, "--engine", "local", "--keep-history", tmp_path / "history", "--out", tmp_path / "whole")
+    purge(tmp_path)
+    said("resolve", run, "--engine", "local", "--history", tmp_path / "history", "--out", tmp_path / "out")
+    assert [brief(each) for each in events(tmp_path / "out", "--table", "judged", "--key", 1)] == [
+        ("B", "logged", None, [1, 10, 7]),
+        ("B", "committed", None, [1, 20, 7]),
+        ("A", "judged", "APPLIED", [1, 20, 7]),
+    ]
