@@ -70,7 +70,7 @@ def test_tiny_work_does_not_load_what_is_compiled(monkeypatch: pytest.MonkeyPatc
     """It does when interpreted kernels have taken as long as that, or work has grown; what is loaded stays."""
 
     monkeypatch.setattr(Kernel, "_is_cached", lambda _: True)
-    monkeypatch.setattr(Kernel, "form", lambda _, mode: lambda: mode.name.lower())
+    monkeypatch.setattr(Kernel, "form", lambda _, mode: mode.name.lower)
     first, second, third = (kernel(lambda: None) for _ in range(3))
     expect_work(TINY_BYTES, of="a log")
     assert first() == "interpreted"
