@@ -304,3 +304,13 @@ def test_an_epoch_under_way_at_the_purge(tmp_path: Path) -> None:
         ("B", "committed", None, [1, 20, 7]),
         ("A", "judged", "APPLIED", [1, 20, 7]),
     ]
+
+
+def test_a_history_that_is_kept_after_a_purge(tmp_path: Path) -> None:
+    """`--keep-history` continues it, and the result names it as `--history` does."""
+    run = write_logs(tmp_path, ALTERED)
+    options = ("--engine", "local", "--keep-history", tmp_path / "history")
+    said("resolve", run, *options, "--out", tmp_path / "whole")
+    purge(tmp_path)
+    said("resolve", run, *options, "--out", tmp_path / "out")
+    assert MISSING in said("explain", tmp_path / "out", "--table", "judged", "--key", 1)
