@@ -145,7 +145,7 @@ def run_of_result(document: Mapping[str, Any], result: str) -> Run:
         HistoryError: As of `run_file_of`; or the History is missing, or another one.
         ConfigurationError: The run file cannot be read any more.
     """
-    run_file, kept = run_file_of(document, result), document["inputs"].get("history")
+    run_file, kept = run_file_of(document, result), document["inputs"]["history"]
     if kept is None:
         return run_of(run_file)
     history = folder_of(kept["folder"])

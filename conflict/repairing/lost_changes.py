@@ -90,7 +90,7 @@ def with_images(changes: pa.Table, result: Result, progress: StageProgress = no_
             not given is not known.
     """
     configuration, schemas = configuration_of(result.run, result.folder.uri), dict[str, Schema]()
-    if result.run["inputs"].get("history"):
+    if result.run["inputs"]["history"]:
         run = run_of_result(result.run, result.folder.uri)
         alone = {name for name, each in run.kept_alone.items() if each.statements}
         schemas = {each.name: run.schema_at_start(each) for each in run.clusters if each.name in alone}
