@@ -46,13 +46,13 @@ from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
 from conflict.explaining.telling import StorySoFar, tell
 from conflict.history.run import Run
-from conflict.pipeline import run_of_result
 from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_from_the_middle
 from conflict.results.layout import UNLOGGED, unlogged_path
 from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
+from conflict.runs.run_inputs import run_of_result
 from conflict.shown_text import listed, short_names
 from ndb_formats.schema.tables import Table
 

@@ -23,7 +23,7 @@ from conflict.history.grid.manifest import read_manifest
 from conflict.history.grid.schemas import PLACE
 from conflict.history.model import EpochApply, Origin, RowChange, Transaction
 from conflict.history.run import Run
-from conflict.pipeline import from_holes, run_after_missing_files, run_of_result
+from conflict.pipeline import from_holes, run_after_missing_files
 from conflict.repairing.statements import RowTable
 from conflict.result import Result
 from conflict.results.doubts import is_contradicted, not_what_happened
@@ -33,6 +33,7 @@ from conflict.results.resolution_ledger import KeyTexts
 from conflict.rules.decision import Verdict
 from conflict.runs.chosen_rows import Choice, replay_chosen
 from conflict.runs.reference_run import Replayed, replay_in_memory
+from conflict.runs.run_inputs import run_of_result
 from conflict.shown_text import listed
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table, split_full_name

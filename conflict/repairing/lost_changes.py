@@ -15,12 +15,12 @@ import pyarrow.dataset as pads
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.history.grid.schemas import PLACE
-from conflict.pipeline import configuration_of, run_of_result
 from conflict.repairing.logged_images import images_at
 from conflict.result import Result
 from conflict.results.conflicts import Chosen, numbered, read_conflicts, read_outcomes
 from conflict.results.layout import OUTCOMES, OVERWRITTEN
 from conflict.rules.decision import Cause, Verdict
+from conflict.runs.run_inputs import configuration_of, run_of_result
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 

@@ -25,7 +25,7 @@ from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.ingestion.plan import files_document
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run, TableNumbers
-from conflict.pipeline import run_of, spark_workers
+from conflict.pipeline import spark_workers
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
@@ -42,6 +42,7 @@ from conflict.runs.columnar_run import (
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.run_inputs import run_of
 from conflict.runs.runner import ResolveOptions, Runner, in_threads
 from conflict.runs.settled_by_reference import SETTLED, settle_by_reference
 from conflict.shown_text import listed
